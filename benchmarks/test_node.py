@@ -14,7 +14,7 @@ from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
 from numaproof.protocol import messages
 from numaproof.reference import startup
-from numaproof.reference.departures import releases
+from numaproof.reference.deviations import releases
 from numaproof.reference.topology import scope
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conftest import NodeStart
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.node import StartedNode
-    from numaproof.reference.topology.policy import KeptHint
+    from numaproof.reference.topology.hints import TopologyHint
 
 MACHINES = (
     "laptop-4c8t",
@@ -73,7 +73,7 @@ def test_admission(
     if state == "half full" and name != "laptop-4c8t":
         fill(node)
     manifest = manifests.manifest(POD)
-    kept: list[KeptHint] = []
+    kept: list[TopologyHint] = []
 
     def call() -> None:
         pod = node.read_pod(manifest)
@@ -85,7 +85,7 @@ def test_admission(
             pod,
             lambda _container, affinity: kept.append(affinity),
         )
-        node.reclaim(node.providers)
+        node.remove_stale_state("reconcile")
 
     benchmark(call)
     assert len(kept) == 1

@@ -28,7 +28,7 @@ def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
     from numaproof import fakesys
     from numaproof.folders.trees import FolderTree
     from numaproof.reference.cadvisor import discovery
-    from numaproof.reference.departures.releases import release
+    from numaproof.reference.deviations.releases import release
 
     with fakesys.open_tree(root) as tree, named_tree(root):
         machine = discovery.discover(

@@ -12,7 +12,7 @@ from numaproof.folders.output_folder import FolderInUseError
 from numaproof.folders.scratch import ScratchError
 from numaproof.inputs.errors import DocumentErrors
 from numaproof.reference.cadvisor.discovery import DiscoveryError
-from numaproof.reference.departures.releases import UnknownReleaseError
+from numaproof.reference.deviations.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
 from numaproof.simulation.admission import CannotAnswerError
 from numaproof.simulation.devices import DevicesError

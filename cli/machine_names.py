@@ -109,7 +109,7 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
     from numaproof import fakesys
     from numaproof.folders.trees import FolderTree
     from numaproof.reference.cadvisor.discovery import discover
-    from numaproof.reference.departures.releases import release
+    from numaproof.reference.deviations.releases import release
 
     is_tree = Path(name).is_dir() or ".tar" in Path(name).suffixes[-2:]
     if is_tree and name not in fakesys.bundled_profiles():

@@ -44,7 +44,7 @@ class DefectName(click.ParamType[str]):
 
 
 def _defects() -> list[str]:
-    from numaproof.reference.departures.defects import DEFECTS
+    from numaproof.reference.deviations.defects import DEFECTS
 
     return [one.name for one in DEFECTS]
 
@@ -120,12 +120,14 @@ def promote(
         --implementation "./my-driver" --into my-cases.yaml
     """
     from numaproof.conformance.cases.errors import located
+    from numaproof.conformance.execution.shown import reported
     from numaproof.conformance.promotion import appending
     from numaproof.conformance.promotion.promotion import Wanted
     from numaproof.conformance.promotion.promotion import promote as promoted
     from numaproof.conformance.promotion.rehearsal import PromotionError
     from numaproof.conformance.requirements import load_registry
     from numaproof.folders.output_files import update_file
+    from numaproof.protocol.events import said
     from numaproof.reports.wording import short_lines
 
     finding = _finding(file)
@@ -156,8 +158,10 @@ def promote(
     update_file(target, text)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
     if made.failure:
-        said = f"{opened.hello.name} fails it: {made.failure.outcome}: {made.failure.message}"
-        click.echo("\n".join(short_lines(said, _LONGEST)))
+        fails = f"{opened.hello.name} fails it: {made.failure.outcome}: "
+        shown = reported(made.failure.finding, fails)
+        sentence = said(f"{fails}{made.failure.message}", shown)
+        click.echo("\n".join(short_lines(sentence, _LONGEST)))
     own = () if _is_bundled(target) else ("--cases", str(target))
     released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
     program = ("--implementation", implementation) if implementation else ()

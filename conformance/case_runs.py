@@ -143,6 +143,7 @@ class _Player:
             message=found.result.message,
             steps=found.steps,
             signature=found.signature,
+            finding=found.reported,
             defect=None,
         )
 

@@ -248,6 +248,7 @@ class FinishedUnits:
             subject=event.case if isinstance(event, CaseFinished) else SCENARIO,
             outcome=shown.outcome,
             message=shown.message,
+            finding=shown.finding,
             count=sum(one.count for _, one in group),
             first=f"{where}, {at}",
             configurations=tuple(

@@ -22,6 +22,7 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
 from numaproof.conformance.execution.run import Target, reference
 from numaproof.conformance.execution.runner import SelectedCase, run_case
+from numaproof.conformance.execution.shown import reported
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
@@ -231,7 +232,12 @@ class _UnitRun:
             self._outcomes[result.outcome] += 1
             if result.outcome not in GOOD:
                 failed = events.ScenarioFailed(
-                    0.0, seed, played.signature, result.outcome, result.message
+                    0.0,
+                    seed,
+                    played.signature,
+                    result.outcome,
+                    result.message,
+                    finding=reported(result.finding),
                 )
                 self._events.append(failed)
 
@@ -275,6 +281,7 @@ class _UnitRun:
                 reproduce=self._harness_run.replay_file(name),
                 signature=played.signature,
                 parted=played.run.parted(played.result),
+                finding=reported(played.result.finding),
             )
         )
 

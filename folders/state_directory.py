@@ -31,7 +31,15 @@ _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class StateError(Exception):
-    """A state directory is not what it should be; the message names the file and what it is."""
+    """A state directory is not what it should be; the message names the file and what it is.
+
+    Attributes:
+        what: the message without the words of the operating system.
+    """
+
+    def __init__(self, what: str, why: str | None = None) -> None:
+        super().__init__(f"{what}: {why}" if why else what)
+        self.what = what
 
 
 class StateDirectory:
@@ -134,7 +142,7 @@ class StateDirectory:
         try:
             directory = os.open(self.path, _DIRECTORY)
         except OSError as error:
-            raise StateError(_instead(self.path, error)) from None
+            raise _instead(self.path, error) from None
         try:
             yield directory
         finally:
@@ -190,19 +198,19 @@ def _kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "something unknown")
 
 
-def _instead(path: Path, error: OSError) -> str:
+def _instead(path: Path, error: OSError) -> StateError:
     """What there is in the place of the directory, which could not be opened."""
     if error.errno == errno.ENOENT:
-        return "the state directory was removed"
+        return StateError("the state directory was removed")
     with suppress(OSError):
         mode = os.lstat(path).st_mode
         if not stat.S_ISDIR(mode):
-            return f"the state directory was replaced by {_kind(mode)}"
-    return f"the state directory can't be read: {error.strerror}"
+            return StateError(f"the state directory was replaced by {_kind(mode)}")
+    return StateError("the state directory can't be read", error.strerror)
 
 
 def _cannot(do: str, name: str, error: OSError) -> StateError:
-    return StateError(f"can't {do} {name} in the state directory: {error.strerror}")
+    return StateError(f"can't {do} {name} in the state directory", error.strerror)
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

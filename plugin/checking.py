@@ -14,13 +14,13 @@ from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.runner import SelectedCase
+from numaproof.conformance.execution.shown import reported
 from numaproof.conformance.fuzzing import strategies
 from numaproof.conformance.known_failures.entries import SCENARIO
 from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.folders.scratch import scratch_folder
-from numaproof.protocol.events import GOOD, CaseFinished
+from numaproof.protocol.events import GOOD, CaseFinished, headline, said
 from numaproof.protocol.machine import MachineInfo
-from numaproof.protocol.mismatch import what_differs
 from numaproof.reports.transcript import transcript
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class Checker:
             pytest.skip(result.message)
         if finished.outcome in ("expected failure", KNOWN):
             if not hypothesis.currently_in_test_context():
-                pytest.xfail(f"{result.defect or KNOWN}: {what_differs(finished.message)}")
+                message = headline(said(finished.message, finished.finding))
+                pytest.xfail(f"{result.defect or KNOWN}: {message}")
         elif not result.good:
             raise AssertionError(_failure(finished, selected, result))
 
@@ -145,6 +146,7 @@ def _played(target: Target, selected: SelectedCase) -> tuple[CaseFinished, RunRe
             defect=result.defect,
             signature=run.signature(result),
             parted=run.parted(result),
+            finding=reported(result.finding),
         )
     return finished, result
 
@@ -155,7 +157,7 @@ def _failure(finished: CaseFinished, selected: SelectedCase, result: RunResult) 
     if result.stderr:
         parts.append(f"The end of its standard error:\n{result.stderr}")
     if selected.case.machine is not None:
-        title = what_differs(result.message) or selected.case.title
+        title = result.headline or selected.case.title
         case = msgspec.structs.replace(selected.case, title=title)
         parts.append(f"As a case file, for `numaproof replay` and `promote`:\n{writing.text(case)}")
     return "\n\n".join(parts)

@@ -16,6 +16,7 @@ from numaproof.protocol.events import (
     Event,
     JudgedAs,
     Outcome,
+    ReportedFinding,
     RunEnded,
 )
 from numaproof.protocol.messages import Hello, Level
@@ -116,7 +117,7 @@ class CampaignPlanned(Event, frozen=True, tag="campaign planned"):
 class ScenarioFailed(Event, frozen=True, tag="scenario failed", omit_defaults=True):
     """The scenario of a seed failed; scenarios with the same `signature` fail the same way.
 
-    `reason` is why a known failure is accepted.
+    `reason` is why a known failure is accepted, `finding` has the fields of the message.
     """
 
     seed: int
@@ -124,6 +125,7 @@ class ScenarioFailed(Event, frozen=True, tag="scenario failed", omit_defaults=Tr
     outcome: Outcome
     message: str
     reason: str = ""
+    finding: ReportedFinding | None = None
 
 
 class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
@@ -159,7 +161,8 @@ class CampaignFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
     `subject` is the id of a case, or ``scenario``; `first` is the first occurrence in the order of
     the plan; `count` the number of case runs or scenarios that fail this way. `file` is the case
-    file that replays it, relative to the campaign's folder.
+    file that replays it, relative to the campaign's folder. `finding` has the fields of the
+    message.
     """
 
     signature: str
@@ -173,6 +176,7 @@ class CampaignFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     requirements: tuple[str, ...] = ()
     file: str | None = None
     reproduce: str = ""
+    finding: ReportedFinding | None = None
 
 
 class CampaignTally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

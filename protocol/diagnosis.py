@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+from numaproof.protocol.events import ReportedFinding, Said, said
 from numaproof.protocol.messages import Strict
 
 _VARYING = (
     (re.compile(r"(?s)answered twice.*"), "answered twice"),
+    (re.compile(r"(?s)(there is output [^:]*):.*"), r"\1"),
+    (re.compile(r"(?s); so must .*"), ""),
     (re.compile(r"(?s)'.{30,}'"), "''"),
     (re.compile(r"uid-\w+"), "UID"),
     (re.compile(r"pods\.UID\."), "containers."),
@@ -16,8 +19,6 @@ _VARYING = (
     (re.compile(r"\d+"), "0"),
 )
 """What varies between two sentences about one mistake, and what stands for it."""
-
-_INVARIANT = re.compile(r"\[([a-z-]+)\]$")
 
 
 class Finding(Strict, frozen=True):
@@ -29,6 +30,7 @@ class Finding(Strict, frozen=True):
         advice: whether it could be better, but breaks nothing.
         log: the end of the program's standard error, where that may tell why.
         after: the exchange whose effect this one shows, such as ``admit (5)``; mostly empty.
+        finding: the fields of `wrong`, where a judge said it of an answer.
     """
 
     wrong: str
@@ -36,6 +38,12 @@ class Finding(Strict, frozen=True):
     advice: bool = False
     log: str = ""
     after: str = ""
+    finding: ReportedFinding | None = None
+
+    @property
+    def said(self) -> Said:
+        """What is wrong."""
+        return said(self.wrong, self.finding)
 
     @property
     def cause(self) -> str:
@@ -43,9 +51,8 @@ class Finding(Strict, frozen=True):
 
         Sentences that differ in pods, ids, numbers or what the program wrote alone are the same.
         """
-        invariant = _INVARIANT.search(self.wrong)
-        if invariant:
-            return invariant[1]
+        if self.finding and self.finding.source == "invariant":
+            return self.finding.rule
         same = self.wrong
         for pattern, instead in _VARYING:
             same = pattern.sub(instead, same)
@@ -87,6 +94,7 @@ class Diagnosis(Strict, frozen=True):
         exchanges: everything that was said, in order.
         not_claimed: the operations that were left out because ``hello`` does not claim them.
         next_steps: what to do next, the most urgent first.
+        next_findings: the fields of each step that has two sides; None for others.
     """
 
     command: str
@@ -96,3 +104,4 @@ class Diagnosis(Strict, frozen=True):
     exchanges: tuple[Exchange, ...]
     not_claimed: tuple[str, ...]
     next_steps: tuple[str, ...]
+    next_findings: tuple[ReportedFinding | None, ...] = ()

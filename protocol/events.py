@@ -6,6 +6,7 @@ without `RunEnded` is an incomplete run.
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from numaproof.protocol import codec
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import Hello, Level
+from numaproof.protocol.mismatch import Mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,11 +98,53 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     seed: int | None = None
 
 
+class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is wrong with an answer, as fields of the sentence that says it.
+
+    `source` is who says so: ``expectation``, ``invariant``, ``reference``, ``other side`` or
+    ``node``. `rule` is what was compared: a path in the answer, words for a part of it, or the name
+    of an invariant. `what` is the sentence without the two sides `expected` and `got`; it is empty
+    if the sentence has none. `requirement` is what is broken, where that is known.
+    """
+
+    source: str
+    rule: str
+    what: str = ""
+    expected: str = ""
+    got: str = ""
+    requirement: str = ""
+
+    def __str__(self) -> str:
+        """The sentence, if it has two sides."""
+        return str(Mismatch(self.what, self.expected, self.got)) if self.what else ""
+
+    def within(self, before: str, after: str = "") -> ReportedFinding:
+        """The same with words around its sentence."""
+        if not self.what:
+            return self
+        return msgspec.structs.replace(self, what=before + self.what, got=self.got + after)
+
+
+Said = ReportedFinding | str
+"""A sentence: the fields of one with two sides, or the text of any other."""
+
+
+def said(message: str, finding: ReportedFinding | None) -> Said:
+    """A sentence for people; the text of one with two sides whose fields are not known."""
+    return finding if finding and finding.what else message
+
+
+def headline(sentence: Said) -> str:
+    """A sentence without its two sides, for places that have one line."""
+    return sentence if isinstance(sentence, str) else sentence.what
+
+
 class ReportedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One call, as plain JSON values.
 
     `problems` lists in sentences what is wrong with the answer; it is empty if nothing is.
-    `before` lists in sentences what the harness did to the node before it made the call.
+    `before` lists in sentences what the harness did to the node before it made the call. `findings`
+    has the fields of each problem, in their order; streams of earlier versions have none.
     """
 
     operation: str
@@ -109,6 +153,12 @@ class ReportedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     problems: tuple[str, ...] = ()
     expected: dict[str, Any] | None = None
     before: tuple[str, ...] = ()
+    findings: tuple[ReportedFinding, ...] = ()
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        """The problems; where their fields are not known, as text."""
+        return tuple(said(*both) for both in zip_longest(self.problems, self.findings))
 
 
 class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -150,7 +200,8 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     expected failure; `reproduce` the command that repeats just this case run; `signature` the
     cause of a failure in a few words, the same in every case and on every machine; `reason` why a
     known failure is accepted, as its file says it; `parted` the side that was taken, where either
-    was right and they differ.
+    was right and they differ; `finding` the fields of the message, where a wrong answer is behind
+    it.
 
     `needs` are the claims that its calls need, `unclaimed` the first of them that the
     implementation does not make, `declined` those that it makes and answered ``unsupported``;
@@ -185,6 +236,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     unseen: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     violated: tuple[str, ...] = ()
+    finding: ReportedFinding | None = None
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -208,7 +260,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
 
     When two sides are compared, `ReportedCall.expected` is the left side's answer; when an
     implementation is nondeterministic, it is its first answer. `signature` is the cause, as in
-    `CaseFinished`; so are `reason` and `parted`.
+    `CaseFinished`; so are `reason`, `parted` and `finding`.
     """
 
     title: str
@@ -224,18 +276,21 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
     signature: str = ""
     reason: str = ""
     parted: Parted | None = None
+    finding: ReportedFinding | None = None
 
 
-class AnsweredByChance(Event, frozen=True, tag="answered by chance"):
+class AnsweredByChance(Event, frozen=True, tag="answered by chance", omit_defaults=True):
     """The right side answered a call differently when the same calls were made again.
 
-    The rest of the scenario was not compared; `call` is the number of that call, from 1.
+    The rest of the scenario was not compared; `call` is the number of that call, from 1, and
+    `finding` has the fields of the message.
     """
 
     scenario: str
     call: int
     operation: str
     message: str
+    finding: ReportedFinding | None = None
 
 
 class Coverage(Event, frozen=True, tag="reached"):

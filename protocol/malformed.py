@@ -53,8 +53,13 @@ def read(line: bytes, right: str = "") -> ReadJSON:
         found.wrong("the line begins with a byte order mark", "write UTF-8 without one")
         text = text[1:]
     odd: list[str] = []
+
+    def constant(name: str) -> float:
+        odd.append(name)
+        return float(name)
+
     try:
-        value = json.loads(text, parse_constant=odd.append)
+        value = json.loads(text, parse_constant=constant)
     except (ValueError, RecursionError) as error:
         found.wrong(*_no_json(text, error, right))
         return found

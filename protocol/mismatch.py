@@ -16,7 +16,6 @@ ABSENT = "(absent)"
 """Shown for a value that one side does not have."""
 
 _PLAIN = re.compile(r"[0-9A-Za-z][\w.,:/@+-]*")
-_LINES = re.compile(r"(?P<what>.*?)\nexpected: (?P<expected>.*?)\ngot: (?P<got>.*)", re.DOTALL)
 
 _LONGEST = 1500
 """Characters of a value that are shown: both values fit into the message of a run."""
@@ -32,29 +31,6 @@ class Mismatch:
 
     def __str__(self) -> str:
         return f"{self.what}\nexpected: {self.expected}\ngot: {self.got}"
-
-    @classmethod
-    def read(cls, text: str) -> Mismatch | None:
-        """The difference that a text is; None if it is another text."""
-        found = _LINES.fullmatch(text)
-        return cls(found["what"], found["expected"], found["got"]) if found else None
-
-    @classmethod
-    def of(cls, what: str, expected: Any, got: Any) -> Mismatch:
-        """A difference between values."""
-        return cls(what, shown(expected), shown(got))
-
-
-def swapped(text: str) -> str:
-    """The text with what was expected and what came in each other's place."""
-    found = Mismatch.read(text)
-    return str(Mismatch(found.what, found.got, found.expected)) if found else text
-
-
-def what_differs(text: str) -> str:
-    """The text without the sides of a difference, for places that have one line."""
-    found = Mismatch.read(text)
-    return found.what if found else text
 
 
 def shown(value: Any) -> str:

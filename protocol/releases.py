@@ -1,6 +1,6 @@
 """The Kubernetes releases that the project knows.
 
-The reference says what each of them does (`numaproof.reference.departures.releases`). Cases and
+The reference says what each of them does (`numaproof.reference.deviations.releases`). Cases and
 invariants need their names and order alone: what judges the reference must not import it.
 """
 

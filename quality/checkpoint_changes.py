@@ -6,7 +6,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.kubelet.checkpoints.formats import Format, TwoPartFormat
+from numaproof.reference.checkpoints.formats import Format, TwoPartFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,6 +26,10 @@ class AdmissionError(Exception):
         self.reason = reason
 
 
+class AllocationError(Exception):
+    """A manager cannot allocate what a pod is due; the text is the kubelet's."""
+
+
 class NotBuiltError(Exception):
     """The reference does not implement what was asked for; the text says what."""
 

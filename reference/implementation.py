@@ -18,7 +18,7 @@ from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference import operations, startup
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
-from numaproof.reference.departures import releases
+from numaproof.reference.deviations import releases
 from numaproof.reference.errors import (
     AdmissionError,
     NotBuiltError,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.departures.releases import Release
-    from numaproof.reference.devices.allocation import Favoured
+    from numaproof.reference.deviations.releases import Release
+    from numaproof.reference.devices.policy import Favoured
     from numaproof.reference.node import StartedNode
 
 _SCOPES = ("container", "pod")

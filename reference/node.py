@@ -16,23 +16,25 @@ from numaproof.reference.operations import to_messages
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.reference.topology import scope
+from numaproof.reference.topology.hints import NO_AFFINITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numaproof.reference.config.quota import Quotas
     from numaproof.reference.cpu.manager import CPUManager
     from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.devices.manager import DeviceManager
-    from numaproof.reference.kubelet.quota import Quotas
-    from numaproof.reference.manager import Manager
+    from numaproof.reference.manager import Manager, Occasion
     from numaproof.reference.memory.manager import MemoryManager
     from numaproof.reference.memory.policy import StaticMemoryPolicy
     from numaproof.reference.memory.state import Block
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.pods.pod_level import PodLevel, PodRules
-    from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
+    from numaproof.reference.topology.hints import TopologyHint
+    from numaproof.reference.topology.policy import TopologyPolicy
 
 MOST_NODES = 12
 """Hints name every set of nodes, and their number doubles with each node."""
@@ -87,7 +89,7 @@ class StartedNode:
         self.pods = {pod.uid: pod for pod in present}
         self.told: dict[tuple[str, str], int] = {}
         self.ended: set[tuple[str, str]] = set()
-        self.affinity: dict[tuple[str, str], KeptHint] = {}
+        self.affinity: dict[tuple[str, str], TopologyHint] = {}
 
     @property
     def providers(self) -> tuple[Manager[Any], ...]:
@@ -129,9 +131,9 @@ class StartedNode:
         """
         pod = self.read_pod(args.pod)
         self.pods[pod.uid] = pod
-        self.prepare(self._concerned(pod))
+        self.remove_stale_state("admission", self._concerned(pod))
 
-        def keep(container: PodContainer, affinity: KeptHint) -> None:
+        def keep(container: PodContainer, affinity: TopologyHint) -> None:
             self.affinity[pod.uid, container.name] = affinity
 
         try:
@@ -180,28 +182,15 @@ class StartedNode:
         for provider in self.providers:
             provider.save()
 
-    def reclaim(self, providers: Iterable[Manager[Any]]) -> None:
-        """Takes back what is held by containers that no pod on the node has.
+    def remove_stale_state(
+        self, when: Occasion, providers: Iterable[Manager[Any]] | None = None
+    ) -> None:
+        """Has managers, by default all, release what containers of no pod on the node hold.
 
         Requirements: CPU-REMOVE-003.
         """
-        for provider in providers:
-            provider.reclaim(self.pods)
-        self._forget_told()
-
-    def prepare(self, providers: Iterable[Manager[Any]]) -> None:
-        """Takes back what no pod on the node holds, before these managers are asked."""
-        for provider in providers:
-            provider.prepare(self.pods)
-        self._forget_told()
-
-    def settle(self) -> None:
-        """Has every manager take back at once what is held by containers of no pod on the node."""
-        for provider in self.providers:
-            provider.settle(self.pods)
-        self._forget_told()
-
-    def _forget_told(self) -> None:
+        for provider in self.providers if providers is None else providers:
+            provider.remove_stale_state(self.pods, when)
         present = {(pod.uid, one.name) for pod in self.pods.values() for one in pod.containers}
         self.told = {place: cpus for place, cpus in self.told.items() if place in present}
 
@@ -209,7 +198,7 @@ class StartedNode:
         """Takes the pod, or one of its containers, off the node."""
         if args.container is None:
             self.drop(args.uid)
-            self.settle()
+            self.remove_stale_state("now")
         else:
             pod = self.pods.get(args.uid)
             if pod is None:
@@ -225,7 +214,7 @@ class StartedNode:
         return messages.Done()
 
     def drop(self, uid: str) -> None:
-        """Forgets a pod; its resources return when the managers reclaim them.
+        """Forgets a pod; its resources return when stale state is removed.
 
         Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-REFUSED-001.
         """
@@ -242,7 +231,7 @@ class StartedNode:
         """The hints that each provider gives for a container, or for the pod as a whole."""
         pod = self.read_pod(args.pod)
         container = None if args.container is None else pod.container(args.container)
-        self.prepare(self.providers)
+        self.remove_stale_state("admission")
         self.save()
         _check_countable(self.setup.nodes)
 
@@ -260,7 +249,7 @@ class StartedNode:
 
         Requirements: CPU-CHECKPOINT-001, CPU-REMOVE-003, CPU-REMOVE-004, NODE-STATE-001.
         """
-        self.settle()
+        self.remove_stale_state("now")
         self.save()
         return messages.State(
             shared=CPUSet.from_mask(self.cpus.state.shared),
@@ -277,7 +266,7 @@ class StartedNode:
 
     def _container(self, pod: Pod, container: PodContainer) -> messages.Container:
         uid, name = pod.uid, container.name
-        kept = self.affinity.get((uid, name), scope.NO_AFFINITY)
+        kept = self.affinity.get((uid, name), NO_AFFINITY)
         cpus = self.cpus.state
         limited = None
         if "quota" in self.setup.tell:
@@ -297,7 +286,7 @@ class StartedNode:
         Requirements: CPU-NONE-007, CPU-RECONCILE-001, CPU-RECONCILE-004, CPU-RECONCILE-005,
         CPU-RECONCILE-006, CPU-RECONCILE-007, CPU-RECONCILE-008.
         """
-        self.reclaim([self.cpus])
+        self.remove_stale_state("reconcile", [self.cpus])
         self.save()
         updates = []
         for pod in self.pods.values():

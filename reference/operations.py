@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.topology import TopologyError, derive
 from numaproof.reference.errors import AdmissionError, RequestError, StartError
-from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology.distances import Distances
@@ -19,7 +19,7 @@ from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
-    from numaproof.reference.departures.releases import Release
+    from numaproof.reference.deviations.releases import Release
     from numaproof.reference.topology.hints import Resources
 
 _POLICIES = (policies.BEST_EFFORT, policies.RESTRICTED, policies.SINGLE_NUMA_NODE)
@@ -80,10 +80,7 @@ def to_messages(resources: Resources) -> messages.ProviderHints:
     return {
         resource: None
         if hints is None
-        else tuple(
-            messages.Hint(NUMASet.from_mask(hint.nodes), hint.preferred)
-            for hint in evaluation.listed(hints)
-        )
+        else tuple(messages.Hint(hint.numa, hint.preferred) for hint in evaluation.listed(hints))
         for resource, hints in resources.items()
     }
 

@@ -12,6 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.checkpoints import devices as device_checkpoint
+from numaproof.reference.checkpoints import memory as memory_checkpoint
+from numaproof.reference.checkpoints.files import CheckpointError, CheckpointFile
+from numaproof.reference.config import configuration, eviction, flags
+from numaproof.reference.config import reservation as cpu_reservation
+from numaproof.reference.config.gates import GateError
+from numaproof.reference.config.options import OptionError, as_map
+from numaproof.reference.config.quota import Quotas
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu import topology as cpu_topology
 from numaproof.reference.cpu.manager import CPUManager
@@ -19,15 +28,6 @@ from numaproof.reference.cpu.policy import PolicyError, StaticCPUPolicy, make_st
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import configuration, eviction, flags
-from numaproof.reference.kubelet import reservation as cpu_reservation
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
-from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError, CheckpointFile
-from numaproof.reference.kubelet.gates import GateError
-from numaproof.reference.kubelet.options import OptionError, as_map
-from numaproof.reference.kubelet.quota import Quotas
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory import reservation
 from numaproof.reference.memory.manager import MemoryManager
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Stage
+    from numaproof.reference.config.configuration import Config
     from numaproof.reference.cpu.topology import CPUTopology
-    from numaproof.reference.departures.releases import Release
-    from numaproof.reference.kubelet.configuration import Config
+    from numaproof.reference.deviations.releases import Release
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.policy import TopologyPolicy
 
@@ -102,7 +102,7 @@ def start(
     devices.report(args.devices)
     node = StartedNode(setup, devices, cpus, memory, present)
     # The reconcile loop makes its first pass at once.
-    node.reclaim([cpus])
+    node.remove_stale_state("reconcile", [cpus])
     node.save()
     return node
 

@@ -10,6 +10,7 @@ from numaproof.folders.output_files import clear_partials, write_file
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.shell_words import quoted
 from numaproof.protocol import codec
+from numaproof.protocol.events import said
 from numaproof.reports.untrusted import one_line, visible
 from numaproof.reports.wording import short_lines
 
@@ -76,7 +77,7 @@ def _lines(summary: CampaignSummary, folder: Path | None) -> Iterator[str]:
 
 def _finding(one: CampaignFinding, folder: Path | None) -> Iterator[str]:
     yield f"  {one.signature} {one.outcome.upper()} {one_line(one.subject, 80)}"
-    yield from (f"    {line}" for line in short_lines(one.message, _LONGEST))
+    yield from (f"    {line}" for line in short_lines(said(one.message, one.finding), _LONGEST))
     yield f"    {plural(one.count, 'time')}, first {one.first}"
     if one.reproduce:
         # Whole, for it is there to be copied.

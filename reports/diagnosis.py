@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from numaproof.inputs.plurals import plural
+from numaproof.protocol.events import said
 from numaproof.reports.untrusted import one_line, visible
 from numaproof.reports.wording import short_lines
 
@@ -33,8 +35,9 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int = PLAIN_WIDTH) -> Iterator[
     yield Text()
     yield verdict(diagnosis)
     yield Text("What to do next:", "bold")
-    for number, step in enumerate(diagnosis.next_steps, 1):
-        first, *sides = short_lines(step, 400)
+    steps = zip_longest(diagnosis.next_steps, diagnosis.next_findings)
+    for number, step in enumerate(steps, 1):
+        first, *sides = short_lines(said(*step), 400)
         yield Text(f"  {number}. {first}")
         yield from (Text(f"     {line}") for line in sides)
 
@@ -74,7 +77,7 @@ def _finding(finding: Finding, told: set[str], room: int) -> Iterator[Text]:
     told.add(finding.wrong)
     after = f"after {finding.after}: " if finding.after else ""
     told_before = " (again)" if again else ""
-    wrong, *sides = short_lines(finding.wrong, 400)
+    wrong, *sides = short_lines(finding.said, 400)
     yield Text(f"     {mark} {after}{wrong}{told_before}", style)
     if again:
         return

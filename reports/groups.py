@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 # Numbers and lists of them (CPU sets) differ between machines where the bug does not.
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+(?:[-,.]\d+)*")
-_NAMED = re.compile(r"\[([a-z0-9-]+)\]$")
 _INVARIANT = "invariant "
 _UNKNOWN = 1 << 30
 """The size of a machine that neither the run nor the case describes."""
@@ -135,11 +134,11 @@ class _Merged:
         self.failures = list(failures)
         self.requirements = {row.id for one in failures for row in one.requirements}
         self.invariants = {
-            f"{_INVARIANT}{found[1]}"
+            f"{_INVARIANT}{found.rule}"
             for one in failures
             for step in one.steps
-            for problem in step.problems
-            if (found := _NAMED.search(problem))
+            for found in step.findings
+            if found.source == "invariant"
         }
         self.answered = all(one.outcome == "fail" and one.signature for one in failures)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from numaproof.protocol.events import GOOD
+from numaproof.protocol.events import GOOD, headline, said
 from numaproof.reports.groups import causes
 from numaproof.reports.logs import both_ends
 from numaproof.reports.story import Failure, case_failure, divergence_failure, plain_story
@@ -24,7 +24,7 @@ from numaproof.reports.wording import claimed, taken_side
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numaproof.protocol.events import CaseFinished
+    from numaproof.protocol.events import CaseFinished, DivergenceFound
     from numaproof.reports.summary import Summary
 
 _LONGEST = 20_000
@@ -88,12 +88,12 @@ def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
     if run.parted:
         _add_property(case, "side", taken_side(run.parted))
     if run.outcome == "unsupported":
-        ET.SubElement(case, "skipped", message=_message("unsupported", run.message))
+        ET.SubElement(case, "skipped", message=_message("unsupported", run))
     elif run.outcome == "expected failure":
         named = f"expected failure: {run.defect or 'unnamed defect'}"
-        ET.SubElement(case, "skipped", message=_message(named, run.message))
+        ET.SubElement(case, "skipped", message=_message(named, run))
     elif run.outcome == "known failure":
-        ET.SubElement(case, "skipped", message=_message("known failure", run.message))
+        ET.SubElement(case, "skipped", message=_message("known failure", run))
     elif run.outcome not in GOOD:
         failure = case_failure(summary, run)
         _add_violated(case, failure)
@@ -115,7 +115,7 @@ def _fuzz_cases(summary: Summary) -> list[ET.Element]:
         # Titles quote values, which differ from run to run.
         case = _element(summary.kind, divergence.signature or divergence.title, 0)
         if divergence.outcome == "known failure":
-            said = _message("known failure", divergence.message)
+            said = _message("known failure", divergence)
             ET.SubElement(case, "skipped", message=said)
         elif divergence.outcome not in GOOD:
             failure = divergence_failure(summary, divergence)
@@ -131,7 +131,7 @@ def _add_failure(case: ET.Element, failure: Failure) -> None:
     if failure.signature:
         _add_property(case, "signature", failure.signature)
     tag = "failure" if failure.outcome in FAILURES else "error"
-    message = _message(failure.outcome, failure.message)
+    message = _message(failure.outcome, failure)
     found = ET.SubElement(case, tag, message=message, type=failure.outcome)
     found.text = shortened(plain_story(failure), _LONGEST)
 
@@ -140,7 +140,7 @@ def _run_errors(summary: Summary) -> list[ET.Element]:
     cases = []
     if gaps := " ".join(summary.gaps):
         case = _element("run", "the run is complete", 0)
-        message = _message("incomplete", gaps)
+        message = one_line(f"incomplete: {gaps}", 300)
         error = ET.SubElement(case, "error", message=message, type="incomplete")
         error.text = f"The run is incomplete. {visible(gaps)}"
         cases.append(case)
@@ -192,5 +192,6 @@ def _element(area: str, name: str, seconds: float) -> ET.Element:
     )
 
 
-def _message(kind: str, text: str) -> str:
+def _message(kind: str, about: CaseFinished | DivergenceFound | Failure) -> str:
+    text = headline(said(about.message, about.finding))
     return one_line(f"{kind}: {text}" if text else kind, 300)

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
+from numaproof.protocol.events import headline, said
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.groups import causes
 from numaproof.reports.headline import verdict_line
@@ -32,6 +33,7 @@ from numaproof.reports.wording import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numaproof.protocol.events import CaseFinished, DivergenceFound
     from numaproof.reports.groups import FailureGroup
     from numaproof.reports.summary import Summary, Verdict
 
@@ -145,21 +147,26 @@ def _claims(summary: Summary) -> Iterator[str]:
 
 
 def _known(summary: Summary) -> Iterator[str]:
-    counts = Counter((run.signature, run.message) for run in summary.known_failures)
+    runs = summary.known_failures
+    counts = Counter((run.signature, run.message, _headline(run)) for run in runs)
     yield from _table(
         ["Known failure", "", "case runs"],
         (
             (code(name), escaped(why, 240), str(count))
-            for (name, why), count in list(counts.items())[:_LISTED]
+            for (name, _, why), count in list(counts.items())[:_LISTED]
         ),
     )
+
+
+def _headline(found: CaseFinished | DivergenceFound) -> str:
+    return headline(said(found.message, found.finding))
 
 
 def _known_examples(summary: Summary) -> Iterator[str]:
     yield from _table(
         ["Known failure", "", "smallest example"],
         (
-            (code(one.signature), escaped(one.message, 240), code(one.file or ""))
+            (code(one.signature), escaped(_headline(one), 240), code(one.file or ""))
             for one in summary.known_examples[:_LISTED]
         ),
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.protocol.events import GOOD
-from numaproof.protocol.mismatch import what_differs
+from numaproof.protocol.events import GOOD, headline, said
 from numaproof.reports.values import Difference, compact, differences, without_machine
 from numaproof.reports.wording import problem_lines, taken_side
 
@@ -20,7 +19,9 @@ if TYPE_CHECKING:
         Parted,
         Picture,
         ReportedCall,
+        ReportedFinding,
         ReportedRequirement,
+        Said,
     )
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reports.summary import Summary
@@ -54,11 +55,17 @@ class Failure:
     reproduce: str = ""
     parted: Parted | None = None
     signature: str = ""
+    finding: ReportedFinding | None = None
 
     @property
-    def news(self) -> str:
+    def said(self) -> Said:
+        """The message."""
+        return said(self.message, self.finding)
+
+    @property
+    def news(self) -> Said:
         """The message, or empty if the title says the same; the sides stand at their step."""
-        return "" if self.title.startswith(what_differs(self.message)) else self.message
+        return "" if self.title.startswith(headline(self.said)) else self.said
 
     @property
     def log_name(self) -> str:
@@ -108,6 +115,7 @@ def case_failure(summary: Summary, run: CaseFinished) -> Failure:
         reproduce=run.reproduce,
         parted=run.parted,
         signature=run.signature,
+        finding=run.finding,
     )
 
 
@@ -129,6 +137,7 @@ def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
         reproduce=found.reproduce,
         parted=found.parted,
         signature=found.signature,
+        finding=found.finding,
     )
 
 
@@ -164,7 +173,7 @@ def bad_steps(failure: Failure) -> Iterator[BadStep]:
 
 def _is_said(difference: Difference, step: ReportedCall) -> bool:
     """Whether a problem of the step is about the same place."""
-    return any(difference.path in what_differs(one).split() for one in step.problems)
+    return any(difference.path == one.rule for one in step.findings)
 
 
 def told_steps(failure: Failure) -> Iterator[BadStep | HarnessStep]:
@@ -209,7 +218,7 @@ def _events(failure: Failure) -> Iterator[str]:
             continue
         step = bad.step
         yield f"Step {bad.number}: {step.operation} {compact(without_machine(step.args))}"
-        yield from (f"  {line}" for one in step.problems for line in problem_lines(one))
+        yield from (f"  {line}" for one in step.said for line in problem_lines(one))
         for difference in bad.found:
             yield f"  {difference.path}"
             yield f"    {'expected':8} {difference.expected}"

@@ -26,7 +26,6 @@ from rich.text import Text
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
 from numaproof.protocol.events import GOOD
-from numaproof.protocol.mismatch import what_differs
 from numaproof.reports.consoles import ShownConsole
 from numaproof.reports.groups import likeness
 from numaproof.reports.summary import summarize
@@ -210,8 +209,9 @@ class Terminal:
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
         line = Text(head, style=OUTCOME_STYLES[event.outcome])
         line.append(one_line(name, 160), style="bold")
-        if not name.startswith(what_differs(event.message)):
-            line.append(f"  {one_line(event.message, 160)}", style="default")
+        message = events.headline(events.said(event.message, event.finding))
+        if not name.startswith(message):
+            line.append(f"  {one_line(message, 160)}", style="default")
         self._line(line)
 
     def _transcript(self, event: CaseFinished) -> None:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.mismatch import Mismatch
+from numaproof.protocol.events import headline, said
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.groups import causes
 from numaproof.reports.headline import verdict_line
@@ -24,9 +24,9 @@ from numaproof.reports.wording import (
     claims_lines,
     columns,
     left_lines,
-    problem_lines,
     reached_lines,
     short_lines,
+    side_lines,
     taken_side,
     taken_sides,
     untested_line,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from numaproof.protocol.events import Outcome, Picture
+    from numaproof.protocol.events import Outcome, Picture, Said
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reports.story import BadStep, Failure
     from numaproof.reports.summary import Summary, Verdict
@@ -146,8 +146,8 @@ def _expected(summary: Summary) -> Iterator[Text]:
     for found in summary.known_examples[:_NAMES]:
         told = one_line(found.signature, _VALUE)
         yield Text(f"{SYMBOLS['known failure']} known failure {told}", "yellow")
-        said = short_lines(found.reason or found.message, _VALUE)
-        yield from (Text(f"  {line}") for line in said)
+        lines = short_lines(found.reason or said(found.message, found.finding), _VALUE)
+        yield from (Text(f"  {line}") for line in lines)
         if found.file:
             yield _whole("  case file: ", found.file)
     if (left := len(summary.known_examples) - _NAMES) > 0:
@@ -156,8 +156,9 @@ def _expected(summary: Summary) -> Iterator[Text]:
 
 def _by_chance(summary: Summary) -> Iterator[Text]:
     for one in summary.by_chance[:_NAMES]:
-        said = f"answer differs from run to run: {one.scenario}, call {one.call}: {one.message}"
-        yield from (Text(line, "yellow") for line in short_lines(said, _VALUE))
+        where = f"answer differs from run to run: {one.scenario}, call {one.call}: "
+        sentence = said(f"{where}{one.message}", one.finding and one.finding.within(where))
+        yield from (Text(line, "yellow") for line in short_lines(sentence, _VALUE))
     if (left := len(summary.by_chance) - _NAMES) > 0:
         yield Text(f"{left} more of these are in the reports.", "yellow")
 
@@ -239,7 +240,7 @@ def _step(bad: BadStep) -> Iterator[RenderableType]:
     step, found = bad.step, bad.found
     args = one_line(compact(without_machine(step.args)), _VALUE)
     yield Text(f"step {bad.number}, {step.operation} {args}")
-    for problem in step.problems:
+    for problem in step.said:
         yield from (Padding(line, (0, 0, 0, 2)) for line in _problem(problem))
     for one in found[:_LINES]:
         yield Text(f"  {one_line(one.path, 120)}")
@@ -251,12 +252,11 @@ def _step(bad: BadStep) -> Iterator[RenderableType]:
         yield Text(f"    answer   {one_line(bad.answer, _VALUE)}")
 
 
-def _problem(text: str) -> Iterator[Text]:
+def _problem(sentence: Said) -> Iterator[Text]:
     """What is wrong, with what was expected and what came on lines of their own."""
-    first, *labelled = problem_lines(text) if Mismatch.read(text) else (text,)
-    yield Text(_few_lines(first), "bold")
-    for line, style in zip(labelled, ("green", "red"), strict=False):
-        yield Text(f"  {line[2:11]}{one_line(line[11:], _VALUE)}", style)
+    yield Text(_few_lines(headline(sentence)), "bold")
+    for line, style in zip(side_lines(sentence, _VALUE), ("green", "red"), strict=False):
+        yield Text(line, style)
 
 
 def _few_lines(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numaproof.protocol.events import said
 from numaproof.reports.untrusted import one_line
 from numaproof.reports.values import compact, without_machine
 from numaproof.reports.wording import SYMBOLS, short_lines, taken_side
@@ -30,12 +31,12 @@ def transcript(run: CaseFinished) -> Iterator[str]:
         yield f"{number:>4} {step.operation} {_short(_arguments(step))}"
         answer = "no answer" if step.answer is None else _short(step.answer)
         yield f"     {answer}"
-        for problem in step.problems:
+        for problem in step.said:
             first, *sides = short_lines(problem, _VALUE)
             yield f"     {SYMBOLS['fail']} {first}"
             yield from (f"       {line}" for line in sides)
     defect = f" ({run.defect})" if run.defect else ""
-    first, *sides = short_lines(run.message, _VALUE)
+    first, *sides = short_lines(said(run.message, run.finding), _VALUE)
     message = f": {first}" if first else ""
     side = f", {taken_side(run.parted)}" if run.parted else ""
     yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{side}{message}"

@@ -71,14 +71,8 @@ _LAST_SHORT = 0xFFFF
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text on one line of at most `limit` characters, hidden characters made visible.
-
-    What was expected and what came instead are left out: they stand on lines of their own.
-    """
-    # Printing help does not need it.
-    from numaproof.protocol.mismatch import what_differs  # noqa: PLC0415
-
-    flat = whole_line(what_differs(text))
+    """The text on one line of at most `limit` characters, hidden characters made visible."""
+    flat = whole_line(text)
     return flat if len(flat) <= limit else flat[: max(limit - 1, 0)] + "…"
 
 

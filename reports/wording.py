@@ -6,13 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.mismatch import Mismatch
+from numaproof.protocol.events import headline
 from numaproof.reports.untrusted import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.protocol.events import Coverage, Outcome, Parted, RunStarted
+    from numaproof.protocol.events import Coverage, Outcome, Parted, RunStarted, Said
     from numaproof.reports.summary import OutcomeTally, Summary, Verdict
 
 VERDICTS: Mapping[Verdict, str] = {
@@ -177,18 +177,23 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
     )
 
 
-def problem_lines(text: str) -> tuple[str, ...]:
+def problem_lines(sentence: Said) -> tuple[str, ...]:
     """A problem as lines: what differs, and on labelled lines what was expected and what came."""
-    found = Mismatch.read(text)
-    if found is None:
-        return tuple(text.split("\n"))
-    return (found.what, f"  {'expected':8} {found.expected}", f"  {'got':8} {found.got}")
+    if isinstance(sentence, str):
+        return tuple(sentence.split("\n"))
+    return (sentence.what, *side_lines(sentence))
 
 
-def short_lines(text: str, limit: int) -> tuple[str, ...]:
+def side_lines(sentence: Said, limit: int | None = None) -> tuple[str, ...]:
+    """What was expected and what came on labelled lines, each side at most `limit` characters."""
+    if isinstance(sentence, str):
+        return ()
+    both = ("expected", sentence.expected), ("got", sentence.got)
+    return tuple(
+        f"  {label:8} {side if limit is None else one_line(side, limit)}" for label, side in both
+    )
+
+
+def short_lines(sentence: Said, limit: int) -> tuple[str, ...]:
     """The lines of a difference, each at most `limit` characters; any other text is one line."""
-    found = Mismatch.read(text)
-    if found is None:
-        return (one_line(text, limit),)
-    what, expected, got = (one_line(one, limit) for one in (found.what, found.expected, found.got))
-    return problem_lines(str(Mismatch(what, expected, got)))
+    return (one_line(headline(sentence), limit), *side_lines(sentence, limit))

@@ -11,9 +11,9 @@ from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs.plurals import numbered
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
-from numaproof.reference.kubelet.checkpoints import files
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.checkpoints import files
+from numaproof.reference.checkpoints import memory as memory_checkpoint
 from numaproof.simulation import memory_file
 from numaproof.simulation.admission import Question, begin
 from numaproof.simulation.defects import DefectNote, notes

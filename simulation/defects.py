@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from numaproof.reference.departures.defects import DEFECTS
+from numaproof.reference.deviations.defects import DEFECTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from numaproof.reference.departures.departure import Defect
+    from numaproof.reference.deviations.deviation import Defect
 
 Subject = TypeVar("Subject")
 """What an answer is about."""

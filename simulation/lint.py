@@ -8,7 +8,7 @@ from numaproof.inputs.plurals import numbered, plural
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.topology import touching
-from numaproof.reference.departures import releases
+from numaproof.reference.deviations import releases
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology import options as topology_options
 from numaproof.simulation.amounts import amount

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numaproof.reference.node import StartedNode
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import Resources
-    from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
+    from numaproof.reference.topology.hints import Resources, TopologyHint
+    from numaproof.reference.topology.policy import TopologyPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ObservedMerge:
 
     container: PodContainer | None
     hints: tuple[ObservedHints, ...]
-    affinity: KeptHint
+    affinity: TopologyHint
     admitted: bool
 
 
@@ -57,7 +57,7 @@ class Failed:
 
     container: PodContainer | None
     manager: Manager[Any]
-    affinity: KeptHint
+    affinity: TopologyHint
     error: AdmissionError
 
 
@@ -88,14 +88,14 @@ class _ObservedManager:
         self._hinted.append(ObservedHints(container, copy.copy(self._manager), found))
         return found
 
-    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
         self._try(container, affinity, lambda: self._manager.allocate(pod, container, affinity))
 
-    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+    def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
         self._try(None, affinity, lambda: self._manager.allocate_pod(pod, affinity))
 
     def _try(
-        self, container: PodContainer | None, affinity: KeptHint, allocate: Callable[[], None]
+        self, container: PodContainer | None, affinity: TopologyHint, allocate: Callable[[], None]
     ) -> None:
         before = copy.copy(self._manager)
         try:
@@ -123,7 +123,7 @@ def observe(node: StartedNode, pod: Pod, policy: TopologyPolicy | None) -> Obser
     hinted: list[ObservedHints] = []
     managers = snapshot(node).providers
     for manager in managers:
-        manager.reclaim({**node.pods, pod.uid: pod})
+        manager.remove_stale_state({**node.pods, pod.uid: pod}, "reconcile")
     watches = [_ObservedManager(manager, hinted) for manager in managers]
     with suppress(AdmissionError):
         scope.admit(policy, node.setup.scope, watches, pod, lambda *_: None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from numaproof.reference.devices import allocation
+from numaproof.reference.devices import policy
+from numaproof.reference.errors import AllocationError
 from numaproof.reference.memory import requests
-from numaproof.reference.memory.requests import AllocationError
 from numaproof.reference.pods import containers, quantity
 from numaproof.simulation.amounts import CPU
 
@@ -26,11 +26,11 @@ def asks(
     if setup.memory and why_no_memory(setup, pod, container) is None:
         found |= requests.part(pod, container) if container else setup.memory.at_once(pod)
     if container is None:
-        names = {name for one in pod.containers for name in allocation.requested(devices, one)}
+        names = {name for one in pod.containers for name in policy.requested(devices, one)}
         for name in sorted(names):
             found[name] = containers.at_once(pod.containers, partial(_devices, devices, name))
     else:
-        found |= allocation.requested(devices, container)
+        found |= policy.requested(devices, container)
     return {resource: count for resource, count in found.items() if count}
 
 
@@ -73,7 +73,7 @@ def _not_served(pod: Pod) -> str | None:
 
 
 def _devices(state: DeviceState, resource: str, container: PodContainer) -> int:
-    return allocation.requested(state, container).get(resource, 0)
+    return policy.requested(state, container).get(resource, 0)
 
 
 def extended(pod: Pod) -> dict[str, int]:

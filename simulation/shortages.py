@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.manager import CPUManager
-from numaproof.reference.devices import allocation
+from numaproof.reference.devices import policy
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.state import Devices
-from numaproof.reference.memory import hints as memory_hints
+from numaproof.reference.errors import AllocationError
 from numaproof.reference.memory.manager import MemoryManager
-from numaproof.reference.memory.requests import AllocationError, at_once, part
+from numaproof.reference.memory.requests import at_once, part
 from numaproof.reference.topology.search import evaluation
 from numaproof.simulation.amounts import amount, amounts, nodes_text
 from numaproof.simulation.candidates import candidates, lacks, places
@@ -52,20 +52,20 @@ def explain(setup: NodeSetup, pod: Pod, failed: Failed) -> tuple[Allocation, tup
 
 def name(manager: Manager[Any]) -> str:
     """The manager's name in the documentation."""
-    # A release may have a departure of its own in place of the rule.
+    # A release may have a deviation of its own in place of the rule.
     return next(name for rule, name in _NAMES.items() if isinstance(manager, rule))
 
 
 def memory_demand(manager: MemoryManager, pod: Pod, sizes: dict[str, int]) -> Demand:
     """The sets of nodes with memory of these sizes, as the Memory Manager describes them."""
-    return memory_hints.demand(manager.state, manager.reuse, pod.uid, sizes)
+    return manager.state.demand(pod.uid, sizes)
 
 
 def _cpus(
     policy: StaticCPUPolicy, manager: CPUManager, pod: Pod, failed: Failed
 ) -> tuple[Allocation, tuple[str, ...]]:
     count = exclusive_cpus(pod, failed.container)
-    reusable = manager.reuse.of(pod.uid)
+    reusable = manager.state.reuse.of(pod.uid)
     available = policy.available(manager.state)
     free = (available | reusable).bit_count()
     where = candidates(cpu_hints.generate(policy, available, reusable, count), ("cpu",))
@@ -128,7 +128,7 @@ def _devices(state: DeviceState, pod: Pod, failed: Failed) -> tuple[Allocation, 
     short = []
     # Devices are never allocated to a pod as a whole.
     assert failed.container is not None
-    for resource, count in allocation.requested(state, failed.container).items():
+    for resource, count in policy.requested(state, failed.container).items():
         text = devices_text(state, pod, resource, count)
         if text is not None:
             short.append(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import re
 import shlex
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,6 +70,7 @@ def quoted(page: Path) -> Iterator[str]:
     yield from SPAN.findall(FENCE.sub("", text))
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """The anchors of a page: those that GitHub makes of its headings, and those set in it."""
     heads = HEADING.findall(prose(page))

@@ -49,6 +49,24 @@ ROOMS = (
 """The rooms of `numaproof.conformance` in order: each imports only from those before it."""
 
 
+REFERENCE = (
+    ("errors", "golang"),
+    ("pods",),
+    ("config",),
+    ("topology",),
+    ("manager",),
+    ("cpu", "memory", "devices"),
+    ("checkpoints", "cadvisor"),
+    ("deviations",),
+    ("operations",),
+    ("node",),
+    ("startup",),
+    ("implementation",),
+    ("server",),
+)
+"""The layers of `numaproof.reference`, lowest first; what shares a layer is independent."""
+
+
 modules = cache(checkout.modules)
 
 
@@ -76,10 +94,10 @@ def folder_of(name: str) -> str:
     return (*name.split("."), "")[1]
 
 
-def room_of(name: str) -> str | None:
-    """The room of a module of the harness."""
+def room_of(name: str, folder: str = "conformance") -> str | None:
+    """The room of a module of a folder, by default of the harness."""
     parts = name.split(".")
-    return parts[2] if parts[1:2] == ["conformance"] and len(parts) > 2 else None
+    return parts[2] if parts[1:2] == [folder] and len(parts) > 2 else None
 
 
 @pytest.mark.parametrize("folder", LAYERS)
@@ -123,6 +141,20 @@ def test_the_rooms_of_the_harness_import_in_one_direction() -> None:
         if (theirs := room_of(other)) and place[theirs] > place[room]
     }
     assert not backwards
+
+
+def test_the_layers_of_the_reference_import_downward_only() -> None:
+    place = {room: number for number, layer in enumerate(REFERENCE) for room in layer}
+    assert {room_of(name, "reference") for name in modules()} - {None} == place.keys()
+    upward = {
+        f"{name} imports {other}"
+        for name in modules()
+        if (room := room_of(name, "reference"))
+        for other in imported(name)
+        if (theirs := room_of(other, "reference"))
+        if room != theirs and place[theirs] >= place[room]
+    }
+    assert not upward
 
 
 def test_the_harness_states_the_order_of_its_rooms() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.reference.config import flags
+from numaproof.reference.config.fields import ConfigError
 from numaproof.reference.errors import NotBuiltError
-from numaproof.reference.kubelet import flags
-from numaproof.reference.kubelet.fields import ConfigError
 
 if TYPE_CHECKING:
     from numaproof.protocol.messages import KubeletConfiguration

@@ -11,7 +11,7 @@ from numaproof.protocol.features import CHECKPOINT_FILES, FEATURES
 from numaproof.protocol.names import unknown
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
-from numaproof.reference.departures.releases import release
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

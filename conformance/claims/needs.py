@@ -15,16 +15,16 @@ from numaproof.conformance.claims import command_line
 from numaproof.protocol import discovery, features, messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reference import startup
+from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options as cpu_options
-from numaproof.reference.departures.releases import release
-from numaproof.reference.kubelet.options import OptionError
+from numaproof.reference.deviations.releases import release
 from numaproof.reference.topology import options as topology_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numaproof.protocol.messages import Args, KubeletConfiguration, Pod
-    from numaproof.reference.kubelet.gates import Gate, Maturity
+    from numaproof.reference.config.gates import Gate, Maturity
 
 CHECKPOINT_FILES = f"feature {features.CHECKPOINT_FILES}"
 _VALIDATION = "feature configuration-validation"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 _MOST = 20_000
@@ -71,24 +72,16 @@ class Leftovers:
 def seen(folder: Path, depth: int) -> Seen:
     """What is in a folder and so many levels below; what cannot be read has nothing in it."""
     found: Seen = {}
-    waiting = [("", depth)]
-    while waiting and len(found) < _MOST:
-        inside, left = waiting.pop()
-        try:
-            with os.scandir(folder / inside) as entries:
-                for entry in entries:
-                    name = f"{inside}{entry.name}"
-                    if entry.name in _SKIPPED or len(found) == _MOST:
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        found[name] = (0, 0)
-                        if left > 1:
-                            waiting.append((f"{name}/", left - 1))
-                    else:
-                        status = entry.stat(follow_symlinks=False)
-                        found[name] = (status.st_mtime_ns, status.st_size)
-        except OSError:
-            continue
+    for here, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED]
+        inside = Path(here).relative_to(folder)
+        for name in (*folders, *files):
+            with suppress(OSError):
+                status = (Path(here) / name).lstat()
+                is_file = not stat.S_ISDIR(status.st_mode)
+                found[str(inside / name)] = (status.st_mtime_ns * is_file, status.st_size * is_file)
+        if len(inside.parts) + 1 == depth or len(found) > _MOST:
+            folders.clear()
     return found
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.shell_words import quoted
+from numaproof.protocol.events import headline
 from numaproof.protocol.messages import LEVELS
-from numaproof.protocol.mismatch import what_differs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numaproof.protocol.diagnosis import Exchange
+    from numaproof.protocol.events import Said
     from numaproof.protocol.messages import Hello, Level
 
 MOST = 7
@@ -24,24 +27,24 @@ def next_steps(
     command: str,
     exchanges: Sequence[Exchange],
     hello: Hello | None,
-    agreed: Iterable[Level],
-) -> tuple[str, ...]:
-    """What to do next, the most urgent first."""
+    agreed: Level,
+) -> tuple[Said, ...]:
+    """What to do next, the most urgent first; `agreed` is the level at which no answer differed."""
     wrong = _wrong(exchanges)
     if wrong:
-        listed = [*wrong[:MOST]]
+        listed: list[Said] = [*wrong[:MOST]]
         if len(wrong) > MOST:
             listed.append(f"{len(wrong) - MOST} more stand in the transcript above")
         return (*listed, f"run it again: numaproof doctor {_quoted(command)}")
-    return (*_ready(command, hello), *_claimable(hello, frozenset(agreed)))
+    return (*_ready(command, hello), *_claimable(hello, agreed))
 
 
-def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
+def _wrong(exchanges: Sequence[Exchange]) -> list[Said]:
     """Every mistake once, in the order in which they came, with where it came first."""
     counts = Counter(
         finding.cause for one in exchanges for finding in one.findings if not finding.advice
     )
-    found: dict[str, str] = {}
+    found: dict[str, Said] = {}
     for one in exchanges:
         for finding in one.findings:
             if finding.advice or finding.cause in found:
@@ -53,9 +56,9 @@ def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
             where = shown if finding.after else f"{one.step} ({one.number})"
             lines = finding.log.strip().splitlines()
             said = f"; its standard error ends with: {lines[-1].strip()[:200]}" if lines else ""
-            what = what_differs(finding.wrong)
-            sides = finding.wrong.removeprefix(what)
-            found[finding.cause] = f"{where}: {what}{said}{again}{right}{sides}"
+            what = f"{where}: {headline(finding.said)}{said}{again}{right}"
+            sides = finding.said
+            found[finding.cause] = what if isinstance(sides, str) else replace(sides, what=what)
     return list(found.values())
 
 
@@ -77,12 +80,12 @@ def _quoted(command: str) -> str:
     return f'"{command}"' if plain else quoted((command,))
 
 
-def _claimable(hello: Hello | None, agreed: frozenset[Level]) -> tuple[str, ...]:
+def _claimable(hello: Hello | None, agreed: Level) -> tuple[str, ...]:
     """The next level, if nothing in the dialogue speaks against it."""
     if hello is None or hello.level not in LEVELS[:2] or "start" not in hello.operations:
         return ()
     level = LEVELS[LEVELS.index(hello.level) + 1]
-    if level not in agreed:
+    if LEVELS.index(agreed) < LEVELS.index(level):
         return ()
-    claim = f'`"level": "{level}"` in `hello`'
-    return (f"every answer here was as documented: try {claim}, and run it again",)
+    claim = f'try `"level": "{level}"` in `hello`, and run it again'
+    return (f"every answer here was as documented: {claim}",)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.diagnosis import lines
 from numaproof.conformance.diagnosis.leftovers import Leftovers
+from numaproof.conformance.diagnosis.wording import finding
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.programs.process import Process, ending
+from numaproof.conformance.execution.shown import reported
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec, messages
 from numaproof.protocol.diagnosis import Exchange, Finding
@@ -23,8 +25,10 @@ from numaproof.protocol.diagnosis import Exchange, Finding
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numaproof.conformance.judging import finding as judging
+
 MOST_SECONDS = 30.0
-"""Seconds that a whole dialogue may take."""
+"""Seconds that all answers of a dialogue may take."""
 
 SLOW = 0.5
 """Seconds from which on an answer is slow: a run of the whole table makes thousands of calls."""
@@ -43,14 +47,14 @@ _PARTING = 1.0
 _NOT_FOUND = 127
 _KEPT = 4096
 _MOST_NAMES = 5
-_LOG = 1500
+_SHOWN = 80
 
 
 class NoAnswer(ImplementationFailure):
     """There was no answer that could be used; what is wrong stands at the exchange."""
 
 
-class GaveUp(NoAnswer):
+class GaveUp(ImplementationFailure):
     """The program is gone, or not worth waiting for: there is no use in asking more."""
 
 
@@ -67,34 +71,32 @@ class Moment:
     findings: list[Finding] = field(default_factory=list)
     answer: messages.Answer | None = None
 
-    def wrong(
-        self,
-        sentence: str,
-        right: str = "",
-        *,
-        advice: bool = False,
-        log: str = "",
-        after: str = "",
+    def note(self, name: str, /, **values: Any) -> None:
+        """Notes a finding by its name; arguments are those of `wording.finding`."""
+        self.findings.append(finding(name, **values))
+
+    def found(
+        self, problem: judging.Finding, right: str = "", *, before: str = "", after: str = ""
     ) -> None:
-        """Notes something."""
-        self.findings.append(Finding(sentence, right, advice, log[-_LOG:], after))
+        """Notes what a judge found, with words before its sentence.
+
+        `after` is the exchange whose effect it shows.
+        """
+        shown = reported(problem, before)
+        self.findings.append(Finding(f"{before}{problem}", right, after=after, finding=shown))
 
     def exchange(self, number: int) -> Exchange:
         """The exchange as reports show it."""
-        return Exchange(
-            number=number,
-            process=self.process,
-            step=self.step,
-            about=self.about,
-            request=self.request[:_KEPT],
-            response=self.response[:_KEPT],
-            seconds=round(self.seconds, 4),
-            findings=tuple(self.findings),
-        )
+        said = self.request[:_KEPT], self.response[:_KEPT]
+        findings = tuple(self.findings)
+        return Exchange(number, self.process, self.step, self.about, *said, self.seconds, findings)
 
 
 class Program:
     """A program that is asked, watched and cleaned up after; an `Implementation`.
+
+    Nothing that it writes is an error of the harness: what is wrong with a line stands at the
+    exchange, and the answer counts where it is clear what was meant.
 
     Args:
         command: the program and its arguments.
@@ -110,10 +112,10 @@ class Program:
         self._command = command
         self._timeout = timeout
         self._folder = folder
-        self._began = time.monotonic()
         self._process: Process | None = None
         self._processes = 0
         self._number = 0
+        self._asked = 0.0
         self._leftovers = Leftovers(folder)
         self.about = ""
         self.moments: list[Moment] = []
@@ -130,33 +132,24 @@ class Program:
         request = codec.encode_request(self._number, operation, args)
         about = "what every pod has now" if operation == "state" else self.about
         moment = self._moment(operation, about, request.decode())
-        if left := process.unasked(0):
-            moment.wrong(*_extra(left, "before the request was sent"))
-        began = time.monotonic()
-        deadline = min(began + self._timeout, self._began + MOST_SECONDS)
+        self._note_output(moment, process.unasked(0), "before the request was sent")
+        self._asked = time.monotonic()
+        deadline = self._asked + min(self._timeout, MOST_SECONDS - self._waited)
         try:
-            reading = self._read(process, moment, request, deadline)
+            moment.answer = self._read(process, moment, request, deadline)
         except TimeoutError:
             raise self._silent(process, moment) from None
         except EOFError:
             raise self._ended(process, moment) from None
         except codec.ProtocolError as error:
-            moment.wrong(str(error), "end each response with `\\n`, and write nothing else")
+            moment.note("endless-line", why=error)
             raise self._given_up() from None
-        finally:
-            moment.seconds = time.monotonic() - began
-        if left := process.unasked(_QUIET):
-            moment.wrong(*_extra(left, "after the answer", self._number))
+        self._note_output(moment, process.unasked(_QUIET), "after the answer")
         if moment.seconds > (SLOW_START if self._number == 1 else SLOW):
-            moment.wrong(
-                f"the answer took {moment.seconds:.1f} s",
-                "a run of the whole table makes thousands of calls: keep the process warm",
-                advice=True,
-            )
-        if reading.answer is None:
+            moment.note("slow", seconds=f"{moment.seconds:.1f}")
+        if moment.answer is None:
             raise NoAnswer("there was no answer that could be used")
-        moment.answer = reading.answer
-        return reading.answer
+        return moment.answer
 
     def close(self) -> None:
         """Ends the program as the harness does: it closes its input, and waits a second."""
@@ -166,29 +159,21 @@ class Program:
         moment = self._moment("end of input", "the program must exit within a second")
         began = time.monotonic()
         process.end_input()
-        left = b""
-        while process.returncode is None and time.monotonic() - began < _PARTING:
-            left += process.unasked(0.02)
-            process.wait(0.02)
-        moment.seconds = time.monotonic() - began
+        left = process.unasked(_PARTING)
+        process.wait(began + _PARTING - time.monotonic())
+        moment.seconds = round(time.monotonic() - began, 4)
         while not process.alone and time.monotonic() - began < _PARTING:
             time.sleep(_QUIET)  # what it has started may end by itself
         code = process.returncode
         moment.response = "still running" if code is None else ending(code)
-        if left:
-            moment.wrong(*_extra(left, "after the end of its input"))
+        self._note_output(moment, left, "after the end of its input")
         if code is None:
-            moment.wrong(
-                "the program did not exit within a second of the end of its input",
-                "exit when standard input ends; the harness kills what is left",
-            )
+            moment.note("no-exit")
         elif code:
-            moment.wrong(
-                f"the program ended with {ending(code)} at the end of its input",
-                "exit with code 0 when standard input ends",
-                log=process.stderr(),
-            )
-        self._sweep(moment)
+            moment.note("failed-exit", ending=ending(code), log=process.stderr())
+        self._given_up()
+        if process.found:
+            moment.note("left-processes", names=", ".join(process.found[:3]))
 
     def look_around(self) -> None:
         """Notes the files that it left where no state belongs."""
@@ -196,16 +181,9 @@ class Program:
         left = self._leftovers
         for names, where in ((left.here(), "the working directory"), (left.temporary(), "TMPDIR")):
             if names:
-                moment.wrong(
-                    f"the program left files in {where}: {_listed(names)}",
-                    "keep state in the `state_dir` of `start`, and remove temporary files",
-                )
+                moment.note("left-files", where=where, names=_listed(names))
         if at_home := left.at_home():
-            moment.wrong(
-                f"there are new files in the home directory: {_listed(at_home)}",
-                "if they are the program's and no cache, keep them in the `state_dir` of `start`",
-                advice=True,
-            )
+            moment.note("left-files-at-home", names=_listed(at_home))
         if moment.findings:
             moment.response = "files left"
             self.moments.append(moment)
@@ -225,132 +203,104 @@ class Program:
 
     def _read(
         self, process: Process, moment: Moment, request: bytes, deadline: float
-    ) -> lines.ReadLine:
+    ) -> messages.Answer | None:
         """Reads lines until one is the response; what came before it is noted.
 
         Where none is, the first line counts as the answer.
         """
-        line = process.next_line(deadline, request)
         number, operation = self._number, moment.step
-        first = reading = lines.read(line, number, operation)
-        moment.response = _text(line)
-        if line.strip() in {b"{", b"["}:
+        said = [self._line(process, moment, deadline, request)]
+        first = reading = lines.read(said[0], number, operation)
+        if indented := said[0].strip() in {b"{", b"["}:
             # The rest of it follows on lines of its own.
-            moment.response += "\n" + _text(process.unasked(_QUIET))
-        for _ in range(_MOST_EXTRA):
-            if line.strip() in {b"{", b"["}:
-                break
-            if reading.is_response and (reading.number or number) == number:
-                break
+            said.append(process.unasked(_QUIET))
+        while len(said) <= _MOST_EXTRA and not (indented or reading.is_response):
             # A banner or a stale answer: the response may follow.
             try:
-                line = process.next_line(min(deadline, time.monotonic() + _MORE))
+                soon = min(deadline, time.monotonic() + _MORE)
+                said.append(self._line(process, moment, soon))
             except (TimeoutError, EOFError, codec.ProtocolError):
                 reading = first
                 break
-            reading = lines.read(line, number, operation)
-            moment.response += "\n" + _text(line)
+            reading = lines.read(said[-1], number, operation)
+        moment.response = _text(b"\n".join(said))
         if reading is not first:
-            before = moment.response.rpartition("\n")[0]
-            moment.wrong(*_extra(before.encode(), "before the answer", number))
+            self._note_output(moment, b"\n".join(said[:-1]) + b"\n", "before the answer")
         moment.findings += reading.findings
-        return reading
+        return reading.answer
+
+    @property
+    def _waited(self) -> float:
+        """Seconds that the program has taken; the harness's own time is not its fault."""
+        return sum(moment.seconds for moment in self.moments)
+
+    def _line(
+        self, process: Process, moment: Moment, deadline: float, request: bytes = b""
+    ) -> bytes:
+        """The next line; to read what it says is not the program's time."""
+        try:
+            return process.next_line(deadline, request)
+        finally:
+            moment.seconds = round(time.monotonic() - self._asked, 4)
 
     def _silent(self, process: Process, moment: Moment) -> GaveUp:
-        """What is wrong with a program that does not answer: its input ends, and it may show."""
-        waited = time.monotonic() - self._began
+        """Notes why there may be no answer: once the input has ended, it may come."""
+        waited = self._waited
         partial = process.unasked(0)
         process.end_input()
         late = process.unasked(_PARTING)
         moment.response = _text(partial + late)
-        limit = f"within {self._timeout:g} s"
+        limit = f"{self._timeout:g}"
         if waited >= MOST_SECONDS:
-            moment.wrong(f"no answer: the whole dialogue has taken {waited:.0f} s", "answer faster")
+            moment.note("dialogue-too-slow", seconds=f"{waited:.0f}")
         elif partial:
-            moment.wrong(
-                f"no whole line {limit}: {plural(len(partial), 'byte')} came without a line break",
-                "end each response with `\\n`, and flush",
-            )
+            moment.note("no-line-break", limit=limit, bytes=plural(len(partial), "byte"))
         elif late:
-            moment.wrong(
-                f"no answer {limit}; it came only when the program's input ended. Did you flush?",
-                "flush standard output after each response, and read line by line, not to the"
-                " end of the input",
-            )
+            moment.note("no-flush", limit=limit)
         else:
-            moment.wrong(
-                f"no answer {limit}. Did you flush?",
-                "write one line for each request, and flush standard output; `--timeout` allows"
-                " for more time",
-                log=process.stderr(),
-            )
+            moment.note("no-answer", limit=limit, log=process.stderr())
         return self._given_up()
 
     def _ended(self, process: Process, moment: Moment) -> GaveUp:
-        """What is wrong with a program that ended, or closed its output, before it answered."""
+        """Notes how a program ended, or closed its output, before it answered."""
         partial = process.unasked(0)
         process.wait(_PARTING)
         code = process.returncode
         moment.response = _text(partial)
-        if code is None and process.unwatched:
-            moment.wrong(
-                "the program killed its supervisor, numaproof's own process, which ends what the"
-                " program leaves behind",
-                "end no process but those that you have started",
-            )
-        elif code is None:
-            moment.wrong(
-                "the program closed its standard output and goes on running", "keep it open"
-            )
+        if code is None:
+            moment.note("supervisor-killed" if process.unwatched else "output-closed")
         else:
-            moment.wrong(
-                f"the program ended with {ending(code)} instead of an answer",
-                "the command was not found: look at the program's first line, which may end with a"
-                " carriage return"
-                if code == _NOT_FOUND
-                else "read requests from standard input until it ends; does the command need an"
-                " argument?"
-                if self._number == 1 and code == 0
-                else "answer `fault` with a message when something breaks, and read on",
-                log=process.stderr(),
-            )
+            at_once = "ended-at-once" if self._number == 1 and code == 0 else "ended"
+            name = "not-found" if code == _NOT_FOUND else at_once
+            moment.note(name, ending=ending(code), log=process.stderr())
         if partial:
-            moment.wrong(
-                f"the last line has no line break: '{_text(partial)[:80]}'", "end it with `\\n`"
-            )
+            moment.note("open-line", line=_text(partial)[:_SHOWN])
         return self._given_up()
 
     def _given_up(self) -> GaveUp:
-        self._sweep(None)
-        return GaveUp("the program does not answer any more")
-
-    def _sweep(self, moment: Moment | None) -> None:
         """Kills the process and all that it has started."""
         process, self._process = self._process, None
-        assert process is not None
-        process.kill()
-        names = process.found
-        if names and moment is not None:
-            moment.wrong(
-                f"the program left processes behind: {', '.join(names[:3])}",
-                "end what you started before you exit",
-            )
+        if process is not None:
+            process.kill()
+        return GaveUp("the program does not answer any more")
 
-
-def _extra(output: bytes, when: str, number: int | None = None) -> tuple[str, str]:
-    """The finding about output that is no answer."""
-    text = _text(output)
-    first = text.strip().partition("\n")[0]
-    if number is not None and when == "after the answer":
-        again = lines.read(first.encode(), number, "hello")
-        if again.number == number:
-            return f"request {number} is answered twice: '{first[:80]}'", "answer each request once"
-    many = text.strip().count("\n") + 1
-    what = f"{many} lines, the first" if many > 1 else "a line"
-    return (
-        f"there is output {when}: {what} '{first[:80]}'",
-        "standard output is for responses alone; write logs and banners to standard error",
-    )
+    def _note_output(self, moment: Moment, output: bytes, when: str) -> None:
+        """Notes output that is no answer, if there is any."""
+        if not output:
+            return
+        text = _text(output).strip()
+        first = text.partition("\n")[0]
+        again = lines.read(first.encode(), self._number, "hello").is_response
+        if again and when == "after the answer":
+            moment.note("answered-twice", number=self._number, first=first[:_SHOWN])
+            return
+        many = text.count("\n") + 1
+        what = (
+            f"{many} lines, the first '{first[:_SHOWN]}'"
+            if many > 1
+            else f"a line '{first[:_SHOWN]}'"
+        )
+        moment.note("output", when=when, what=what if text else "an empty line")
 
 
 def _text(line: bytes) -> str:

@@ -9,8 +9,10 @@ from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numaproof.conformance.cases.schema import Step
-    from numaproof.conformance.judging.invariants import Violation
+    from numaproof.conformance.judging.invariants import View, Violation
 
 _ENDS = frozenset({"start", "tamper"})
 """Steps that replace the running node, so that its state is lost."""
@@ -19,7 +21,12 @@ _ENDS = frozenset({"start", "tamper"})
 class UncheckedInvariants(InvariantChecker):
     """Judges nothing: what is compared needs no invariants."""
 
-    def after(self, answer: messages.Answer, uid: str = "") -> list[Violation]:  # noqa: ARG002
+    def after(
+        self,
+        args: messages.Args,  # noqa: ARG002
+        answer: messages.Answer,  # noqa: ARG002
+        look: Callable[[], View | None],  # noqa: ARG002
+    ) -> list[Violation]:
         return []
 
 

@@ -27,7 +27,6 @@ from numaproof.protocol import discovery, events
 from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import TOLD
-from numaproof.protocol.mismatch import what_differs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -189,6 +188,7 @@ def _by_chance(
         call=played.calls,
         operation=played.operation,
         message=played.message,
+        finding=played.reported(),
     )
 
 
@@ -210,6 +210,7 @@ def _expected(
         stderr=played.stderr,
         defect=played.defect,
         reproduce=harness_run.again or harness_run.command,
+        finding=played.reported(),
     )
 
 
@@ -249,7 +250,8 @@ def _found(
 ) -> events.DivergenceFound:
     scenario, played, cut_short = found.smallest(scratch, options.tries)
     message = f"{found.named.name}: {played.message}"
-    title = what_differs(message)
+    finding = played.reported(f"{found.named.name}: ")
+    title = events.headline(events.said(message, finding))
     if cut_short:
         title += f" ({shrinking.CUT_SHORT})"
     case = shrinking.case_of(scenario, title)
@@ -268,4 +270,5 @@ def _found(
         reproduce=quoted(("numaproof", "diff", str(file), *options.options)),
         signature=played.signature,
         parted=played.parted,
+        finding=finding,
     )

@@ -19,19 +19,16 @@ from numaproof.conformance.execution.implementation import (
     Watched,
 )
 from numaproof.conformance.execution.pictures import picture
-from numaproof.conformance.execution.run import tree_for
+from numaproof.conformance.execution.run import RunResult, tree_for
 from numaproof.conformance.execution.session import Session
-from numaproof.conformance.execution.shown import bounded, replace_text, told
+from numaproof.conformance.execution.shown import bounded, replace_text, reported
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
-from numaproof.conformance.judging.invariants import View
-from numaproof.conformance.judging.oracle import STATE_DIR, Oracle, of_sides
+from numaproof.conformance.judging.oracle import STATE_DIR, Oracle
 from numaproof.conformance.judging.sides import Sides
-from numaproof.conformance.judging.signatures import Evidence
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import make_folder, require_room
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import codec, events, messages
-from numaproof.protocol.mismatch import swapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +38,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.sides import Side
     from numaproof.protocol.events import Outcome, Picture
 
@@ -70,45 +68,42 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class LockstepResult:
+class LockstepResult(RunResult):
     """How a scenario ended.
 
+    The outcome is ``pass`` where all answers agree; ``unsupported``; ``fail`` where one differs;
+    ``expected failure`` where one of the sides broke by a named defect of the release; else how it
+    broke.
+
     Attributes:
-        outcome: ``pass`` where all answers agree; ``unsupported``; ``fail`` where one differs;
-            ``expected failure`` where one of the sides broke by a named defect of the release;
-            else how it broke.
-        message: what differs, or how it broke.
         calls: that were made, the last of them the one that differs.
         steps: the same calls as reports show them.
         pictures: the machine on either side after the last call.
-        stderr: the end of the broken program's standard error.
         chance: the operation that the right side answers differently from run to run, where
             that is why no more was compared; empty where it was not.
-        defect: the named defect by which a side broke; None where it did not.
         parted: the side that the right one took, where either was right and they differ.
         tested: the side that was under test.
     """
 
-    outcome: Outcome
-    message: str = ""
     calls: int = 0
     steps: tuple[events.ReportedCall, ...] = ()
     pictures: tuple[Picture, ...] = ()
-    stderr: str = ""
     chance: str = ""
-    defect: str | None = None
     parted: events.Parted | None = None
     tested: Literal["left", "right"] = "right"
 
     @property
     def signature(self) -> str:
         """The cause of the failure; empty if there is none."""
-        message = self.message.removeprefix(f"{self.operation}: ")
-        if self.tested == "left":
+        found = self.finding
+        if found and self.tested == "left":
             # Signatures have the right side's kind of answer before the left side's.
-            message = swapped(message)
-        evidence = Evidence(self.outcome, message, self.operation, trace=self.stderr)
-        return signatures.signature(evidence)
+            found = found.swapped()
+        return signatures.signature(replace(self, finding=found), self.operation)
+
+    def reported(self, before: str = "") -> events.ReportedFinding | None:
+        """The fields of the message, with words before it; None if no answer is behind it."""
+        return reported(self.finding, f"{before}{self.operation}: ")
 
     @property
     def operation(self) -> str:
@@ -149,7 +144,9 @@ class _Left:
 
 
 class _Differs(Exception):  # noqa: N818 - ends a scenario at its first difference
-    pass
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(str(finding))
+        self.finding = finding
 
 
 @dataclass
@@ -159,7 +156,7 @@ class _PairSession(Session):
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         answer = super().call(operation, args)
         if self.calls[-1].problems:
-            raise _Differs(of_sides(self.calls[-1].problems[0]))
+            raise _Differs(replace(self.calls[-1].problems[0], source="other side"))
         return answer
 
 
@@ -211,10 +208,13 @@ class _LockstepRun:
             from_tree=scenario.case.tree,
             tell=pair.tell,
         )
-        self._checker = UncheckedInvariants(self._session, Facts(scenario.machine))
         case = _without_expectations(scenario.case)
         self._player = ComparedPlayer(
-            case, self._session, self._checker.facts, pair.level, self._checker
+            case,
+            self._session,
+            Facts(scenario.machine),
+            pair.level,
+            UncheckedInvariants(pair.level),
         )
 
     def play(self) -> LockstepResult:
@@ -227,28 +227,32 @@ class _LockstepRun:
         except NotSupportedError as missing:
             return LockstepResult("unsupported", f"one side does not have {missing}")
         except _LeftFailure as left:
-            failure = left.failure
-            message = f"the left side: {failure}"
-            return self._ended(failure.outcome, message, failure.stderr)
+            return self._broken(left.failure, "the left side: ")
         except ImplementationFailure as failure:
-            return self._ended(failure.outcome, str(failure), failure.stderr)
+            return self._broken(failure)
         except _Differs as differs:
             last = self._session.calls[-1]
             faults = [
                 one for one in (last.answer, self._left.answer) if isinstance(one, messages.Fault)
             ]
-            said = str(differs)
+            found = differs.finding
             if self._pair.tested == "left":
-                said = swapped(said)
-            last.problems[:] = [said]
+                found = found.swapped()
+            last.problems[:] = [found]
             ended = self._ended(
-                "fault" if faults else "fail", f"{last.operation}: {said}", faults=faults
+                "fault" if faults else "fail", f"{last.operation}: {found}", faults=faults
             )
-            return replace(ended, pictures=self._pictures(), tested=self._pair.tested)
+            pictures, tested = self._pictures(), self._pair.tested
+            return replace(ended, finding=found, pictures=pictures, tested=tested)
         return LockstepResult("pass", calls=len(self._session.calls), parted=self._parted())
 
     def _parted(self) -> events.Parted | None:
         return self._left.parted() if isinstance(self._left, Sides) else None
+
+    def _broken(self, failure: ImplementationFailure, whose: str = "") -> LockstepResult:
+        ended = self._ended(failure.outcome, f"{whose}{failure}", failure.stderr)
+        words = f"{whose}{failure.words}"
+        return replace(ended, finding=failure.finding, words=words, ending=failure.ending)
 
     def _ended(
         self,
@@ -292,14 +296,7 @@ class _LockstepRun:
     def _step(self, number: int, last: int) -> events.ReportedCall:
         call = self._session.calls[number]
         own = self._left.answer if number == last else None
-        return events.ReportedCall(
-            operation=call.operation,
-            args=self._session.shown(call.args),
-            answer=None if call.answer is None else self._session.shown(call.answer),
-            problems=told(call.problems),
-            before=call.before,
-            expected=None if own is None else self._left_shown(own),
-        )
+        return self._session.reported(call, None if own is None else self._left_shown(own))
 
     def _left_shown(self, answer: messages.Answer) -> dict[str, Any]:
         plain = codec.to_plain(answer)
@@ -320,7 +317,7 @@ class _LockstepRun:
             except (ImplementationFailure, _LeftFailure):
                 continue
             if isinstance(state, messages.State):
-                drawn.append(picture(title, View.of(self._session, self._checker.facts, state)))
+                drawn.append(picture(title, self._session.view(self._player.facts, state)))
         return tuple(drawn)
 
 

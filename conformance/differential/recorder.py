@@ -78,9 +78,9 @@ def _recorded(target: Target, case: Case, seed: int | None, scratch: Path) -> Re
             machine=case.machine,
             level=target.level,
         )
-        checker = UncheckedInvariants(session, Facts(case.machine))
+        facts, level = Facts(case.machine), target.level
         try:
-            ComparedPlayer(case, session, checker.facts, target.level, checker).play()
+            ComparedPlayer(case, session, facts, level, UncheckedInvariants(level)).play()
             session.check_state()
         except NotSupportedError:
             return None

@@ -94,6 +94,7 @@ def finished(recording: Recording, harness_run: HarnessRun, scratch: Path) -> ev
         defect=played.defect,
         reproduce=harness_run.replay(name_of(recording)),
         signature=played.signature,
+        finding=played.reported(),
     )
 
 
@@ -106,6 +107,7 @@ def _turned(step: events.ReportedCall) -> events.ReportedCall:
         args=step.args,
         answer=step.expected,
         problems=step.problems,
+        findings=step.findings,
         expected=step.answer,
         before=step.before,
     )

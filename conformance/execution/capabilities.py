@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.claims.needs import POLICY_FIELDS
 from numaproof.protocol import discovery, features
-from numaproof.reference.departures.releases import release
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

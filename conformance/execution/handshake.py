@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.implementation import hello_args
+from numaproof.conformance.execution.run import RunResult
 from numaproof.conformance.judging import signatures
-from numaproof.conformance.judging.signatures import Evidence
 from numaproof.protocol import codec, events
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ class FailedHandshake:
             ),
             stderr=self.failure.stderr,
             reproduce=self.reproduce,
-            signature=signatures.signature(
-                Evidence(self.failure.outcome, str(self.failure), CASE, trace=self.failure.stderr)
-            ),
+            signature=signatures.signature(RunResult.of_failure(self.failure), CASE),
         )
         yield events.RunEnded(
             at=self.seconds,

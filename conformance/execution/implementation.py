@@ -12,12 +12,14 @@ import traceback
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from numaproof.conformance.claims.names import problems
+from numaproof.conformance.judging.finding import Finding
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from numaproof.folders.state_directory import StateError
     from numaproof.protocol.events import Outcome
 
 
@@ -27,14 +29,28 @@ class ImplementationFailure(Exception):  # noqa: N818 - the run goes on; it is a
     Attributes:
         stderr: its standard error since the case began, of which the middle may be left out.
         after_answer: whether it failed after its last answer, before it read the next request.
+        words: the message without what the program wrote instead of an answer.
+        ending: the exit code or signal of a program that ended, in words.
+        finding: what it left in its state directory, if that is why.
     """
 
     outcome: Outcome = "crash"
+    finding: Finding | None = None
 
-    def __init__(self, message: str, stderr: str = "", *, after_answer: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        stderr: str = "",
+        *,
+        after_answer: bool = False,
+        words: str = "",
+        ending: str = "",
+    ) -> None:
         super().__init__(message)
         self.stderr = stderr
         self.after_answer = after_answer
+        self.words = words or message
+        self.ending = ending
 
 
 class Crashed(ImplementationFailure):
@@ -63,6 +79,10 @@ class SpoiledState(ImplementationFailure):
     """The program left something in its state directory that is no file of state."""
 
     outcome: Outcome = "fail"
+
+    def __init__(self, error: StateError) -> None:
+        super().__init__(str(error))
+        self.finding = Finding("node", error.what, kind="statement", text=str(error))
 
 
 class Implementation(Protocol):

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Case, Devices
     from numaproof.conformance.execution.session import Session
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.invariant_checker import InvariantChecker
-    from numaproof.conformance.judging.invariants import Violation
+    from numaproof.conformance.judging.invariants import View, Violation
     from numaproof.conformance.judging.sides import Sides
     from numaproof.protocol.messages import Level
 
@@ -104,8 +105,8 @@ class Player:
         return [violation for violation, _ in self.broken]
 
     @property
-    def problems(self) -> list[str]:
-        """Everything found wrong, one sentence each."""
+    def problems(self) -> list[Finding]:
+        """Everything found wrong."""
         return [problem for call in self.session.calls for problem in call.problems]
 
     def play(self) -> None:
@@ -226,7 +227,6 @@ class Player:
             for change in step.memory:
                 self.session.note(_changed_memory(change))
             self.facts = type(self.facts)(self.session.machine)
-            self.checker.facts = self.facts
         written = merged(self.case.config, step.config)
         config = manifests.texts_where_due(expressions.expand(written, self.names()))
         if step.devices is not None:
@@ -247,9 +247,7 @@ class Player:
             self.session.calls[-1].problems += self._unmet(wanted, answer)
 
     def _admit(self, pod: PodSpec | str, expected: Expectation) -> None:
-        manifest = self._pod(pod)
-        answer = self.session.admit(manifest)
-        self._judge(answer, expected, manifest["metadata"]["uid"])
+        self._judge(self.session.admit(self._pod(pod)), expected)
 
     def _remove(self, step: RemoveStep | str, expected: Expectation) -> None:
         removal = RemoveStep(step) if isinstance(step, str) else step
@@ -333,7 +331,7 @@ class Player:
 
     # Judging
 
-    def _judge(self, answer: messages.Answer, expected: Expectation, uid: str = "") -> None:
+    def _judge(self, answer: messages.Answer, expected: Expectation) -> None:
         if isinstance(answer, messages.Unsupported):
             raise NotSupportedError(answer.what)
         call = self.session.calls[-1]
@@ -341,10 +339,23 @@ class Player:
             # It did not break: the request makes no sense.
             raise ValueError(answer.message.partition(": ")[2])
         if not isinstance(answer, messages.Fault):
-            broken = [one for one in self.checker.after(answer, uid) if not self._shared(one)]
+            found = self.checker.after(call.args, answer, self._look)
+            broken = [one for one in found if not self._shared(one)]
             self.broken += [(one, self.facts) for one in broken]
-            call.problems += [one.sentence for one in broken]
+            call.problems += [one.finding for one in broken]
         call.problems += self._unmet(expected, answer)
+
+    def _look(self) -> View | None:
+        """The node as invariants see it, for which its state is asked for; None if that can't be.
+
+        Raises:
+            ImplementationFailure: there was no answer.
+        """
+        session = self.session
+        if session.started is None or not session.capabilities.has("state"):
+            return None
+        state = session.call("state", messages.NoArgs())
+        return session.view(self.facts, state) if isinstance(state, messages.State) else None
 
     @property
     def _is_reference(self) -> bool:
@@ -359,7 +370,7 @@ class Player:
         defect = known_defects.explain(violation, self.facts, known, self.sides.shared)
         return self.sides.shares(defect)
 
-    def _unmet(self, expected: Expectation, answer: messages.Answer) -> list[str]:
+    def _unmet(self, expected: Expectation, answer: messages.Answer) -> list[Finding]:
         """What is wrong with an answer, unless the case expects one side's and it is another's."""
         view = self.checker.now
         problems = expectations.check(expected, answer, self._context(view.state if view else None))

@@ -22,7 +22,7 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.conformance.execution.pictures import pictures
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
-from numaproof.conformance.execution.shown import bounded, cut, told
+from numaproof.conformance.execution.shown import bounded, cut
 from numaproof.conformance.judging import discovered, known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import Oracle
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.invariants import Violation
     from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
     from numaproof.conformance.judging.sides import Side
     from numaproof.conformance.trees.machine_trees import MachineTree
-    from numaproof.protocol.events import JudgedAs, Outcome, Picture
+    from numaproof.protocol.events import JudgedAs, Picture
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Hello, Level
 
@@ -113,13 +114,29 @@ def reference_target(kubernetes: str, side: Side) -> Target:
 
 
 @dataclass(frozen=True)
-class RunResult:
-    """How a run ended. `message` is one sentence, `stderr` what the program logged meanwhile."""
+class RunResult(signatures.Ended):
+    """How a run ended."""
 
-    outcome: Outcome
-    message: str = ""
-    stderr: str = ""
-    defect: str | None = None
+    @classmethod
+    def of_failure(cls, failure: ImplementationFailure) -> RunResult:
+        """A program's failure as the end of a run."""
+        return cls(
+            failure.outcome,
+            str(failure),
+            failure.stderr,
+            finding=failure.finding,
+            words=failure.words,
+            ending=failure.ending,
+        )
+
+    @property
+    def headline(self) -> str:
+        """The message without the two sides of what it shows."""
+        return cut(self.finding.headline) if self.finding else self.message
+
+    def showing(self, finding: Finding) -> RunResult:
+        """The same, with a finding as what it shows."""
+        return replace(self, message=cut(str(finding)), finding=finding)
 
     @property
     def good(self) -> bool:
@@ -184,7 +201,7 @@ class Run:
             from_tree=case.tree,
             tell=case.tell,
         )
-        checker = InvariantChecker(session, facts)
+        checker = InvariantChecker(target.level)
         self.player = Player(case, session, facts, target.level, checker, self._sides)
 
     def play(self) -> RunResult:
@@ -238,7 +255,7 @@ class Run:
             program.settle()
             self.player.session.check_state()
         except ImplementationFailure as failure:
-            self.broke = _broken(failure)
+            self.broke = RunResult.of_failure(failure)
             if result.good:
                 return self._verdict(self.broke)
             log = failure.stderr
@@ -269,12 +286,11 @@ class Run:
             require_room(self._scratch)
         player = self.player
         outcome, defect = known_defects.judge(ended.outcome, self.case, player.broken, self._known)
-        sentences = {violation.sentence for violation in player.violations}
-        wrong = [one for one in player.problems if one not in sentences]
+        wrong = [one for one in player.problems if one.source != "invariant"]
         if outcome == "expected failure" and wrong and not self.case.defect:
-            return replace(ended, message=cut(wrong[0]))
+            return ended.showing(wrong[0])
         if outcome == "fail" and (broken := self._unexplained()):
-            ended = replace(ended, message=cut(broken[0].sentence))
+            ended = ended.showing(broken[0].finding)
         return replace(ended, outcome=outcome, defect=defect)
 
     def violated(self, result: RunResult) -> tuple[str, ...]:
@@ -323,32 +339,28 @@ class Run:
         except NotSupportedError as missing:
             return RunResult("unsupported", f"the implementation does not have {missing}")
         except ImplementationFailure as failure:
-            self.broke = _broken(failure)
+            self.broke = RunResult.of_failure(failure)
             return self.broke
         answers = (call.answer for call in self.player.session.calls)
         fault = next((one for one in answers if isinstance(one, messages.Fault)), None)
         if fault:
-            return RunResult("fault", cut(fault.message), bounded(fault.trace))
+            words = cut(fault.message)
+            return RunResult("fault", words, bounded(fault.trace), words=words)
         problems = self.player.problems
-        return RunResult("fail", cut(problems[0])) if problems else RunResult("pass")
+        return RunResult("fail").showing(problems[0]) if problems else RunResult("pass")
 
     def signature(self, result: RunResult) -> str:
         """The cause of the failure that `result` of this run is; empty if it is none."""
         calls = self.player.session.calls
-        shown = (call.operation for call in calls if result.message in map(cut, call.problems))
-        evidence = signatures.Evidence(
-            outcome=result.outcome,
-            message=result.message,
-            operation=next(shown, calls[-1].operation if calls else ""),
-            invariants=[one.invariant for one in self._unexplained()],
-            trace=result.stderr,
-            defect=result.defect,
-        )
-        return signatures.signature(evidence)
+        shown = (call.operation for call in calls if result.finding in call.problems)
+        operation = next(shown, calls[-1].operation if calls else "")
+        invariants = [one.invariant for one in self._unexplained()]
+        return signatures.signature(result, operation, invariants)
 
     def steps(self) -> tuple[events.ReportedCall, ...]:
         """Every call that was made, as reports show it."""
-        return _steps(self.player.session)
+        session = self.player.session
+        return tuple(session.reported(call) for call in session.calls)
 
     def pictures(self) -> tuple[Picture, ...]:
         """The machine around the last call."""
@@ -369,10 +381,6 @@ def _root(tree: MachineTree | None, target: Target) -> Callable[[], str | Path] 
     if tree is None:
         return None
     return tree.directory if target.program else tree.held
-
-
-def _broken(failure: ImplementationFailure) -> RunResult:
-    return RunResult(failure.outcome, str(failure), failure.stderr)
 
 
 def _made(path: Path) -> Path:
@@ -399,19 +407,6 @@ def _silent(target: Target, scratch: Path) -> Oracle | None:
         return None
     seen = target.capabilities.discovers
     return Oracle(target.oracle(DOCUMENTED), _made(scratch / "silent"), messages.LEVELS[-1], seen)
-
-
-def _steps(session: Session) -> tuple[events.ReportedCall, ...]:
-    return tuple(
-        events.ReportedCall(
-            operation=call.operation,
-            args=session.shown(call.args),
-            answer=None if call.answer is None else session.shown(call.answer),
-            problems=told(call.problems),
-            before=call.before,
-        )
-        for call in session.calls
-    )
 
 
 def claims_needed(

@@ -12,6 +12,7 @@ from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
 from numaproof.conformance.execution.run import Run
+from numaproof.conformance.execution.shown import reported
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
 
@@ -129,6 +130,7 @@ def play_case(
         unseen=run.unseen(),
         kept=run.kept(result),
         violated=run.violated(result),
+        finding=reported(result.finding),
     )
     return PlayedCase(run, finished)
 

@@ -21,7 +21,8 @@ from numaproof.conformance.execution.implementation import (
     SpoiledState,
     Watched,
 )
-from numaproof.conformance.execution.shown import bounded, replace_text
+from numaproof.conformance.execution.shown import bounded, replace_text, told, told_findings
+from numaproof.conformance.judging.invariants.view import View, arrivals, returned
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
     AnswerJudge,
@@ -29,14 +30,16 @@ from numaproof.conformance.judging.oracle import (
     without_path,
 )
 from numaproof.folders.state_directory import StateDirectory, StateError
-from numaproof.protocol import codec, discovery, messages
+from numaproof.protocol import codec, discovery, events, messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.protocol.machine import MachineInfo
 
 _DISCOVERY = ("operation discover", discovery.WHOLE)
@@ -54,7 +57,7 @@ class Call:
     operation: str
     args: messages.Args
     answer: messages.Answer | None = None
-    problems: list[str] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
     before: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
@@ -318,6 +321,42 @@ class Session:
             self.devices = devices
         return answer
 
+    def view(self, facts: Facts, state: messages.State) -> View:
+        """What invariants see of the node, given its state as it was just answered.
+
+        Args:
+            facts: of the machine as it is now.
+            state: the answer to `state`, after a start that was not refused.
+        """
+        assert self.started is not None
+        made = [call.args for call in self.calls]
+        return View(
+            facts=facts,
+            config=self.config,
+            pods=dict(self.pods),
+            ended=frozenset((uid, name) for uid, names in self.ended.items() for name in names),
+            started=self.started,
+            state=state,
+            devices=self.devices,
+            kubernetes=self.kubernetes,
+            level=self.level,
+            arrivals=arrivals(made),
+            starts=sum(isinstance(args, messages.StartArgs) for args in made),
+            returned=returned(made),
+        )
+
+    def reported(self, call: Call, expected: dict[str, Any] | None = None) -> events.ReportedCall:
+        """A call as reports show it, with the answer that was expected where one was."""
+        return events.ReportedCall(
+            operation=call.operation,
+            args=self.shown(call.args),
+            answer=None if call.answer is None else self.shown(call.answer),
+            problems=told(call.problems),
+            expected=expected,
+            before=call.before,
+            findings=told_findings(call.problems),
+        )
+
     def shown(self, value: object) -> Any:
         """A message as plain values, with the state directory and the tree replaced.
 
@@ -338,7 +377,7 @@ def _spoiled() -> Iterator[None]:
     try:
         yield
     except StateError as error:
-        raise SpoiledState(str(error)) from None
+        raise SpoiledState(error) from None
 
 
 def tamper(directory: StateDirectory, file: str, how: str, text: str = "") -> bool:

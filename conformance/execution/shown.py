@@ -7,9 +7,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import plural
+from numaproof.protocol.events import ReportedFinding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numaproof.conformance.judging.finding import Finding
 
 MOST_SHOWN = 64 * 1024
 """Characters of a text that are shown: more than a file of the kubelet's has on most nodes."""
@@ -43,11 +46,27 @@ LONGEST_PROBLEM = 4000
 """Characters: enough for what differs in two answers of a large machine."""
 
 
-def told(problems: Sequence[str]) -> tuple[str, ...]:
+def told(problems: Sequence[object]) -> tuple[str, ...]:
     """The problems of a call as reports show them."""
-    shown = tuple(cut(one) for one in problems[:MOST_PROBLEMS])
+    shown = tuple(cut(str(one)) for one in problems[:MOST_PROBLEMS])
     more = len(problems) - len(shown)
     return (*shown, f"... and {more:,} more") if more else shown
+
+
+def reported(finding: Finding | None, before: str = "") -> ReportedFinding | None:
+    """The fields of a finding as reports show them, with words before its sentence."""
+    if finding is None:
+        return None
+    both, rule, requirement = finding.mismatch, cut(finding.rule), finding.requirement
+    if both is None:
+        return ReportedFinding(finding.source, rule, requirement=requirement)
+    what = cut(f"{before}{both.what}")
+    return ReportedFinding(finding.source, rule, what, both.expected, both.got, requirement)
+
+
+def told_findings(problems: Sequence[Finding]) -> tuple[ReportedFinding, ...]:
+    """The fields of the problems of a call as reports show them."""
+    return tuple(filter(None, map(reported, problems[:MOST_PROBLEMS])))
 
 
 def cut(text: str) -> str:

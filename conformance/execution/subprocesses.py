@@ -132,7 +132,9 @@ class Subprocess:
         left = f"; could not end process {', '.join(process.left)}" if process.left else ""
         match error:
             case EOFError():
-                return Crashed(_gone(process, code, at) + left, log, after_answer=late)
+                message = _gone(process, code, at) + left
+                ended = "" if code is None else ending(code)
+                return Crashed(message, log, after_answer=late, ending=ended)
             case TimeoutError():
                 missed = f"read no request {at}" if late else f"no answer to {operation}"
                 message = f"{missed} within {self._timeout:g} s"
@@ -141,10 +143,11 @@ class Subprocess:
                 return TimedOut(message + left, log, after_answer=late)
         if late:
             written = line or process.unasked(0).rstrip(b"\n")
-            message = f"there was output {at} that no request asked for: {_shown(written)}"
-            return BrokeProtocol(message + left, log, after_answer=True)
+            words = f"there was output {at} that no request asked for"
+            message = f"{words}: {_shown(written)}{left}"
+            return BrokeProtocol(message, log, after_answer=True, words=words)
         seen = f"; the line was {_shown(line)}" if line else ""
-        return BrokeProtocol(f"{error}{seen}{left}", log)
+        return BrokeProtocol(f"{error}{seen}{left}", log, words=str(error))
 
     def begin(self) -> None:
         """Forgets what was logged and asked: what follows belongs to another case."""

@@ -16,12 +16,12 @@ import msgspec
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, RunResult
+from numaproof.conformance.execution.shown import reported
 from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.fuzzing.time_limit import OutOfTimeError
 from numaproof.conformance.judging import signatures
-from numaproof.conformance.judging.oracle import disagreement, of_sides
+from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import events, messages
-from numaproof.protocol.mismatch import swapped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.execution.scenario import Scenario
     from numaproof.conformance.execution.session import Call, Session
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.protocol.events import Outcome
 
 OUTCOME: Outcome = "nondeterministic"
@@ -49,6 +50,7 @@ class Nondeterminism:
         steps: the calls up to that one, which expects the first answer.
         operation: of that call.
         message: how the answers differ, or how one of the runs broke.
+        finding: how the answers differ; None if one of the runs broke.
         broke: how the program broke in one of the runs alone; None if it answered in both.
         cut_short: whether the time ended the search for a smaller scenario.
     """
@@ -57,6 +59,7 @@ class Nondeterminism:
     steps: tuple[events.ReportedCall, ...]
     operation: str
     message: str
+    finding: Finding | None = None
     broke: RunResult | None = None
     cut_short: bool = False
 
@@ -64,18 +67,25 @@ class Nondeterminism:
     def signature(self) -> str:
         """What answers differ, whatever the scenario."""
         # Signatures have the first kind of answer before the other one.
-        end = self.broke or RunResult(OUTCOME, swapped(self.message))
-        return signatures.signature(
-            signatures.Evidence(end.outcome, end.message, self.operation, trace=end.stderr)
-        )
+        found = self.finding and self.finding.swapped()
+        end = self.broke or RunResult(OUTCOME, finding=found)
+        return signatures.signature(end, self.operation)
 
     @property
     def result(self) -> RunResult:
         """How the runs ended, taken together."""
         if self.broke:
             return replace(self.broke, message=f"{self.message} (not every time)")
-        said = f"the same calls were answered differently: {self.operation}: {self.message}"
-        return RunResult(OUTCOME, said)
+        return RunResult(OUTCOME, f"{self._head}{self.message}")
+
+    @property
+    def reported(self) -> events.ReportedFinding | None:
+        """The fields of the message of the result."""
+        return reported(self.finding, self._head)
+
+    @property
+    def _head(self) -> str:
+        return f"the same calls were answered differently: {self.operation}: "
 
 
 class DeterminismCheck:
@@ -143,25 +153,24 @@ class DeterminismCheck:
                 break
             if _others_taken(left.answer, right.answer):
                 return None
-            message = self._difference(one, left, two, right)
-            if message:
-                steps = (*first.steps()[:number], _both(one, left, two, right, message))
-                return Nondeterminism(scenario, steps, left.operation, message)
+            found = self._difference(one, left, two, right)
+            if found:
+                steps = (*first.steps()[:number], _both(one, left, two, right, found))
+                return Nondeterminism(scenario, steps, left.operation, str(found), found)
         return _broken_once(scenario, first, again)
 
-    def _difference(self, one: Session, left: Call, two: Session, right: Call) -> str | None:
+    def _difference(self, one: Session, left: Call, two: Session, right: Call) -> Finding | None:
         if left.answer is None or right.answer is None:
             return None
         if isinstance(left.answer, messages.Fault) and isinstance(right.answer, messages.Fault):
             return None  # a trace is never the same
-        found = disagreement(
+        return disagreement(
             left.args,
             two.normal(right.answer),
             one.normal(left.answer),
             self._level,
             one.capabilities.discovers,
         )
-        return of_sides(str(found)) if found else None
 
 
 def _broken_once(scenario: Scenario, first: Run, again: Run) -> Nondeterminism | None:
@@ -175,26 +184,18 @@ def _broken_once(scenario: Scenario, first: Run, again: Run) -> Nondeterminism |
     assert run.broke is not None
     steps = run.steps()
     operation = steps[-1].operation if steps else ""
-    return Nondeterminism(scenario, steps, operation, run.broke.message, run.broke)
+    return Nondeterminism(scenario, steps, operation, run.broke.message, broke=run.broke)
 
 
 def _kind(found: Nondeterminism) -> tuple[str, Outcome]:
     return found.operation, found.result.outcome
 
 
-def _both(one: Session, left: Call, two: Session, right: Call, message: str) -> events.ReportedCall:
-    return events.ReportedCall(
-        operation=right.operation,
-        args=two.shown(right.args),
-        answer=_shown(two, right),
-        problems=(message,),
-        expected=_shown(one, left),
-        before=right.before,
-    )
-
-
-def _shown(session: Session, call: Call) -> dict[str, Any] | None:
-    return None if call.answer is None else session.shown(call.answer)
+def _both(
+    one: Session, left: Call, two: Session, right: Call, found: Finding
+) -> events.ReportedCall:
+    expected = None if left.answer is None else one.shown(left.answer)
+    return two.reported(replace(right, problems=[found]), expected)
 
 
 def _others_taken(left: messages.Answer | None, right: messages.Answer | None) -> bool:

@@ -23,7 +23,6 @@ from numaproof.conformance.fuzzing.generation.starts import start
 from numaproof.conformance.fuzzing.generation.upgrades import seeded_upgrade
 from numaproof.conformance.fuzzing.shrinking import Shrinking, case_of
 from numaproof.conformance.fuzzing.time_limit import OutOfTimeError
-from numaproof.conformance.judging.oracle import DIFFERS
 from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
@@ -99,7 +98,8 @@ class ScenarioRun:
         if self.result.outcome != "fail":
             return self.result.outcome
         last = self.run.player.violations[-1:]
-        if self.result.message.startswith(DIFFERS) or not last:
+        found = self.result.finding
+        if (found and found.source == "reference") or not last:
             return "difference"
         return last[0].invariant
 
@@ -116,7 +116,7 @@ class ScenarioRun:
 
     def case(self) -> Case:
         """The scenario as a case file has it."""
-        case = case_of(self.scenario, self.result.message)
+        case = case_of(self.scenario, self.result.headline)
         return msgspec.structs.replace(case, id=FOUND, requirements=self.requirements)
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases import writing
+from numaproof.conformance.execution.shown import reported
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.protocol import events
-from numaproof.protocol.mismatch import what_differs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +40,7 @@ class FuzzFinding:
     signature: str = ""
     parted: events.Parted | None = None
     replays: bool = True
+    finding: events.ReportedFinding | None = None
 
     @classmethod
     def of_failure(cls, played: ScenarioRun) -> FuzzFinding:
@@ -54,25 +55,28 @@ class FuzzFinding:
             result.stderr,
             played.signature,
             run.parted(result),
+            finding=reported(result.finding),
         )
 
     @classmethod
     def of_nondeterminism(cls, nondeterminism: Nondeterminism) -> FuzzFinding:
+        result, finding = nondeterminism.result, nondeterminism.reported
         case = msgspec.structs.replace(
             nondeterminism.scenario.case,
-            title=what_differs(nondeterminism.result.message),
+            title=events.headline(events.said(result.message, finding)),
             machine=nondeterminism.scenario.machine,
         )
         # A single run may pass.
         return cls(
             _marked(case, cut_short=nondeterminism.cut_short),
             nondeterminism.scenario.machine,
-            nondeterminism.result.outcome,
-            nondeterminism.result.message,
+            result.outcome,
+            result.message,
             nondeterminism.steps,
-            stderr=nondeterminism.result.stderr,
+            stderr=result.stderr,
             signature=nondeterminism.signature,
             replays=False,
+            finding=finding,
         )
 
     def event(self, harness_run: HarnessRun, findings: Path) -> events.DivergenceFound:
@@ -94,6 +98,7 @@ class FuzzFinding:
             reproduce=harness_run.replay_file(str(file), *repeated),
             signature=self.signature,
             parted=self.parted,
+            finding=self.finding,
         )
 
 

@@ -19,7 +19,6 @@ from numaproof.conformance.cases.schema import Case, MergeStep, Step
 from numaproof.conformance.trees.described import as_discovered
 from numaproof.protocol import codec
 from numaproof.protocol.codec import ProtocolError
-from numaproof.protocol.mismatch import what_differs
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -225,7 +224,7 @@ def case_of(scenario: Scenario, title: str) -> Case:
     return msgspec.structs.replace(
         scenario.case,
         id=DIFFERENCE,
-        title=what_differs(title),
+        title=title,
         aliases=(),
         level="invariants",
         steps=tuple(msgspec.structs.replace(one, expect="anything") for one in scenario.case.steps),

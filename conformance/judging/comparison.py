@@ -13,8 +13,9 @@ import msgspec
 
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.judging.finding import Finding
 from numaproof.protocol import codec, lists, messages
-from numaproof.protocol.mismatch import ABSENT, Mismatch, shown
+from numaproof.protocol.mismatch import ABSENT, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,11 +25,7 @@ if TYPE_CHECKING:
 _SEVERAL = 2
 
 
-OUTCOME = "the outcome"
-"""What differs where an answer is of another kind than expected."""
-
-
-def difference(got: messages.Answer, expected: messages.Answer, level: Level) -> Mismatch | None:
+def difference(got: messages.Answer, expected: messages.Answer, level: Level) -> Finding | None:
     """How an answer differs from the expected one at a level; None if they agree.
 
     An `Unsupported` on either side cannot be compared and counts as agreement. The order of a list
@@ -40,7 +37,7 @@ def difference(got: messages.Answer, expected: messages.Answer, level: Level) ->
         return None
     kinds = _kind(expected), _kind(got)
     if kinds[0] != kinds[1]:
-        return Mismatch(OUTCOME, *kinds)
+        return Finding("other side", "the outcome", "", *kinds, kind="outcome")
     if not applies("placement", level) or got == expected:
         return None
     exact = applies("kubelet", level)
@@ -204,18 +201,29 @@ def _data_fits(content: Mapping[str, Any]) -> bool:
     return bool(content.get(checkpoints.DATA_CHECKSUM) == right)
 
 
-def _first_difference(where: str, expected: Any, got: Any) -> Mismatch | None:
+def _first_difference(where: str, expected: Any, got: Any) -> Finding | None:
     if isinstance(expected, dict) and isinstance(got, dict):
         for key in sorted({*expected, *got}):
             place = f"{where}.{key}" if where else key
             if key not in got:
-                return Mismatch(place, shown(expected[key]), ABSENT)
+                return _on_one_side(place, shown(expected[key]), ABSENT)
             if key not in expected:
-                return Mismatch(place, ABSENT, shown(got[key]))
+                return _on_one_side(place, ABSENT, shown(got[key]))
             found = _first_difference(place, expected[key], got[key])
             if found:
                 return found
         return None
     if expected == got:
         return None
-    return Mismatch.of(f"{where}{lists.remark(expected, got)}", expected, got)
+    return Finding(
+        "other side",
+        where,
+        expected=shown(expected),
+        actual=shown(got),
+        kind="field",
+        remark=lists.remark(expected, got),
+    )
+
+
+def _on_one_side(place: str, expected: str, actual: str) -> Finding:
+    return Finding("other side", place, "", expected, actual, kind="field on one side")

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.judging import traces
 from numaproof.conformance.judging.entitlement import options, switched_on, topology_policy
 from numaproof.protocol import messages
-from numaproof.reference.departures import (
+from numaproof.reference.deviations import (
     assignment,
-    configuration,
     devices,
     distribution,
     memory,
+    node,
     topology,
 )
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NIL = "nil pointer dereference"
 
 _PANICS: dict[str, tuple[str, tuple[str, ...]]] = {
-    configuration.GATES_PANIC.name: ("feature", ("v1beta1.SetDefaults_KubeletConfiguration",)),
+    node.GATES_PANIC.name: ("feature", ("v1beta1.SetDefaults_KubeletConfiguration",)),
     topology.NODE_ID_PANIC.name: ("bitmask.BitMask is nil", ("bitmask.And",)),
     topology.CLOSEST_PANIC.name: (
         "index out of range",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.judging.finding import Finding
 from numaproof.conformance.requirements import (
     ASPECTS,
     EXTRA_CPUS,
@@ -20,7 +21,7 @@ from numaproof.conformance.requirements import (
 from numaproof.protocol import codec
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.machine import MachineInfo
-from numaproof.protocol.mismatch import ABSENT, Mismatch, shown
+from numaproof.protocol.mismatch import ABSENT, shown
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import Core, HugePages, UncoreCache
 
 
-def difference(got: MachineInfo, expected: MachineInfo, fields: Collection[str]) -> Mismatch | None:
+def difference(got: MachineInfo, expected: MachineInfo, fields: Collection[str]) -> Finding | None:
     """Where a machine differs from another in the fields that are seen; None if nowhere."""
     views = _views(expected, fields), _views(got, fields)
     for name in DISCOVERED:
@@ -39,12 +40,12 @@ def difference(got: MachineInfo, expected: MachineInfo, fields: Collection[str])
         right, found = (view[name] for view in views)
         if not isinstance(right, dict):
             if right != found:
-                return Mismatch.of(name, right, found)
+                return Finding("other side", name, "", shown(right), shown(found), kind="field")
             continue
         for key in sorted({*right, *found}):
             if right.get(key, ABSENT) != found.get(key, ABSENT):
-                sides = (shown(one[key]) if key in one else ABSENT for one in (right, found))
-                return Mismatch(f"{name} of {key}", *sides)
+                due, seen = (shown(one[key]) if key in one else ABSENT for one in (right, found))
+                return Finding("other side", name, str(key), due, seen)
     return None
 
 

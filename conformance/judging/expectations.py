@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from numaproof.conformance.cases import checkpoints
@@ -13,18 +13,19 @@ from numaproof.conformance.cases.schema import (
     CPUs,
     CPUsExpected,
     Expected,
-    UpdateExpected,
 )
-from numaproof.conformance.judging.comparison import OUTCOME, comparable_file
+from numaproof.conformance.judging.comparison import comparable_file
 from numaproof.conformance.judging.discovered import described, kept
+from numaproof.conformance.judging.finding import Finding
 from numaproof.conformance.judging.node_expectations import (
     amount,
     device_problems,
+    differs,
     memory_problems,
     nodes_of,
 )
 from numaproof.protocol import codec, lists, messages
-from numaproof.protocol.mismatch import Mismatch
+from numaproof.protocol.mismatch import shown
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Level
-
-
-A_REFUSAL = "a refusal with "
-"""How an expected refusal begins; its stage or reason follows."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,8 @@ class Context:
 
 def check(
     expected: Expected | Literal["anything"], answer: messages.Answer, context: Context
-) -> list[str]:
-    """What is wrong with an answer, one sentence each; nothing if it is as expected.
+) -> list[Finding]:
+    """What is wrong with an answer; nothing if it is as expected.
 
     Args:
         expected: with every expression expanded.
@@ -67,7 +64,7 @@ def check(
     """
     match answer:
         case messages.Fault():
-            return [f"the implementation broke: {answer.message}"]
+            return [Finding("expectation", "the answer", kind="fault", text=answer.message)]
         case _ if expected == "anything":
             return []
         case messages.StartRefused(stage=word):
@@ -76,31 +73,35 @@ def check(
             problems = list(_refusal(expected, word, answer.message, context))
             return problems or list(_told("the refused pod", expected.pod, answer.pod))
         case _ if expected.refused is not None:
-            return [str(Mismatch(OUTCOME, f"{A_REFUSAL}{expected.refused}", "accepted"))]
+            return [Finding("expectation", _OUTCOME, expected=expected.refused, kind="accepted")]
     return list(_result(expected, answer, context))
 
 
-def _refusal(expected: Expected, word: str, message: str, context: Context) -> Iterator[str]:
-    refused = f"refused with {word} ({' '.join(message.split())})"
+def _refusal(expected: Expected, word: str, message: str, context: Context) -> Iterator[Finding]:
+    said = " ".join(message.split())
     if expected.refused is None:
-        yield str(Mismatch(OUTCOME, "success", refused))
+        yield Finding("expectation", _OUTCOME, actual=word, text=said, kind="refused")
     elif expected.refused != word:
-        yield str(Mismatch(OUTCOME, f"{A_REFUSAL}{expected.refused}", refused))
+        due = expected.refused
+        yield Finding("expectation", _OUTCOME, "", due, word, "refused otherwise", text=said)
     elif expected.message is not None and applies("kubelet", context.level):
         text = message.replace(context.state_dir, "$STATE_DIR")
         if text != expected.message:
-            yield str(Mismatch.of("the message", expected.message, text))
+            yield differs("the message", expected.message, text)
 
 
-def _told(what: str, wanted: dict[str, Any] | None, given: object) -> Iterator[str]:
+_OUTCOME = "the outcome"
+
+
+def _told(what: str, wanted: dict[str, Any] | None, given: object) -> Iterator[Finding]:
     """Compares what is told on request: as many of its fields as the case names."""
     if wanted is not None and given is None:
-        yield f"{what} is not told, though the start asked for it"
+        yield Finding("expectation", what, kind="not included")
     elif wanted is not None:
         yield from _subset(what, wanted, codec.to_plain(given))
 
 
-def _result(expected: Expected, answer: messages.Answer, context: Context) -> Iterator[str]:
+def _result(expected: Expected, answer: messages.Answer, context: Context) -> Iterator[Finding]:
     match answer:
         case messages.Started():
             yield from _cpus("all CPUs", expected.all, answer.cpus.all, context)
@@ -127,7 +128,9 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
             yield from _machine(expected.machine, answer, context.discovers)
 
 
-def _hints(expected: Mapping[messages.Provider, Any], answer: messages.NodeHints) -> Iterator[str]:
+def _hints(
+    expected: Mapping[messages.Provider, Any], answer: messages.NodeHints
+) -> Iterator[Finding]:
     """Compares the hints of each provider exactly: an empty answer is not an empty list."""
     for provider, wanted in expected.items():
         given = {
@@ -135,7 +138,9 @@ def _hints(expected: Mapping[messages.Provider, Any], answer: messages.NodeHints
             for resource, hints in (getattr(answer, provider) or {}).items()
         }
         if wanted != given:
-            yield str(Mismatch.of(f"hints of {provider}{_order(wanted, given)}", wanted, given))
+            sides, remark = (shown(wanted), shown(given)), _order(wanted, given)
+            rule = f"hints of {provider}"
+            yield Finding("expectation", rule, "", *sides, kind="hints", remark=remark)
 
 
 def _order(wanted: object, given: object) -> str:
@@ -147,17 +152,17 @@ def _order(wanted: object, given: object) -> str:
     return differing[0] if len(set(differing)) == 1 and wanted.keys() == given.keys() else ""
 
 
-def _merged(expected: Expected, answer: messages.Merged, level: Level) -> Iterator[str]:
+def _merged(expected: Expected, answer: messages.Merged, level: Level) -> Iterator[Finding]:
     hint = codec.to_plain(answer.hint)
     if expected.admit is not None and expected.admit != answer.admit:
-        yield str(Mismatch.of("admit", expected.admit, answer.admit))
+        yield differs("admit", expected.admit, answer.admit)
     if expected.hint is not None and expected.hint != hint and applies("placement", level):
-        yield str(Mismatch.of("the merged hint", expected.hint, hint))
+        yield differs("the merged hint", expected.hint, hint)
 
 
 def _machine(
     expected: Mapping[str, Any], answer: object, discovers: Collection[str] | None
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     machine: MachineInfo = answer  # type: ignore[assignment]
     wanted = expected if discovers is None else kept(expected, discovers)
     sides = _null_for_empty(wanted), _null_for_empty(described(machine, discovers))
@@ -171,12 +176,12 @@ def _null_for_empty(value: Any) -> Any:
     return None if isinstance(value, list | tuple) and not value else value
 
 
-def _state(expected: Expected, answer: messages.State, context: Context) -> Iterator[str]:
+def _state(expected: Expected, answer: messages.State, context: Context) -> Iterator[Finding]:
     yield from _cpus("the shared pool", expected.shared, answer.shared, context)
     if expected.pods is not None:
         wanted = {uid(name) for name in expected.pods}
         if wanted != set(answer.pods):
-            yield str(Mismatch.of("pods in the state", sorted(wanted), sorted(answer.pods)))
+            yield differs("pods in the state", sorted(wanted), sorted(answer.pods))
             return
         for name, containers in expected.pods.items():
             yield from _containers(f"{name}/", containers, answer.pods[uid(name)], context)
@@ -189,36 +194,35 @@ def _state(expected: Expected, answer: messages.State, context: Context) -> Iter
             yield from _file(name, text, content)
 
 
-def _file(name: str, wanted: str | dict[str, Any], content: str | None) -> Iterator[str]:
+def _file(name: str, wanted: str | dict[str, Any], content: str | None) -> Iterator[Finding]:
     if content is None:
-        yield f"there is no file {name}"
+        yield Finding("expectation", name, kind="no file")
     elif isinstance(wanted, str):
         if content != wanted:
-            yield str(Mismatch.of(name, wanted, content))
+            yield differs(name, wanted, content)
     else:
         try:
             parsed = codec.decode_any(content)
         except codec.ProtocolError as error:
-            yield f"{name} is not JSON: {error}"
+            yield Finding("expectation", name, kind="no JSON", text=str(error))
         else:
             yield from _subset(name, wanted, parsed)
 
 
-def _updates(expected: Expected, answer: messages.Reconciled, context: Context) -> Iterator[str]:
+def _updates(
+    expected: Expected, answer: messages.Reconciled, context: Context
+) -> Iterator[Finding]:
     if expected.updates is None:
         return
     told = [(update.uid, update.container) for update in answer.updates]
     wanted = [(uid(update.pod), update.container) for update in expected.updates]
     if told != wanted:
-        what = f"updates{lists.remark(wanted, told)}"
-        yield str(Mismatch(what, _pairs(wanted), _pairs(told)))
+        sides, remark = (_pairs(wanted), _pairs(told)), lists.remark(wanted, told)
+        yield Finding("expectation", "updates", "", *sides, remark=remark)
         return
     for want, update in zip(expected.updates, answer.updates, strict=True):
-        yield from _cpus(_name(want), want.cpus, update.cpus, context)
-
-
-def _name(update: UpdateExpected) -> str:
-    return f"the update of {update.pod}/{update.container}"
+        found = _cpus("the update", want.cpus, update.cpus, context)
+        yield from (replace(one, of=f"{want.pod}/{want.container}") for one in found)
 
 
 def _pairs(pairs: list[tuple[str, str]]) -> str:
@@ -230,39 +234,41 @@ def _containers(
     expected: Mapping[str, ContainerExpected],
     given: Mapping[str, messages.Container],
     context: Context,
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     for name, wanted in expected.items():
-        if name not in given:
-            yield f"there is no container {prefix}{name} in the answer"
-            continue
-        container = given[name]
-        where = f"{prefix}{name}"
-        yield from _cpus(
-            f"exclusive CPUs of {where}", wanted.exclusive, container.exclusive, context
+        found = (
+            _container(wanted, given[name], context)
+            if name in given
+            else [Finding("expectation", "a container", kind="no container")]
         )
-        yield from _cpus(f"CPUs of {where}", wanted.cpus, container.cpus, context)
-        affinity = codec.to_plain(container.affinity)
-        if wanted.affinity is not None and wanted.affinity != affinity:
-            yield str(Mismatch.of(f"the affinity of {where}", wanted.affinity, affinity))
-        level = context.level
-        yield from memory_problems(f"memory of {where}", wanted.memory, container.memory, level)
-        if wanted.quota is not None and container.quota is None:
-            yield f"the CFS quota of {where} is not told, though the start asked for it"
-        elif wanted.quota is not None and wanted.quota is not container.quota:
-            yield str(Mismatch.of(f"the CFS quota of {where}", wanted.quota, container.quota))
-        held = container.devices or {}
-        for resource, devices in (wanted.devices or {}).items():
-            what = f"{resource} of {where}"
-            yield from device_problems(
-                what, devices, held.get(resource, ()), nodes_of(resource, context.devices), level
-            )
+        yield from (replace(one, of=f"{prefix}{name}") for one in found)
 
 
-def _cpus(what: str, wanted: CPUs | None, given: CPUSet, context: Context) -> Iterator[str]:
+def _container(
+    wanted: ContainerExpected, container: messages.Container, context: Context
+) -> Iterator[Finding]:
+    yield from _cpus("exclusive CPUs", wanted.exclusive, container.exclusive, context)
+    yield from _cpus("CPUs", wanted.cpus, container.cpus, context)
+    affinity = codec.to_plain(container.affinity)
+    if wanted.affinity is not None and wanted.affinity != affinity:
+        yield differs("the affinity", wanted.affinity, affinity)
+    level = context.level
+    yield from memory_problems("memory", wanted.memory, container.memory, level)
+    if wanted.quota is not None and container.quota is None:
+        yield Finding("expectation", "the CFS quota", kind="not included")
+    elif wanted.quota is not None and wanted.quota is not container.quota:
+        yield differs("the CFS quota", wanted.quota, container.quota)
+    held = container.devices or {}
+    for resource, devices in (wanted.devices or {}).items():
+        has, nodes = held.get(resource, ()), nodes_of(resource, context.devices)
+        yield from device_problems(resource, devices, has, nodes, level)
+
+
+def _cpus(rule: str, wanted: CPUs | None, given: CPUSet, context: Context) -> Iterator[Finding]:
     if wanted is None:
         return
     for expected, got in _set_problems(_normal(wanted), given, context):
-        yield str(Mismatch(what, expected, got))
+        yield Finding("expectation", rule, "", expected, got)
 
 
 def _normal(wanted: CPUs) -> CPUsExpected:
@@ -379,12 +385,12 @@ def _set(text: str, context: Context) -> CPUSet:
     return CPUSet.parse(text)
 
 
-def _subset(where: str, wanted: Any, given: Any) -> Iterator[str]:
+def _subset(where: str, wanted: Any, given: Any) -> Iterator[Finding]:
     if isinstance(wanted, dict) and isinstance(given, dict):
         for key, value in wanted.items():
             if key not in given:
-                yield f"{where} has no {key}"
+                yield Finding("expectation", where, expected=key, kind="no field")
             else:
                 yield from _subset(f"{where}.{key}", value, given[key])
     elif wanted != (list(given) if isinstance(given, tuple) else given):
-        yield str(Mismatch.of(where, wanted, given))
+        yield differs(where, wanted, given)

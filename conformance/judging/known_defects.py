@@ -1,6 +1,6 @@
 """Decides which failures a named defect of the kubelet explains, and for whom.
 
-The reference's departures list where a release contradicts its documents. For that kubelet, and for
+The reference's deviations list where a release contradicts its documents. For that kubelet, and for
 the reference, such a failure is expected, and its absence is reported; for anyone else it is a
 failure.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.reference.departures.defects import DEFECTS
-from numaproof.reference.departures.releases import release
+from numaproof.reference.deviations.defects import DEFECTS
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.cases.schema import DevicesExpected
+from numaproof.conformance.judging.finding import Finding
 from numaproof.inputs.plurals import numbered
 from numaproof.protocol import lists
-from numaproof.protocol.mismatch import Mismatch
+from numaproof.protocol.mismatch import shown
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
@@ -22,12 +23,12 @@ Nodes = tuple[int, ...]
 
 
 def memory_problems(
-    what: str, wanted: Memory | None, given: Iterable[MemoryBlock], level: Level
-) -> Iterator[str]:
-    """What is wrong with memory blocks, one sentence each.
+    rule: str, wanted: Memory | None, given: Iterable[MemoryBlock], level: Level
+) -> Iterator[Finding]:
+    """What is wrong with memory blocks.
 
     Args:
-        what: whose blocks they are, for the sentence.
+        rule: what blocks they are.
         wanted: blocks in any order, compared at level ``placement``; or bytes by type.
         given: the blocks of the answer.
         level: how much counts.
@@ -40,25 +41,26 @@ def memory_problems(
         for block in blocks:
             sums[block.type] += block.size
         if dict(sums) != wanted:
-            yield str(Mismatch.of(what, wanted, dict(sums)))
+            yield differs(rule, wanted, dict(sums))
     elif applies("placement", level):
         has = sorted((block.type, tuple(block.numa), block.size) for block in blocks)
         want = sorted((one.type, _ids(one.numa), int(one.size)) for one in wanted)
         if has != want:
-            yield str(Mismatch(f"{what}{lists.repeated(has)}", _blocks(want), _blocks(has)))
+            twice = lists.repeated(has)
+            yield Finding("expectation", rule, "", _blocks(want), _blocks(has), remark=twice)
 
 
 def device_problems(
-    what: str,
+    resource: str,
     wanted: int | str | tuple[str, ...] | DevicesExpected,
     given: tuple[str, ...],
     nodes: Mapping[str, Nodes],
     level: Level,
-) -> Iterator[str]:
-    """What is wrong with a container's devices of one resource, one sentence each.
+) -> Iterator[Finding]:
+    """What is wrong with a container's devices of one resource.
 
     Args:
-        what: which devices of whom, for the sentence.
+        resource: the resource.
         wanted: how many, the ids, or the nodes of each.
         given: the ids of the answer.
         nodes: where the devices are, by id.
@@ -66,16 +68,21 @@ def device_problems(
     """
     if isinstance(wanted, int | str):
         if len(given) != int(wanted):
-            yield str(Mismatch(what, amount(wanted, "devices"), amount(len(given), "devices")))
+            counts = amount(wanted, "devices"), amount(len(given), "devices")
+            yield Finding("expectation", resource, "", *counts)
     elif applies("placement", level):
         if isinstance(wanted, DevicesExpected):
             has = sorted(nodes.get(one, ()) for one in given)
             want = sorted(_ids(one) for one in wanted.numa)
             if has != want:
-                yield str(Mismatch(what, _nodes(want), _nodes(has)))
+                yield Finding("expectation", resource, "", _nodes(want), _nodes(has))
         elif sorted(given) != sorted(wanted):
-            named = f"{what}{lists.repeated(given)}"
-            yield str(Mismatch.of(named, sorted(wanted), sorted(given)))
+            yield differs(resource, sorted(wanted), sorted(given), lists.repeated(given))
+
+
+def differs(rule: str, expected: object, actual: object, remark: str = "") -> Finding:
+    """The finding that a value is another than the expected one."""
+    return Finding("expectation", rule, "", shown(expected), shown(actual), remark=remark)
 
 
 def amount(count: int | str, things: str) -> str:

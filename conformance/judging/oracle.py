@@ -22,11 +22,12 @@ from numaproof.conformance.judging.comparison import (
 )
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
-from numaproof.protocol.mismatch import Mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
+
+    from numaproof.conformance.judging.finding import Finding
 
 
 class SteeredImplementation(Protocol):
@@ -52,7 +53,7 @@ class AnswerJudge(Protocol):
 
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
-    ) -> str | None:
+    ) -> Finding | None:
         """How `answer` differs from the right one; None if it does not."""
 
     def alter(self, change: Callable[[Path], object]) -> None:
@@ -82,7 +83,7 @@ class Oracle:
 
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
-    ) -> str | None:
+    ) -> Finding | None:
         """How the reference's answer to a call differs from `answer`; None if it does not.
 
         A kubelet takes any of several equally good devices: the reference takes the same ones if
@@ -100,7 +101,7 @@ class Oracle:
         self.answer = without_path(self.reference.call(operation, args), self.state_dir)
         self.silent = operation in _CHANGES and isinstance(self.answer, messages.Unsupported)
         found = disagreement(args, answer, self.answer, self.level, self.discovers)
-        return f"{DIFFERS}{found}" if found else None
+        return replace(found, source="reference") if found else None
 
     def alter(self, change: Callable[[Path], object]) -> None:
         """Changes a checkpoint of its own."""
@@ -110,19 +111,6 @@ class Oracle:
 _CHANGES = frozenset({"start", "admit", "remove", "devices"})
 """Operations that change the node."""
 
-DIFFERS = "differs from the reference: "
-"""What every disagreement starts with."""
-
-
-def of_sides(problem: str) -> str:
-    """A disagreement where the other side is not the reference."""
-    found = Mismatch.read(problem.removeprefix(DIFFERS))
-    return str(replace(found, what=f"{found.what}{APART}")) if found else problem
-
-
-APART = " differs"
-"""What follows the place that differs between two sides."""
-
 
 def disagreement(
     args: messages.Args,
@@ -130,7 +118,7 @@ def disagreement(
     expected: messages.Answer,
     level: messages.Level,
     discovers: Collection[str] | None = None,
-) -> Mismatch | None:
+) -> Finding | None:
     """How an answer to a call differs from the expected one; None if they agree.
 
     Of several refusals that a kubelet may give, any one is as good as another. Of discovered

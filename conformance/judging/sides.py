@@ -26,14 +26,15 @@ from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import make_folder
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
-from numaproof.reference.departures.defects import CHANGES, DEFECTS, SHOWN_WITHOUT_NODE
+from numaproof.reference.deviations.defects import CHANGES, DEFECTS, SHOWN_WITHOUT_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.oracle import Meets, SteeredImplementation
-    from numaproof.reference.departures.departure import Change, Defect
+    from numaproof.reference.deviations.deviation import Defect, UndocumentedBehaviour
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class Sides:
 
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
-    ) -> str | None:
+    ) -> Finding | None:
         """How `answer` differs from that of the side taken so far; None if a side agrees."""
         found = None
         if self._level != "invariants":
@@ -344,7 +345,7 @@ class Sides:
         heard = [one for one in self._history if isinstance(one, _Heard)]
         releases = {getattr(one.args, "kubernetes", None) for one in heard}
         defects = [one for one in DEFECTS if one.answers] if self._kubelet else []
-        known: tuple[Change | Defect, ...] = (*CHANGES, *defects)
+        known: tuple[UndocumentedBehaviour | Defect, ...] = (*CHANGES, *defects)
         names = [one.name for one in known if releases.intersection(one.releases)]
         shown = [SHOWN_WITHOUT_NODE.get(one.operation) for one in heard]
         if None in shown:

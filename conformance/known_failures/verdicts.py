@@ -130,9 +130,8 @@ def _judged(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.dat
     same = [one for one in about if one.written.signature == failure.signature]
     valid = next((one for one in same if not one.expired(today)), None)
     if valid:
-        return msgspec.structs.replace(
-            failure, outcome=KNOWN, message=f"{valid.told}: {failure.message}", reason=valid.told
-        )
+        known = msgspec.structs.replace(failure, outcome=KNOWN, reason=valid.told)
+        return _reworded(known, before=f"{valid.told}: ")
     if same:
         entry = max(same, key=lambda one: one.written.until or today)
         told = f"known until {entry.written.until}: fix it, or move the date"
@@ -144,7 +143,14 @@ def _judged(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.dat
         )
     else:
         return failure
-    return msgspec.structs.replace(failure, message=f"{failure.message} [{entry.where}: {told}]")
+    return _reworded(failure, after=f" [{entry.where}: {told}]")
+
+
+def _reworded(failure: _Failure, before: str = "", after: str = "") -> _Failure:
+    """The same with words around its message."""
+    finding = failure.finding and failure.finding.within(before, after)
+    message = f"{before}{failure.message}{after}"
+    return msgspec.structs.replace(failure, message=message, finding=finding)
 
 
 def _most_alike(signature: str, about: Sequence[KnownFailureEntry]) -> KnownFailureEntry:

@@ -31,7 +31,7 @@ def read(path: Path) -> Outcome:
         SystemExit: it is not of a check that was played to its end.
     """
     outcome: Outcome = {}
-    departs: dict[str, set[str]] = {}
+    deviates: dict[str, set[str]] = {}
     fails: set[str] = set()
     played: set[str] = set()
     ended = False
@@ -48,7 +48,7 @@ def read(path: Path) -> Outcome:
                     played.update(named)
                 if event["outcome"] == "expected failure":
                     for one in named:
-                        departs.setdefault(one, set()).add(event["defect"])
+                        deviates.setdefault(one, set()).add(event["defect"])
                 elif event["outcome"] not in ("pass", "unsupported"):
                     fails.update(named)
             case "campaign ended":
@@ -58,7 +58,7 @@ def read(path: Path) -> Outcome:
     outcome["played"] = len(played)
     tested = {one.id for one in load_registry().requirements if one.tested}
     outcome["unplayed"] = sorted(tested - played)
-    outcome["departs"] = {one: sorted(defects) for one, defects in sorted(departs.items())}
+    outcome["deviates"] = {one: sorted(defects) for one, defects in sorted(deviates.items())}
     outcome["fails"] = sorted(fails)
     return outcome
 

@@ -176,7 +176,7 @@ def outcome(requirement: Requirement, *, kubelets: bool) -> str:
 def _ended(requirement: str, one: dict[str, Any]) -> str:
     if requirement in one["fails"]:
         return "fails"
-    defects = one["departs"].get(requirement)
+    defects = one["deviates"].get(requirement)
     if not defects:
         return "pass"
     return ", ".join(f"[{name}](findings.md#{name})" for name in defects)
@@ -198,7 +198,7 @@ def measured() -> str:
             f"{one['of']} {one['version']}",
             one["kubernetes"],
             one["played"],
-            len(one["departs"]),
+            len(one["deviates"]),
             len(one["fails"]),
         )
         for one in outcomes()

@@ -25,7 +25,7 @@ from numaproof.cli.main import cli
 from numaproof.cli.targets import open_target
 from numaproof.inputs import documents
 from numaproof.protocol.releases import NEWEST, RELEASES
-from numaproof.reference.departures.releases import release
+from numaproof.reference.deviations.releases import release
 from numaproof.simulation.amounts import amount, size
 from numaproof.simulation.pods import DescribedPod
 from numaproof.simulation.upgrades import changes

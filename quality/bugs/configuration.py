@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.releases import NEWEST
-from numaproof.reference.departures import releases
-from numaproof.reference.kubelet import configuration, eviction, gates, reservation, validation
+from numaproof.reference.config import configuration, eviction, gates, reservation, validation
+from numaproof.reference.deviations import releases
 from numaproof.reference.pods import manifest, qos, quantity
 from quality.seeding import Changes, SubjectBugs
 

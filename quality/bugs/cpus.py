@@ -14,9 +14,10 @@ from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
-from numaproof.reference.departures.distribution import EvenSharesAlone, FewNodesBeforeOneSocket
+from numaproof.reference.deviations.distribution import EvenSharesAlone, FewNodesBeforeOneSocket
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.pods import quantity
+from numaproof.reference.topology.hints import NO_AFFINITY
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def _with_container(changes: Changes, change: Callable[[Any], Any]) -> None:
     changes.around(
         StaticCPUPolicy,
         "allocate",
-        lambda original, self, state, reuse, pod, container, affinity: original(
-            self, state, reuse, pod, change(container), affinity
+        lambda original, self, state, pod, container, affinity: original(
+            self, state, pod, change(container), affinity
         ),
     )
 
@@ -90,12 +91,10 @@ def hints_count_reserved_cpus(changes: Changes) -> None:
 
 @seeds("CPU-STATIC-001")
 def burstable_pods_get_exclusive_cpus(changes: Changes) -> None:
-    def generous(
-        original: Any, self: StaticCPUPolicy, state: Any, reuse: Any, pod: Any, *rest: Any
-    ) -> Any:
+    def generous(original: Any, self: StaticCPUPolicy, state: Any, pod: Any, *rest: Any) -> Any:
         if pod.qos == "Burstable":
             pod = dataclasses.replace(pod, qos="Guaranteed")
-        return original(self, state, reuse, pod, *rest)
+        return original(self, state, pod, *rest)
 
     changes.around(StaticCPUPolicy, "allocate", generous)
 
@@ -114,7 +113,7 @@ def fractions_round_up_to_exclusive_cpus(changes: Changes) -> None:
 
 @seeds("#81324", "CPU-REMOVE-001")
 def removed_pods_keep_their_cpus(changes: Changes) -> None:
-    changes.replace(CPUManager, "reclaim", lambda self, pods: None)
+    changes.replace(CPUManager, "remove_stale_state", lambda self, pods, when: None)
 
 
 @seeds("CPU-POOL-005")
@@ -170,7 +169,7 @@ def sidecar_cpus_are_reused(changes: Changes) -> None:
 def a_second_container_drops_the_first(changes: Changes) -> None:
     def dropping(original: Any, self: CPUState, uid: str, name: str, own: int) -> CPUState:
         after = original(self, uid, name, own)
-        return CPUState(after.shared, {**after.exclusive, uid: {name: own}})
+        return CPUState(after.shared, {**after.exclusive, uid: {name: own}}, reuse=after.reuse)
 
     changes.around(CPUState, "assign", dropping)
 
@@ -252,8 +251,8 @@ def the_affinity_is_ignored_by_assignment(changes: Changes) -> None:
     changes.around(
         StaticCPUPolicy,
         "allocate",
-        lambda original, self, state, reuse, pod, container, affinity: original(
-            self, state, reuse, pod, container, None
+        lambda original, self, state, pod, container, affinity: original(
+            self, state, pod, container, NO_AFFINITY
         ),
     )
 
@@ -296,13 +295,12 @@ def cpu_hints_forget_what_is_held(changes: Changes) -> None:
         original: Any,
         static: StaticCPUPolicy,
         state: CPUState,
-        reuse: Any,
         pod: Any,
         container: Any,
     ) -> Any:
         held = state.of(pod.uid, container.name)
-        bare = state if held is None else CPUState(state.shared, {})
-        return original(static, bare, reuse, pod, container)
+        bare = state if held is None else CPUState(state.shared, {}, reuse=state.reuse)
+        return original(static, bare, pod, container)
 
     changes.around(hints, "for_container", forgetful)
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
 from numaproof.reference import node as managers
-from numaproof.reference.devices import allocation
+from numaproof.reference.devices import policy
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.state import Devices, DeviceState, ReusableDevices, all_held
 from numaproof.reference.pods import quantity
+from numaproof.reference.topology.hints import ANYWHERE
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Changes, SubjectBugs
 
@@ -40,7 +41,7 @@ def unhealthy_devices_are_given(changes: Changes) -> None:
 @seeds("DEV-HEALTH-005", "DEV-RESTART-003")
 def a_pod_stays_with_devices_that_fell_ill(changes: Changes) -> None:
     changes.around(
-        allocation,
+        policy,
         "check_health",
         lambda original, state, resource, held: None if held else original(state, resource, held),
     )
@@ -102,16 +103,16 @@ def _ordering(changes: Changes, key: Callable[[int], bool]) -> None:
         nodes = state.lists[request.resource].nodes
         return sorted(order, key=lambda device: key(nodes[device] or 0))
 
-    changes.around(allocation, "by_affinity", ordered)
+    changes.around(policy, "by_affinity", ordered)
 
 
 @seeds("PR #101893", "DEV-ALLOCATE-001")
 def devices_ignore_the_affinity(changes: Changes) -> None:
     changes.around(
-        allocation,
+        policy,
         "by_affinity",
         lambda original, state, request, available, affinity: original(
-            state, request, available, None
+            state, request, available, ANYWHERE
         ),
     )
 
@@ -129,7 +130,7 @@ def devices_without_topology_come_first(changes: Changes) -> None:
 @seeds("DEV-ALLOCATE-003")
 def one_device_of_several_is_given(changes: Changes) -> None:
     changes.around(
-        allocation,
+        policy,
         "requested",
         lambda original, state, container: {
             resource: min(count, 1) for resource, count in original(state, container).items()
@@ -140,7 +141,7 @@ def one_device_of_several_is_given(changes: Changes) -> None:
 @seeds("DEV-ALLOCATE-003")
 def zero_devices_are_one(changes: Changes) -> None:
     changes.around(
-        allocation,
+        policy,
         "requested",
         lambda original, state, container: {
             resource: count or 1 for resource, count in original(state, container).items()
@@ -155,7 +156,7 @@ def a_resource_without_a_plugin_cannot_be_had(changes: Changes) -> None:
         unknown = {name: quantity.value(container.limits[name]) for name in names}
         return {**unknown, **original(state, container)}
 
-    changes.around(allocation, "requested", strict)
+    changes.around(policy, "requested", strict)
 
 
 @seeds("DEV-ALLOCATE-003")
@@ -170,7 +171,7 @@ def too_few_devices_are_enough(changes: Changes) -> None:
         after: DeviceState = original(state, request, *rest)
         return after
 
-    changes.around(allocation, "allocate_resource", modest)
+    changes.around(policy, "allocate_resource", modest)
 
 
 # Containers of one pod
@@ -178,7 +179,7 @@ def too_few_devices_are_enough(changes: Changes) -> None:
 
 def _with_container(changes: Changes, change: Callable[[Any], Any]) -> None:
     changes.around(
-        allocation,
+        policy,
         "allocate",
         lambda original, state, pod, container, *rest: original(
             state, pod, change(container), *rest
@@ -208,16 +209,16 @@ def app_devices_are_reused(changes: Changes) -> None:
 
 @seeds("DEV-REMOVE-001")
 def removed_pods_keep_their_devices(changes: Changes) -> None:
-    changes.replace(DeviceManager, "reclaim", lambda self, pods: None)
+    changes.replace(DeviceManager, "remove_stale_state", lambda self, pods, when: None)
 
 
 @seeds("DEV-REMOVE-001")
 def devices_of_removed_pods_leak(changes: Changes) -> None:
-    def leaking(original: Any, self: DeviceState, present: Any) -> DeviceState:
-        after: DeviceState = original(self, present)
+    def leaking(original: Any, self: DeviceState, uid: str, name: str) -> DeviceState:
+        after: DeviceState = original(self, uid, name)
         return dataclasses.replace(after, taken=self.taken)
 
-    changes.around(DeviceState, "reclaim", leaking)
+    changes.around(DeviceState, "release", leaking)
 
 
 @seeds("DEV-REMOVE-002")

@@ -10,8 +10,7 @@ from numaproof.reference import node as managers
 from numaproof.reference.memory import hints, policy, requests, reservation, state
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState, MemoryTable, NodeMemory, ReusableMemory
-from numaproof.reference.topology.hints import Demand, TopologyHint
-from numaproof.reference.topology.policy import KeptHint
+from numaproof.reference.topology.hints import ANYWHERE, Demand, TopologyHint
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Changes, SubjectBugs
 
@@ -112,8 +111,8 @@ def memory_ignores_the_affinity(changes: Changes) -> None:
     changes.around(
         policy.StaticMemoryPolicy,
         "allocate",
-        lambda original, self, kept, reuse, pod, container, affinity: original(
-            self, kept, reuse, pod, container, KeptHint(None, affinity.preferred)
+        lambda original, self, kept, pod, container, affinity: original(
+            self, kept, pod, container, TopologyHint(ANYWHERE, affinity.preferred)
         ),
     )
 
@@ -195,7 +194,7 @@ def blocks_count_on_their_first_node_alone(changes: Changes) -> None:
 
 
 def _hints_changed(changes: Changes, change: Callable[[Demand], Demand]) -> None:
-    changes.around(hints, "demand", lambda original, *args: change(original(*args)))
+    changes.around(MemoryState, "demand", lambda original, *args: change(original(*args)))
 
 
 def _hints_without_cells(changes: Changes) -> None:
@@ -227,11 +226,11 @@ def memory_hints_prefer_what_is_fewest_now(changes: Changes) -> None:
 
 @seeds("MEM-HINT-001")
 def memory_is_hinted_for_every_pod(changes: Changes) -> None:
-    def any_class(original: Any, self: Any, kept: Any, reuse: Any, pod: Any, container: Any) -> Any:
+    def any_class(original: Any, self: Any, kept: Any, pod: Any, container: Any) -> Any:
         guaranteed = dataclasses.replace(pod, qos="Guaranteed")
-        return original(self, kept, reuse, guaranteed, container)
+        return original(self, kept, guaranteed, container)
 
-    changes.around(policy.StaticMemoryPolicy, "hints_for_container", any_class)
+    changes.around(hints, "for_container", any_class)
 
 
 @seeds("MEM-HINT-005")
@@ -239,20 +238,18 @@ def memory_that_is_nowhere_is_an_empty_list(changes: Changes) -> None:
     changes.around(
         hints,
         "calculated",
-        lambda original, kept, reuse, uid, amounts: (
-            original(kept, reuse, uid, amounts) or dict.fromkeys(amounts, ())
+        lambda original, kept, uid, amounts: (
+            original(kept, uid, amounts) or dict.fromkeys(amounts, ())
         ),
     )
 
 
 @seeds("MEM-STATIC-012")
 def memory_hints_forget_what_is_held(changes: Changes) -> None:
-    def forgetful(
-        original: Any, self: Any, kept: MemoryState, reuse: Any, pod: Any, container: Any
-    ) -> Any:
-        return original(self, MemoryState(kept.nodes, {}), reuse, pod, container)
+    def forgetful(original: Any, policy: Any, kept: MemoryState, pod: Any, container: Any) -> Any:
+        return original(policy, MemoryState(kept.nodes, reuse=kept.reuse), pod, container)
 
-    changes.around(policy.StaticMemoryPolicy, "hints_for_container", forgetful)
+    changes.around(hints, "for_container", forgetful)
 
 
 # Extension
@@ -369,7 +366,7 @@ def _without_sidecars(pod: Pod) -> Pod:
 
 @seeds("MEM-REMOVE-001")
 def removed_pods_keep_their_memory(changes: Changes) -> None:
-    changes.replace(MemoryManager, "reclaim", lambda self, pods: None)
+    changes.replace(MemoryManager, "remove_stale_state", lambda self, pods, when: None)
 
 
 @seeds("MEM-REMOVE-002")
@@ -389,6 +386,6 @@ def ended_containers_keep_their_memory(changes: Changes) -> None:
 def memory_of_removed_pods_leaks(changes: Changes) -> None:
     def leaking(original: Any, self: MemoryState, uid: str, name: str) -> MemoryState:
         after: MemoryState = original(self, uid, name)
-        return MemoryState(self.nodes, after.entries)
+        return MemoryState(self.nodes, after.entries, reuse=self.reuse)
 
     changes.around(MemoryState, "release", leaking)

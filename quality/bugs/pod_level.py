@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.departures.pods import ClassBySums, DefaultsBesideLimits
+from numaproof.reference.deviations.pods import ClassBySums, DefaultsBesideLimits
 from numaproof.reference.pods.containers import PodContainer
 from numaproof.reference.pods.pod_level import PodRules
 from quality.seeding import Changes, SubjectBugs

@@ -6,10 +6,10 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.config import fields
 from numaproof.reference.cpu import policy as cpu_policies
 from numaproof.reference.cpu.options import StaticOptions
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import fields
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory import reservation
 from quality.seeding import Changes, SubjectBugs
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.departures.releases import Release
-    from numaproof.reference.kubelet.configuration import Config
+    from numaproof.reference.config.configuration import Config
+    from numaproof.reference.deviations.releases import Release
 
 seeds = SubjectBugs("none")
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference import startup
-from numaproof.reference.cpu import options as cpu_options
-from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import (
+from numaproof.reference.config import (
     configuration,
     cpulist,
-    durations,
     eviction,
     fields,
     reservation,
     validation,
 )
-from numaproof.reference.kubelet.options import OptionError
+from numaproof.reference.config.options import OptionError
+from numaproof.reference.cpu import options as cpu_options
+from numaproof.reference.errors import StartError
+from numaproof.reference.golang import durations
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology import options as topology_options
 from quality.seeding import Changes, SubjectBugs

@@ -8,26 +8,26 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
-from numaproof.reference.cpu.manager import CPUManager
-from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.cpu.state import CPUState
-from numaproof.reference.departures.devices import AllNodesConsidered
-from numaproof.reference.departures.releases import Release
-from numaproof.reference.devices.hints import DeviceHints
-from numaproof.reference.devices.state import DeviceState
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
-from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
-from numaproof.reference.kubelet.checkpoints import files
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
-from numaproof.reference.kubelet.checkpoints.cpu import CPUFormats
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError
-from numaproof.reference.kubelet.checkpoints.formats import (
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.checkpoints import devices as device_checkpoint
+from numaproof.reference.checkpoints import files
+from numaproof.reference.checkpoints import memory as memory_checkpoint
+from numaproof.reference.checkpoints.cpu import CPUFormats
+from numaproof.reference.checkpoints.files import CheckpointError
+from numaproof.reference.checkpoints.formats import (
     CORRUPTED,
     Format,
     Formats,
     TwoPartFormat,
     UnreadableError,
 )
+from numaproof.reference.cpu.manager import CPUManager
+from numaproof.reference.cpu.policy import StaticCPUPolicy
+from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.deviations.devices import AllNodesConsidered
+from numaproof.reference.deviations.releases import Release
+from numaproof.reference.devices.hints import DeviceHints
+from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.memory import policy as memory_policy
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
@@ -36,7 +36,7 @@ from quality.seeding import Changes, SubjectBugs
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numaproof.reference.kubelet.checkpoints.formats import Content
+    from numaproof.reference.checkpoints.formats import Content
 
 seeds = SubjectBugs("restart")
 
@@ -242,17 +242,17 @@ def a_restart_forgets_memory(changes: Changes) -> None:
 
 @seeds("MEM-STATIC-012")
 def memory_is_taken_again_for_a_pod_that_has_it(changes: Changes) -> None:
-    def greedy(
-        original: Any, self: Any, state: MemoryState, reuse: Any, pod: Any, *rest: Any
-    ) -> Any:
+    def greedy(original: Any, self: Any, state: MemoryState, pod: Any, *rest: Any) -> Any:
         left = {uid: held for uid, held in state.entries.items() if uid != pod.uid}
         running = {
             name: held
             for name, held in state.entries.get(pod.uid, {}).items()
             if name != rest[0].name
         }
-        bare = MemoryState(state.nodes, {**left, pod.uid: running} if running else left)
-        return original(self, bare, reuse, pod, *rest)
+        bare = MemoryState(
+            state.nodes, {**left, pod.uid: running} if running else left, reuse=state.reuse
+        )
+        return original(self, bare, pod, *rest)
 
     changes.around(memory_policy.StaticMemoryPolicy, "allocate", greedy)
 
@@ -277,11 +277,11 @@ def devices_held_before_a_restart_are_free(changes: Changes) -> None:
 @seeds("#129078", "CPU-OPT-FULLPCPUS-010")
 def parts_of_cores_are_not_kept_with_full_pcpus_only(changes: Changes) -> None:
     def strict(
-        original: Any, self: Any, state: CPUState, reuse: Any, pod: Any, container: Any, near: Any
+        original: Any, self: Any, state: CPUState, pod: Any, container: Any, near: Any
     ) -> Any:
         had = state.of(pod.uid, container.name) or 0
         self.check_alignment(had.bit_count(), had.bit_count())
-        return original(self, state, reuse, pod, container, near)
+        return original(self, state, pod, container, near)
 
     changes.around(StaticCPUPolicy, "allocate", strict)
 

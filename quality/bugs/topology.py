@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import node as managers
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.pods import containers as pod_containers
 from numaproof.reference.topology import options, policy, scope
-from numaproof.reference.topology.hints import ANYWHERE
+from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
 from numaproof.reference.topology.merge import Rules
-from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
+from numaproof.reference.topology.policy import TopologyPolicy
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ seeds = SubjectBugs("topology")
 # Policies
 
 
-def _judging(changes: Changes, change: Callable[[TopologyPolicy, KeptHint, bool], Any]) -> None:
+def _judging(changes: Changes, change: Callable[[TopologyPolicy, TopologyHint, bool], Any]) -> None:
     """Changes what a policy keeps and admits."""
     changes.around(
         TopologyPolicy,
@@ -69,10 +68,10 @@ def single_numa_node_counts_hints_that_are_not_preferred(changes: Changes) -> No
 
 @seeds("TOPO-POLICY-009")
 def single_numa_node_keeps_all_nodes(changes: Changes) -> None:
-    def keeping(self: TopologyPolicy, kept: KeptHint, admitted: bool) -> Any:  # noqa: FBT001 - as judged
-        return KeptHint(self.rules.nodes if kept.nodes is None else kept.nodes, kept.preferred), (
-            admitted
-        )
+    def keeping(self: TopologyPolicy, kept: TopologyHint, admitted: bool) -> Any:  # noqa: FBT001 - as judged
+        return TopologyHint(
+            self.rules.nodes if kept.nodes == ANYWHERE else kept.nodes, kept.preferred
+        ), (admitted)
 
     _judging(changes, keeping)
 
@@ -238,8 +237,8 @@ def what_a_refused_pod_was_given_leaks(changes: Changes) -> None:
             return original(self, args)
         except AdmissionError:
             taken = self.memory.state.nodes
-            self.reclaim(self.providers)
-            self.memory.state = MemoryState(taken, self.memory.state.entries)
+            self.remove_stale_state("reconcile")
+            self.memory.state = dataclasses.replace(self.memory.state, nodes=taken)
             raise
 
     changes.around(managers.StartedNode, "admit", leaking)

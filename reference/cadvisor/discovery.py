@@ -25,6 +25,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
 from numaproof.reference.cadvisor.caches import caches_of
 from numaproof.reference.cadvisor.cpuinfo import count_cores_and_sockets
@@ -203,3 +205,14 @@ def _with_caches(
 
 def _cpu_paths(tree: SysTree, folder: str) -> list[str]:
     return [f"{folder}/{name}" for name in tree.numbered(folder, "cpu")]
+
+
+class NodeOrder:
+    """Lists NUMA nodes by ascending id. No document tells an order."""
+
+    def of(self, machine: MachineInfo) -> MachineInfo:
+        """A machine that was discovered, with its nodes in order."""
+        nodes = tuple(sorted(machine.topology or (), key=lambda node: node.node_id))
+        if nodes == (machine.topology or ()):
+            return machine
+        return msgspec.structs.replace(machine, topology=nodes)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu.topology import touching, union
+from numaproof.reference.errors import AllocationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from numaproof.reference.cpu.topology import CPUTopology, Groups
 
 
-class NotEnoughCPUsError(Exception):
+class NotEnoughCPUsError(AllocationError):
     """Fewer CPUs are available than requested.
 
     Requirements: CPU-ERROR-004.

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.reference.cpu.assignment import Assignment, PartialAssignment, nodes_in_order
 from numaproof.reference.cpu.topology import touching, union
+from numaproof.reference.errors import AllocationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-class AccountingError(Exception):
+class AccountingError(AllocationError):
     """An even distribution was chosen and then could not be taken."""
 
 

@@ -18,7 +18,7 @@ from numaproof.reference.topology.hints import Demand, Need, Supply
 
 if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticCPUPolicy
-    from numaproof.reference.cpu.state import CPUState, ReusableCPUs
+    from numaproof.reference.cpu.state import CPUState
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
@@ -28,7 +28,7 @@ UNSATISFIABLE: Resources = {"cpu": ()}
 
 
 def for_container(
-    policy: StaticCPUPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod, container: PodContainer
+    policy: StaticCPUPolicy, state: CPUState, pod: Pod, container: PodContainer
 ) -> Resources:
     """The hints for one container; empty where it is due no exclusive CPUs.
 
@@ -40,13 +40,13 @@ def for_container(
         return {}
     held = state.of(pod.uid, container.name)
     if held is None:
-        return {"cpu": _reusing(policy, policy.available(state), reuse.of(pod.uid), count)}
+        return {"cpu": _reusing(policy, policy.available(state), state.reuse.of(pod.uid), count)}
     if held.bit_count() != count:
         return UNSATISFIABLE
     return {"cpu": generate(policy, held, 0, count)}
 
 
-def for_pod(policy: StaticCPUPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod) -> Resources:
+def for_pod(policy: StaticCPUPolicy, state: CPUState, pod: Pod) -> Resources:
     """The hints for the pod as a whole; empty where it is due no exclusive CPUs.
 
     Requirements: CPU-HINT-002, CPU-HINT-009, CPU-HINT-011, CPU-HINT-012, CPU-RESTART-009,
@@ -71,7 +71,7 @@ def for_pod(policy: StaticCPUPolicy, state: CPUState, reuse: ReusableCPUs, pod: 
             held |= own
     if held.bit_count() == count:
         return {"cpu": generate(policy, held, 0, count)}
-    return {"cpu": generate(policy, policy.available(state), reuse.of(pod.uid) | held, count)}
+    return {"cpu": generate(policy, policy.available(state), state.reuse.of(pod.uid) | held, count)}
 
 
 def _reusing(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:

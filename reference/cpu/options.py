@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.reference.kubelet.options import OptionError, as_map, boolean
+from numaproof.reference.config.options import OptionError, as_map, boolean, check_available
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numaproof.reference.config.gates import Maturity
     from numaproof.reference.cpu.topology import CPUTopology
-    from numaproof.reference.kubelet.gates import Maturity
 
 FULL_CORES = "full-pcpus-only"
 ACROSS_NUMA = "distribute-cpus-across-numa"
@@ -22,6 +22,9 @@ ACROSS_CORES = "distribute-cpus-across-cores"
 BY_SOCKET = "align-by-socket"
 STRICT = "strict-cpu-reservation"
 BY_UNCORE = "prefer-align-cpus-by-uncorecache"
+
+_IN_ORDER = (FULL_CORES, ACROSS_NUMA, ACROSS_CORES, BY_SOCKET, STRICT, BY_UNCORE)
+"""The options in the order of `StaticOptions`."""
 
 INCOMPATIBLE = (
     (FULL_CORES, ACROSS_CORES),
@@ -32,10 +35,6 @@ INCOMPATIBLE = (
 """Options that conflict with each other."""
 
 _GATE = "CPUManagerPolicyOptions"
-_GATES = {
-    "alpha": ("Alpha", "CPUManagerPolicyAlphaOptions"),
-    "beta": ("Beta", "CPUManagerPolicyBetaOptions"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +91,7 @@ def parse(
             raise OptionError(
                 f"static policy options {one} and {other} can not be used at the same time"
             )
-    return StaticOptions(
-        full_cores=on.get(FULL_CORES, False),
-        across_numa=on.get(ACROSS_NUMA, False),
-        across_cores=on.get(ACROSS_CORES, False),
-        by_socket=on.get(BY_SOCKET, False),
-        strict=on.get(STRICT, False),
-        by_uncore=on.get(BY_UNCORE, False),
-    )
+    return StaticOptions(*(on.get(name, False) for name in _IN_ORDER))
 
 
 def value(
@@ -112,15 +104,13 @@ def value(
 
     Requirements: CPU-CONFIG-004, CPU-GATE-002, CPU-GATE-004, CPU-GATE-005, CPU-GATE-006.
     """
-    if maturity is None:
-        raise OptionError(f'unknown CPU Manager Policy option: "{name}"')
-    if gates is not None and maturity in _GATES:
-        level, gate = _GATES[maturity]
-        if not gates[gate]:
-            raise OptionError(
-                f'CPU Manager Policy {level}-level Options not enabled, but option "{name}" '
-                "provided"
-            )
+    check_available(
+        "CPU Manager",
+        name,
+        maturity,
+        gates,
+        'CPU Manager Policy {Level}-level Options not enabled, but option "{name}" provided',
+    )
     return boolean(name, text)
 
 

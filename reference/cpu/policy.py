@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from numaproof.protocol.sets import CPUSet
+from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
@@ -17,15 +17,15 @@ from numaproof.reference.cpu.topology import touching, union
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.pods import budget
 from numaproof.reference.pods.readmission import Readmission
+from numaproof.reference.topology.hints import ANYWHERE
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
-    from numaproof.protocol.sets import NUMASet
     from numaproof.reference.cpu.options import StaticOptions
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import Demand
+    from numaproof.reference.topology.hints import Demand, TopologyHint
 
 
 class PolicyError(Exception):
@@ -75,6 +75,10 @@ class StaticCPUPolicy(Readmission):
         """
         return self.topology.cpus & ~self.reserved
 
+    def reserving_like(self, other: StaticCPUPolicy) -> Self:
+        """The same policy with the reserved CPUs of another."""
+        return self.reserving(other.reserved)
+
     def reserving(self, reserved: int) -> Self:
         """The same policy with other reserved CPUs."""
         return replace(self, reserved=reserved, broken=self.topology.whole_cores(reserved))
@@ -111,11 +115,10 @@ class StaticCPUPolicy(Readmission):
     def allocate(
         self,
         state: CPUState,
-        reuse: ReusableCPUs,
         pod: Pod,
         container: PodContainer,
-        affinity: NUMASet | None,
-    ) -> tuple[CPUState, ReusableCPUs]:
+        affinity: TopologyHint,
+    ) -> CPUState:
         """The state once the container has what it is due; unchanged if it already has.
 
         `affinity` is the Topology Manager's hint for it: its nodes are used first.
@@ -130,19 +133,19 @@ class StaticCPUPolicy(Readmission):
         """
         count = pod.exclusive_cpus(container)
         if count == 0:
-            return state, reuse
-        reusable = reuse.of(pod.uid)
+            return state
+        reusable = state.reuse.of(pod.uid)
         cpus = state.of(pod.uid, container.name)
         if cpus is None:
             if self.has_ended(state, pod, container):
-                return state, reuse
+                return state
             self.check_alignment(count, self.in_unbroken_cores(state, reusable))
             cpus = self._choose(state, count, reusable, affinity)
             state = state.assign(pod.uid, container.name, cpus)
         else:
             self.check_again(state, count, reusable)
         after = reusable | cpus if container.passes else reusable & ~cpus
-        return state, ReusableCPUs(pod.uid, after)
+        return replace(state, reuse=ReusableCPUs(pod.uid, after))
 
     def check_again(self, state: CPUState, count: int, reusable: int) -> None:
         """Checks whether a container that has its CPUs may keep them: always.
@@ -150,7 +153,7 @@ class StaticCPUPolicy(Readmission):
         Requirements: CPU-RESTART-003.
         """
 
-    def allocate_pod(self, state: CPUState, pod: Pod, affinity: NUMASet | None) -> CPUState:
+    def allocate_pod(self, state: CPUState, pod: Pod, affinity: TopologyHint) -> CPUState:
         """The state once the pod has its budget of CPUs as a whole; `share_out` divides them.
 
         `affinity` is the Topology Manager's hint for the pod: its nodes are used first.
@@ -229,16 +232,16 @@ class StaticCPUPolicy(Readmission):
         best = evaluation.narrowest(near)
         return best is not None and best.preferred
 
-    def _choose(self, state: CPUState, count: int, reusable: int, affinity: NUMASet | None) -> int:
+    def _choose(self, state: CPUState, count: int, reusable: int, affinity: TopologyHint) -> int:
         # First what ended init containers of the pod had, then the affinity, then anywhere.
         available = self.available(state)
-        near = -1 if affinity is None else self.aligned(affinity)
+        near = self.aligned(affinity)
         first = self.taken_again(reusable, available, count) & near
         preferred = [first] if first else []
         least = 0
-        if affinity is not None:
+        if affinity.nodes != ANYWHERE:
             preferred.append((available | reusable) & near)
-            least = len(affinity)
+            least = affinity.nodes.bit_count()
         take = self.assignment.take
         chosen = 0
         for cpus in preferred:
@@ -265,12 +268,15 @@ class StaticCPUPolicy(Readmission):
             raise SMTAlignmentError(f"{count} CPUs cannot be whole cores")
         return chosen
 
-    def aligned(self, affinity: NUMASet) -> int:
+    def aligned(self, affinity: TopologyHint) -> int:
         """The CPUs that count as being on the nodes of `affinity`.
 
         Requirements: CPU-OPT-ALIGNSOCKET-003.
         """
-        nodes = union(cpus for node, cpus in self.topology.nodes.items() if node in affinity)
+        if affinity.nodes == ANYWHERE:
+            return self.topology.cpus
+        near = NUMASet.from_mask(affinity.nodes)
+        nodes = union(cpus for node, cpus in self.topology.nodes.items() if node in near)
         if not self.options.by_socket:
             return nodes
         sockets = self.topology.sockets
@@ -306,6 +312,10 @@ class StaticCPUPolicy(Readmission):
                 f'state "{_text(state.all_cpus())}"'
             )
         return state
+
+    def release(self, state: CPUState, uid: str, name: str) -> CPUState:
+        """The state once the container has ended."""
+        return state.release(uid, name)
 
     def is_used_up(self, state: CPUState, cpus: int) -> bool:
         """Whether exclusive CPUs are all that there is, with the reserved ones kept apart.

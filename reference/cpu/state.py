@@ -5,7 +5,7 @@ Sets of CPUs are bit masks in this module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,14 +33,17 @@ class ReusableCPUs(NamedTuple):
         return self.cpus if uid == self.uid else 0
 
 
+_NO_REUSE = ReusableCPUs()
+
+
 @dataclass(frozen=True, slots=True)
 class CPUState:
     """`shared` is the shared pool; `exclusive` the CPUs by pod uid and container name.
 
     `pods` are the CPUs that a pod has as a whole, by its uid; its containers share them.
     `baselines` are the CPUs that each container was given first, likewise; None where that is not
-    kept. This is what the checkpoint file holds. A change makes a new value, so identity tells
-    whether the file has to be written.
+    kept. This is what the checkpoint file holds; `reuse` is kept in memory alone. A change
+    makes a new value, so identity tells whether the file has to be written.
 
     Requirements: CPU-POOL-007.
     """
@@ -49,6 +52,7 @@ class CPUState:
     exclusive: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NOTHING)
     pods: Mapping[str, int] = field(default_factory=dict)
     baselines: Mapping[str, Mapping[str, int]] | None = None
+    reuse: ReusableCPUs = _NO_REUSE
 
     def of(self, uid: str, container: str) -> int | None:
         """The container's exclusive CPUs; None where it has none."""
@@ -73,8 +77,7 @@ class CPUState:
 
         Requirements: CPU-POOL-005, CPU-STATIC-003.
         """
-        taken = CPUState(self.shared & ~cpus, self.exclusive, self.pods, self.baselines)
-        return taken.share(uid, container, cpus)
+        return replace(self, shared=self.shared & ~cpus).share(uid, container, cpus)
 
     def share(self, uid: str, container: str, cpus: int) -> CPUState:
         """The state in which the container has `cpus` out of what its pod has as a whole."""
@@ -82,12 +85,11 @@ class CPUState:
         first = self.baselines
         if first is not None and container not in first.get(uid, {}):
             first = {**first, uid: {**first.get(uid, {}), container: cpus}}
-        return CPUState(self.shared, entries, self.pods, first)
+        return replace(self, exclusive=entries, baselines=first)
 
     def assign_pod(self, uid: str, cpus: int) -> CPUState:
         """The state with `cpus` moved from the shared pool to the pod as a whole."""
-        pods = {**self.pods, uid: cpus}
-        return CPUState(self.shared & ~cpus, self.exclusive, pods, self.baselines)
+        return replace(self, shared=self.shared & ~cpus, pods={**self.pods, uid: cpus})
 
     def release(self, uid: str, container: str) -> CPUState:
         """The state without the container's entry.
@@ -105,13 +107,13 @@ class CPUState:
         entries = _without(self.exclusive, uid, container)
         first = self.baselines and _without(self.baselines, uid, container)
         left = entries.get(uid, {})
-        if uid not in self.pods:
-            shared = self.shared | own & ~union(left.values())
-            return CPUState(shared, entries, self.pods, first)
-        if left:
-            return CPUState(self.shared, entries, self.pods, first)
-        pods = {other: cpus for other, cpus in self.pods.items() if other != uid}
-        return CPUState(self.shared | self.pods[uid], entries, pods, first)
+        shared, pods = self.shared, self.pods
+        if uid not in pods:
+            shared |= own & ~union(left.values())
+        elif not left:
+            shared |= pods[uid]
+            pods = {other: cpus for other, cpus in pods.items() if other != uid}
+        return replace(self, shared=shared, exclusive=entries, pods=pods, baselines=first)
 
     def all_cpus(self) -> int:
         """Every CPU that the state knows."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from numaproof.reference.devices import allocation
+from numaproof.reference.devices import policy
 from numaproof.reference.devices.state import NONE, Devices
 from numaproof.reference.pods import containers, quantity
 from numaproof.reference.topology.hints import Demand, Need, Supply
@@ -39,7 +39,7 @@ class DeviceHints:
     """The hints on a machine whose NUMA nodes are `nodes`, in its order.
 
     By resource; None is no preference, and a resource without any hint is unavailable. A state
-    must have been reclaimed for the pods on the node.
+    must have lost what is stale.
     """
 
     nodes: tuple[int, ...]
@@ -52,7 +52,7 @@ class DeviceHints:
         Requirements: DEV-HINT-010, NODE-PODLEVEL-003.
         """
         found: dict[str, Hints | None] = {}
-        for resource, count in allocation.requested(state, container).items():
+        for resource, count in policy.requested(state, container).items():
             held = state.of(pod.uid, container.name).get(resource, NONE)
             reusable = state.reuse.of(pod.uid, resource)
             found[resource] = self.of_resource(state, DeviceNeed(resource, count, held, reusable))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from numaproof.reference.devices import allocation
-from numaproof.reference.devices.allocation import Near
+from numaproof.reference.devices import policy
+from numaproof.reference.devices.policy import Near
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.manager import Manager, unexpected
 
@@ -13,14 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol.messages import DeviceResource
-    from numaproof.protocol.sets import NUMASet
-    from numaproof.reference.devices.allocation import Favoured
     from numaproof.reference.devices.hints import DeviceHints
-    from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
+    from numaproof.reference.devices.policy import Favoured
+    from numaproof.reference.manager import StateFile
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import Resources
-    from numaproof.reference.topology.policy import KeptHint
+    from numaproof.reference.topology.hints import Resources, TopologyHint
 
 
 class DeviceManager(Manager[DeviceState]):
@@ -31,7 +29,7 @@ class DeviceManager(Manager[DeviceState]):
     """
 
     def __init__(
-        self, hints: DeviceHints, state: DeviceState, file: CheckpointFile[DeviceState]
+        self, hints: DeviceHints, state: DeviceState, file: StateFile[DeviceState]
     ) -> None:
         """Takes the state that the checkpoint `file` holds, before any plugin reports."""
         super().__init__(state, file)
@@ -47,7 +45,7 @@ class DeviceManager(Manager[DeviceState]):
 
     def serves(self, pod: Pod) -> bool:
         """Whether a container requests a resource of a device plugin, be it none of it."""
-        return any(allocation.requested(self.state, container) for container in pod.containers)
+        return any(policy.requested(self.state, container) for container in pod.containers)
 
     def held(self, uid: str, name: str) -> dict[str, tuple[str, ...]] | None:
         """The container's devices by resource; None on a node without device plugins."""
@@ -68,41 +66,31 @@ class DeviceManager(Manager[DeviceState]):
             return self._hints.for_pod(self.state, pod)
         return self._hints.for_container(self.state, pod, container)
 
-    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
         """Gives the container its devices."""
         if self._is_idle:
             return
         favoured = self.favoured.get(container.name, {})
         before = self.state.of(pod.uid, container.name)
         try:
-            self.state = allocation.allocate(
-                self.state, pod, container, self.near(affinity.numa), favoured
-            )
-        except allocation.DeviceError as error:
+            self.state = policy.allocate(self.state, pod, container, self.near(affinity), favoured)
+        except policy.DeviceError as error:
             self.state = error.state
             raise unexpected(error) from None
         if self.state.of(pod.uid, container.name) != before:
             self._kept = self.state
 
-    def near(self, affinity: NUMASet | None) -> Near:
+    def near(self, affinity: TopologyHint) -> Near:
         """Where devices should be, of the pod's ended init containers and others alike."""
-        return Near(affinity, affinity)
+        return Near(affinity.nodes, affinity.nodes)
 
-    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+    def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
         """Gives each container its devices: a pod as a whole has none.
 
         Requirements: DEV-ALLOCATE-003.
         """
         for container in pod.containers:
             self.allocate(pod, container, affinity)
-
-    def reclaim(self, pods: Mapping[str, Pod]) -> None:
-        """Takes back the devices of all pods but these, the ones on the node.
-
-        Requirements: DEV-REMOVE-003.
-        """
-        if self.state.held:
-            self.state = self.state.reclaim(pods.keys())
 
     def adopt(self, other: Self) -> None:
         """Takes over what another manager has allocated and what its plugins report."""

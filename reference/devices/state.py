@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Iterator
 
     from numaproof.protocol.messages import DeviceResource
 
@@ -93,16 +93,17 @@ class DeviceState:
             )
         return replace(self, lists=known)
 
-    def reclaim(self, present: Collection[str]) -> DeviceState:
-        """The state without what is held by pods whose uid is not among `present`.
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Every pod that holds devices: pods on the node keep those of ended containers."""
+        for uid in self.held:
+            yield uid, ""
 
-        Pods on the node keep the devices of containers that have ended.
+    def release(self, uid: str, _name: str) -> DeviceState:
+        """The state without what the pod's containers hold.
 
         Requirements: DEV-INIT-002, DEV-REMOVE-001, DEV-RESTART-002.
         """
-        held = {uid: containers for uid, containers in self.held.items() if uid in present}
-        if len(held) == len(self.held):
-            return self
+        held = {other: containers for other, containers in self.held.items() if other != uid}
         return replace(self, held=held, taken=all_held(held))
 
     def with_reuse(self, reuse: ReusableDevices) -> DeviceState:

@@ -7,18 +7,14 @@ decodes itself ends everything with its first error.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from numaproof.reference.golang import numbers
 from numaproof.reference.golang.syntax import GoJSONError, Number, Pairs, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-# Far more digits than fit, and fewer than Python refuses to read.
-_UNSIGNED = re.compile(r"[0-9]{1,999}")
-_SIGNED = re.compile(r"[+-]?[0-9]{1,999}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +33,28 @@ class Unsigned:
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """Wants a JSON number without fraction that fits in 64 bits with a sign."""
+    """Wants a JSON number without fraction that fits in so many bits with a sign."""
 
     go: str = "int"
+    bits: int = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Anything:
-    """Takes any JSON value, and keeps only whether there is one."""
+class Truth:
+    """Wants ``true`` or ``false``; what is absent or ``null`` is None."""
 
-    go: str = "interface {}"
+    go: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Wants what the type decodes itself, from what `parse` finds.
+
+    Where `read` raises a ValueError, that ends everything; a TypeError is a value of a wrong type.
+    """
+
+    go: str
+    read: Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ class Fields:
 
     A `pointer` to one is None for ``null``. `embedded` names the structure inside this one that a
     field belongs to, which errors say. With `check` the type decodes itself: what `check` raises
-    as a ValueError is an error like a wrong type.
+    as a ValueError is an error like a wrong type. `dumped` is how Go prints it, if not so.
     """
 
     go: str
@@ -85,21 +93,10 @@ class Fields:
     pointer: bool = False
     embedded: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Mapping[str, Any]], object] | None = None
+    dumped: Callable[[Any], str] | None = None
 
 
-Kind = Text | Unsigned | Signed | Anything | Keyed | Listed | Fields
-
-
-def decode(data: bytes, kind: Kind) -> Any:
-    """The value of `kind` that the text holds; ``null`` leaves a plain field unchanged.
-
-    Raises:
-        GoJSONError: bad syntax, or a value of a wrong type.
-    """
-    found, error = decode_partly(data, kind)
-    if error:
-        raise GoJSONError(error)
-    return found
+Kind = Text | Unsigned | Signed | Truth | Own | Keyed | Listed | Fields
 
 
 def decode_partly(data: bytes, kind: Kind) -> tuple[Any, str]:
@@ -108,9 +105,31 @@ def decode_partly(data: bytes, kind: Kind) -> tuple[Any, str]:
         tree = parse(data)
     except GoJSONError as error:
         return zero(kind), str(error)
+    return _stored(tree, kind)
+
+
+def convert(value: Any, kind: Kind) -> tuple[Any, str]:
+    """What plain Python values stand for, as for `decode_partly`."""
+    return _stored(_tree(value), kind)
+
+
+def _stored(tree: Any, kind: Kind) -> tuple[Any, str]:
     store = _Store()
     found = store.convert(tree, kind, None, None, "")
     return found, store.error
+
+
+def _tree(value: Any) -> Any:
+    """Plain Python values as `parse` would have found them in a text."""
+    match value:
+        case dict():
+            return Pairs((key, _tree(inner)) for key, inner in value.items())
+        case list() | tuple():
+            return [_tree(inner) for inner in value]
+        case int() | float() if not isinstance(value, bool):
+            return Number(str(value))
+        case _:
+            return value
 
 
 class _Store:
@@ -124,14 +143,14 @@ class _Store:
         """The value for a place that holds `old`, which the text need not replace."""
         found = old if old is not None else zero(kind)
         match kind:
+            case Own():
+                found = self.own(tree, kind, struct, path)
             case Keyed() | Listed() | Fields(pointer=True) if tree is None:
                 found = None
             case _ if tree is None:
                 pass
-            case Text() if isinstance(tree, str):
+            case Text() | Truth() if isinstance(tree, str if isinstance(kind, Text) else bool):
                 found = tree
-            case Anything():
-                found = True
             case Unsigned() | Signed() if isinstance(tree, Number):
                 found = self.number(tree.text, kind, found, struct, path)
             case Keyed() if isinstance(tree, Pairs):
@@ -180,6 +199,15 @@ class _Store:
             self.error, self.ended = own.error, True
         return found
 
+    def own(self, tree: Any, kind: Own, struct: str | None, path: str) -> Any:
+        try:
+            return kind.read(tree)
+        except TypeError:
+            self.wrong(_name(tree), kind.go, struct, path)
+        except ValueError as error:
+            self.error, self.ended = str(error), True
+        return None
+
     def number(
         self, text: str, kind: Unsigned | Signed, old: int, struct: str | None, path: str
     ) -> int:
@@ -216,8 +244,8 @@ def zero(kind: Kind) -> Any:
             return ""
         case Unsigned() | Signed():
             return 0
-        case Anything():
-            return False
+        case Truth() | Own():
+            return None
         case Keyed():
             return {} if kind.made else None
         case Listed() | Fields(pointer=True):
@@ -230,18 +258,16 @@ def _zeros(kind: Fields) -> dict[str, Any]:
     return {name: zero(field) for name, field in kind.fields.items()}
 
 
-_MOST_DIGITS = 20
-"""Characters of a number of 64 bits, with its sign; JSON has no leading zeros."""
-
-
 def _integer(text: str, kind: Unsigned | Signed) -> int | None:
     """The integer that the text is; None if it is not one or does not fit."""
-    signed = isinstance(kind, Signed)
-    if len(text) > _MOST_DIGITS or not (_SIGNED if signed else _UNSIGNED).fullmatch(text):
+    try:
+        if isinstance(kind, Unsigned):
+            return numbers.unsigned(text)
+        number = numbers.signed(text)
+    except numbers.NumeralError:
         return None
-    number = int(text)
-    low, high = (-(1 << 63), 1 << 63) if signed else (0, 1 << 64)
-    return number if low <= number < high else None
+    limit = 1 << kind.bits - 1
+    return number if -limit <= number < limit else None
 
 
 def _name(tree: Any) -> str:

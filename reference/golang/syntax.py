@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from numaproof.reference.golang.text import quote
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _DIGITS = re.compile(r"[0-9]*")
@@ -222,15 +224,4 @@ def _joined(parts: list[str]) -> str:
 
 
 def _quoted(character: str) -> str:
-    if character == "'":
-        return r"'\''"
-    if character == '"':
-        return "'\"'"
-    escapes = {"\\": r"\\", "\a": r"\a", "\b": r"\b", "\f": r"\f", "\v": r"\v"}
-    escapes |= {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
-    if character in escapes:
-        return f"'{escapes[character]}'"
-    code = ord(character)
-    if code < 0x20 or code == 0x7F:  # noqa: PLR2004 - ASCII control characters
-        return f"'\\x{code:02x}'"
-    return f"'{character}'" if character.isprintable() else f"'\\u{code:04x}'"
+    return {"'": r"'\''", '"': "'\"'"}.get(character) or f"'{quote(character)[1:-1]}'"

@@ -1,4 +1,4 @@
-"""Which sets of NUMA nodes could give a container, or a whole pod, its memory.
+"""The Memory Manager's topology hints: which sets of NUMA nodes could provide the memory.
 
 (Kubernetes documentation, "Memory Manager"; the kubelet's rule of groups: a node is used alone or
 with one and the same group of nodes, never both.)
@@ -8,63 +8,75 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint
+from numaproof.reference.errors import AllocationError
+from numaproof.reference.memory import requests
+from numaproof.reference.memory.policy import is_served
+from numaproof.reference.pods.budget import EmptySharedPoolError
+from numaproof.reference.topology.hints import TopologyHint
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.memory.state import Blocks, MemoryState, ReusableMemory
+    from numaproof.reference.memory.policy import StaticMemoryPolicy
+    from numaproof.reference.memory.state import Blocks, MemoryState
+    from numaproof.reference.pods.containers import PodContainer
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
 
 
-def demand(
-    state: MemoryState, reuse: ReusableMemory, uid: str, amounts: Mapping[str, int]
-) -> Demand:
-    """The sets of nodes that have `amounts` (bytes by memory type) free.
-
-    Requirements: MEM-GROUP-004, MEM-GROUP-005, MEM-HINT-003, MEM-HINT-004, MEM-STATIC-010.
-    """
-    return Demand(
-        nodes=tuple(sorted(state.nodes)),
-        needs=tuple(_need(state, reuse, uid, kind, size) for kind, size in amounts.items()),
-        cells=tuple(
-            (node, memory.cells)
-            for node, memory in sorted(state.nodes.items())
-            if memory.assignments > 0
-        ),
-    )
-
-
-def _need(state: MemoryState, reuse: ReusableMemory, uid: str, kind: str, amount: int) -> Need:
-    tables = [
-        (1 << node, memory.tables[kind])
-        for node, memory in sorted(state.nodes.items())
-        if kind in memory.tables
-    ]
-    return Need(
-        amount=amount,
-        free=tuple(Supply(node, table.free) for node, table in tables),
-        total=tuple(Supply(node, table.allocatable) for node, table in tables),
-        reusable=tuple(
-            Supply(nodes, size)
-            for (nodes, had), size in sorted(reuse.sizes.items())
-            if had == kind and size and uid == reuse.uid
-        ),
-    )
-
-
-def calculated(
-    state: MemoryState, reuse: ReusableMemory, uid: str, amounts: Mapping[str, int]
+def for_container(
+    policy: StaticMemoryPolicy, state: MemoryState, pod: Pod, container: PodContainer
 ) -> Resources:
+    """The hints for one container; nothing for no preference."""
+    if not is_served(pod):
+        return {}
+    try:
+        amounts = requests.part(pod, container)
+    except AllocationError:
+        return {}
+    blocks = state.of(pod.uid, container.name)
+    if blocks is not None:
+        return regenerated(blocks, amounts)
+    if policy.has_ended(state, pod, container):
+        return {}
+    return calculated(state, pod.uid, amounts)
+
+
+def for_pod(policy: StaticMemoryPolicy, state: MemoryState, pod: Pod) -> Resources:
+    """The hints for the pod as a whole; nothing for no preference.
+
+    Where a container has memory already, they are its own.
+    """
+    if not is_served(pod):
+        return {}
+    try:
+        amounts = policy.at_once(pod)
+    except AllocationError:
+        return {}
+    if policy.keeps(state, pod):
+        return regenerated(state.pods[pod.uid] or (), amounts)
+    if pod.budget is not None:
+        try:
+            requests.check_budget(pod, amounts)
+        except EmptySharedPoolError:
+            return dict.fromkeys(amounts, ())
+    for container in pod.containers:
+        blocks = state.of(pod.uid, container.name)
+        if blocks is not None:
+            return regenerated(blocks, amounts)
+    return calculated(state, pod.uid, amounts)
+
+
+def calculated(state: MemoryState, uid: str, amounts: Mapping[str, int]) -> Resources:
     """Hints for each of `amounts`: a set of nodes has all of them, or is a hint for none.
 
     Requirements: MEM-HINT-002, MEM-HINT-005, MEM-HINT-006, TOPO-ORDER-004.
     """
-    described = demand(state, reuse, uid, amounts)
-    if not amounts or not evaluation.satisfiable(described):
+    demand = state.demand(uid, amounts)
+    if not amounts or not evaluation.satisfiable(demand):
         return {}
-    return dict.fromkeys(amounts, described)
+    return dict.fromkeys(amounts, demand)
 
 
 def regenerated(blocks: Blocks, amounts: Mapping[str, int]) -> Resources:

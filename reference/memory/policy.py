@@ -7,14 +7,13 @@ without order is sorted by memory type here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.errors import NotBuiltError
-from numaproof.reference.memory import hints, requests
-from numaproof.reference.memory.requests import MEMORY, UNSIGNED, AllocationError
+from numaproof.reference.errors import AllocationError, NotBuiltError
+from numaproof.reference.memory import requests
+from numaproof.reference.memory.requests import MEMORY, UNSIGNED
 from numaproof.reference.memory.state import (
     Block,
     MemoryState,
@@ -25,9 +24,8 @@ from numaproof.reference.memory.state import (
     same_memory,
 )
 from numaproof.reference.pods import quantity
-from numaproof.reference.pods.budget import EmptySharedPoolError
 from numaproof.reference.pods.readmission import Readmission
-from numaproof.reference.topology.hints import TopologyHint
+from numaproof.reference.topology.hints import ANYWHERE
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
@@ -38,8 +36,7 @@ if TYPE_CHECKING:
     from numaproof.reference.memory.state import Blocks, Nodes
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import Resources
-    from numaproof.reference.topology.policy import KeptHint
+    from numaproof.reference.topology.hints import TopologyHint
 
 
 class RestoreError(Exception):
@@ -68,6 +65,10 @@ class StaticMemoryPolicy(Readmission):
         """What can be allocated of `total` bytes beside those that are kept; never less than 0."""
         return max(0, total - kept)
 
+    def reserving_like(self, other: StaticMemoryPolicy) -> Self:
+        """The same policy with the memory that another reserves."""
+        return replace(self, empty=other.empty)
+
     @property
     def allocatable(self) -> Blocks:
         """What can be allocated at all, sorted by type and then by node."""
@@ -79,55 +80,13 @@ class StaticMemoryPolicy(Readmission):
         ]
         return tuple(sorted(found, key=lambda block: (block.kind, block.nodes)))
 
-    def hints_for_container(
-        self, state: MemoryState, reuse: ReusableMemory, pod: Pod, container: PodContainer
-    ) -> Resources:
-        """The hints for one container; nothing for no preference."""
-        if not is_served(pod):
-            return {}
-        try:
-            amounts = requests.part(pod, container)
-        except AllocationError:
-            return {}
-        blocks = state.of(pod.uid, container.name)
-        if blocks is not None:
-            return hints.regenerated(blocks, amounts)
-        if self.has_ended(state, pod, container):
-            return {}
-        return hints.calculated(state, reuse, pod.uid, amounts)
-
-    def hints_for_pod(self, state: MemoryState, reuse: ReusableMemory, pod: Pod) -> Resources:
-        """The hints for the pod as a whole; nothing for no preference.
-
-        Where a container has memory already, they are its own.
-        """
-        if not is_served(pod):
-            return {}
-        try:
-            amounts = self.at_once(pod)
-        except AllocationError:
-            return {}
-        if self.keeps(state, pod):
-            return hints.regenerated(state.pods[pod.uid] or (), amounts)
-        if pod.budget is not None:
-            try:
-                requests.check_budget(pod, amounts)
-            except EmptySharedPoolError:
-                return dict.fromkeys(amounts, ())
-        for container in pod.containers:
-            blocks = state.of(pod.uid, container.name)
-            if blocks is not None:
-                return hints.regenerated(blocks, amounts)
-        return hints.calculated(state, reuse, pod.uid, amounts)
-
     def allocate(
         self,
         state: MemoryState,
-        reuse: ReusableMemory,
         pod: Pod,
         container: PodContainer,
-        affinity: KeptHint,
-    ) -> tuple[MemoryState, ReusableMemory]:
+        affinity: TopologyHint,
+    ) -> MemoryState:
         """The state once the container has what it is due; unchanged if it already has.
 
         `affinity` is the Topology Manager's hint for it.
@@ -139,27 +98,33 @@ class StaticMemoryPolicy(Readmission):
         MEM-HUGE-005, MEM-HUGE-007, MEM-INIT-002, MEM-RESTART-001, MEM-STATIC-003, MEM-STATIC-012.
         """
         if not is_served(pod) or not self.asks(pod, container):
-            return state, reuse
-        had = state.of(pod.uid, container.name)
-        if had is not None:
-            return state, reused(reuse, pod, container, had)
-        if self.has_ended(state, pod, container):
-            return state, reuse
-        amounts = requests.part(pod, container)
-        nodes = self._choose(state, reuse, pod, amounts, affinity)
-        blocks = tuple(Block(nodes, kind, size) for kind, size in amounts.items())
-        for block in blocks:
-            again = reuse.of(pod.uid, nodes, block.kind)
-            state = state.reserve(block, max(0, block.size - again))
-        state = state.with_blocks(pod.uid, container.name, blocks)
-        return shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
+            return state
+        blocks = state.of(pod.uid, container.name)
+        if blocks is None:
+            if self.has_ended(state, pod, container):
+                return state
+            amounts = requests.part(pod, container)
+            nodes = self._choose(state, pod, amounts, affinity)
+            blocks = tuple(Block(nodes, kind, size) for kind, size in amounts.items())
+            for block in blocks:
+                again = state.reuse.of(pod.uid, nodes, block.kind)
+                state = state.reserve(block, max(0, block.size - again))
+            state = state.with_blocks(pod.uid, container.name, blocks)
+            state = shrunk(state, pod, container, blocks)
+        return replace(state, reuse=reused(state.reuse, pod, container, blocks))
 
-    def still_reusable(self, state: MemoryState, reuse: ReusableMemory) -> ReusableMemory:
+    def release(self, state: MemoryState, uid: str, name: str) -> MemoryState:
+        """The state once the container has ended."""
+        left = state.release(uid, name)
+        reuse = self.still_reusable(left)
+        return left if reuse == left.reuse else replace(left, reuse=reuse)
+
+    def still_reusable(self, state: MemoryState) -> ReusableMemory:
         """What may be taken again once a container has ended: nothing of a pod that has nothing.
 
         Requirements: MEM-INIT-004.
         """
-        return reuse if reuse.uid in state.entries else ReusableMemory()
+        return state.reuse if state.reuse.uid in state.entries else ReusableMemory()
 
     def asks(self, pod: Pod, container: PodContainer) -> bool:
         """Whether a container has a part in what the policy hands out.
@@ -171,9 +136,7 @@ class StaticMemoryPolicy(Readmission):
         """
         return bool(requests.part(pod, container))
 
-    def allocate_pod(
-        self, state: MemoryState, reuse: ReusableMemory, pod: Pod, affinity: KeptHint
-    ) -> MemoryState:
+    def allocate_pod(self, state: MemoryState, pod: Pod, affinity: TopologyHint) -> MemoryState:
         """The state once the pod has its budget as a whole, and its containers share it.
 
         Those with requests have parts of it; an init container that is no sidecar may otherwise
@@ -193,7 +156,7 @@ class StaticMemoryPolicy(Readmission):
         except AllocationError:
             return state
         requests.check_budget(pod, amounts)
-        nodes = self._choose(state, reuse, pod, amounts, affinity)
+        nodes = self._choose(state, pod, amounts, affinity)
         whole = _blocks(nodes, amounts)
         for block in whole:
             state = state.reserve(block, block.size)
@@ -211,18 +174,11 @@ class StaticMemoryPolicy(Readmission):
         return requests.at_once(pod)
 
     def _choose(
-        self,
-        state: MemoryState,
-        reuse: ReusableMemory,
-        pod: Pod,
-        amounts: Amounts,
-        affinity: KeptHint,
+        self, state: MemoryState, pod: Pod, amounts: Amounts, affinity: TopologyHint
     ) -> int:
-        demand = partial(hints.demand, state, reuse, pod.uid, amounts)
-        if affinity.nodes is not None:
-            chosen = TopologyHint(affinity.nodes, affinity.preferred)
-        else:
-            default = evaluation.narrowest(demand()) if amounts else None
+        chosen = affinity
+        if affinity.nodes == ANYWHERE:
+            default = evaluation.narrowest(state.demand(pod.uid, amounts)) if amounts else None
             if default is None:
                 raise AllocationError(
                     "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with "
@@ -232,7 +188,7 @@ class StaticMemoryPolicy(Readmission):
                 raise AllocationError("[memorymanager] failed to find the default preferred hint")
             chosen = default
         if not satisfies(state, chosen.nodes, amounts):
-            extended = evaluation.narrowest(demand(), chosen.nodes)
+            extended = evaluation.narrowest(state.demand(pod.uid, amounts), chosen.nodes)
             if extended is None:
                 raise AllocationError(
                     "[memorymanager] failed to find NUMA nodes to extend the current topology hint"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from numaproof.reference.errors import AllocationError
 from numaproof.reference.pods import budget, containers, quantity
 from numaproof.reference.pods.budget import EmptySharedPoolError
 
@@ -19,10 +20,6 @@ UNSIGNED = 1 << 64
 
 Amounts = dict[str, int]
 """Bytes by memory type, sorted by type."""
-
-
-class AllocationError(Exception):
-    """A container cannot have its memory; the text is the kubelet's."""
 
 
 def part(pod: Pod, container: PodContainer) -> Amounts:

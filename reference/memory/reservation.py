@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.reference.kubelet import eviction
+from numaproof.reference.config import eviction
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.kubelet.configuration import Config
+    from numaproof.reference.config.configuration import Config
 
 Reserved = dict[int, dict[str, int]]
 """Bytes by NUMA node and memory type."""

@@ -5,10 +5,11 @@ Sets of NUMA nodes are bit masks, amounts are bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import NUMASet
+from numaproof.reference.topology.hints import Demand, Need, Supply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -76,18 +77,22 @@ class ReusableMemory:
         return self.sizes.get((nodes, kind), 0) if uid == self.uid else 0
 
 
+_NO_REUSE = ReusableMemory()
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryState:
     """Memory by node, and blocks by pod uid and container name.
 
     `pods` are the blocks that a pod has as a whole, by its uid; its containers share them. A file
     may name a pod without a list of blocks: None, which 1.36 tells from an empty list when it
-    writes the file again.
+    writes the file again. `reuse` is kept in memory alone.
     """
 
     nodes: Mapping[int, NodeMemory] = field(default_factory=dict)
     entries: Mapping[str, Mapping[str, Blocks]] = field(default_factory=dict)
     pods: Mapping[str, Blocks | None] = field(default_factory=dict)
+    reuse: ReusableMemory = _NO_REUSE
 
     def __iter__(self) -> Iterator[tuple[str, str, Blocks]]:
         """Every container that has blocks: pod uid, container name, blocks."""
@@ -102,15 +107,15 @@ class MemoryState:
     def with_blocks(self, uid: str, name: str, blocks: Blocks) -> MemoryState:
         """The state in which the container has these blocks; nodes stay as they are."""
         pod = {**self.entries.get(uid, {}), name: blocks}
-        return MemoryState(self.nodes, {**self.entries, uid: pod}, self.pods)
+        return replace(self, entries={**self.entries, uid: pod})
 
     def with_pod(self, uid: str, blocks: Blocks) -> MemoryState:
         """The state in which the pod as a whole has these blocks; nodes stay as they are."""
-        return MemoryState(self.nodes, self.entries, {**self.pods, uid: blocks})
+        return replace(self, pods={**self.pods, uid: blocks})
 
     def reserve(self, block: Block, size: int) -> MemoryState:
         """The state with the block on its nodes, `size` of it newly taken, lowest node first."""
-        return MemoryState(reserved(self.nodes, block, size), self.entries, self.pods)
+        return replace(self, nodes=reserved(self.nodes, block, size))
 
     def release(self, uid: str, name: str) -> MemoryState:
         """The state in which the container has nothing.
@@ -134,7 +139,38 @@ class MemoryState:
             size = block.size
             for node in NUMASet.from_mask(block.nodes):
                 size -= give_back(nodes, node, block.kind, size)
-        return MemoryState(nodes, entries, pods)
+        return replace(self, nodes=nodes, entries=entries, pods=pods)
+
+    def demand(self, uid: str, amounts: Mapping[str, int]) -> Demand:
+        """The sets of nodes that have `amounts` (bytes by memory type) free for the pod.
+
+        A node is used alone or with one and the same group of nodes, never both.
+
+        Requirements: MEM-GROUP-004, MEM-GROUP-005, MEM-HINT-003, MEM-HINT-004, MEM-STATIC-010.
+        """
+        nodes = sorted(self.nodes.items())
+        return Demand(
+            nodes=tuple(sorted(self.nodes)),
+            needs=tuple(self._need(uid, kind, size) for kind, size in amounts.items()),
+            cells=tuple((node, memory.cells) for node, memory in nodes if memory.assignments > 0),
+        )
+
+    def _need(self, uid: str, kind: str, amount: int) -> Need:
+        tables = [
+            (1 << node, memory.tables[kind])
+            for node, memory in sorted(self.nodes.items())
+            if kind in memory.tables
+        ]
+        return Need(
+            amount=amount,
+            free=tuple(Supply(node, table.free) for node, table in tables),
+            total=tuple(Supply(node, table.allocatable) for node, table in tables),
+            reusable=tuple(
+                Supply(nodes, size)
+                for (nodes, had), size in sorted(self.reuse.sizes.items())
+                if had == kind and size and uid == self.reuse.uid
+            ),
+        )
 
 
 def reserved(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> Nodes:

@@ -18,15 +18,29 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+from numaproof.protocol.sets import NUMASet
+
 ANYWHERE = -1
 """The nodes of a hint that names none: every bit is one, so that it narrows no other hint."""
 
 
 class TopologyHint(NamedTuple):
-    """A non-empty set of nodes, and whether a provider prefers it."""
+    """A non-empty set of nodes, and whether a provider prefers it.
+
+    Also the affinity that containers are placed by: the hint that all providers agree on.
+    """
 
     nodes: int
     preferred: bool
+
+    @property
+    def numa(self) -> NUMASet | None:
+        """The nodes as a set; None where the hint names none."""
+        return None if self.nodes == ANYWHERE else NUMASet.from_mask(self.nodes)
+
+
+NO_AFFINITY = TopologyHint(ANYWHERE, preferred=False)
+"""The affinity of a container that the Topology Manager has not judged."""
 
 
 class Supply(NamedTuple):

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from numaproof.reference.config import options
+from numaproof.reference.config.options import OptionError, as_map, boolean
 from numaproof.reference.golang import numbers
-from numaproof.reference.kubelet.options import OptionError, as_map, boolean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.kubelet.gates import Maturity
+    from numaproof.reference.config.gates import Maturity
 
 CLOSEST = "prefer-closest-numa-nodes"
 MOST_NODES = "max-allowable-numa-nodes"
@@ -26,10 +27,6 @@ HIDDEN = 'topology manager policy {level}-level options not enabled, but option 
 """The refusal of an option whose maturity level is not open."""
 
 _GATE = "TopologyManagerPolicyOptions"
-_GATES = {
-    "alpha": "TopologyManagerPolicyAlphaOptions",
-    "beta": "TopologyManagerPolicyBetaOptions",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +92,7 @@ def check_available(
 
     Requirements: TOPO-ERROR-004, TOPO-ERROR-010, TOPO-OPT-016, TOPO-OPT-017.
     """
-    maturity = available.get(name)
-    if maturity is None:
-        raise OptionError(f'unknown Topology Manager Policy option: "{name}"')
-    if gates is not None and maturity in _GATES and not gates[_GATES[maturity]]:
-        raise OptionError(hidden.format(level=maturity, Level=maturity.capitalize(), name=name))
+    options.check_available("Topology Manager", name, available.get(name), gates, hidden)
 
 
 def read_most_nodes(text: str) -> int:

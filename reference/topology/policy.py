@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.topology.distances import Distances
+from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
 from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.search import evaluation
 
@@ -30,18 +31,6 @@ class TopologyManagerError(Exception):
     """The Topology Manager cannot be made; the text is the kubelet's."""
 
 
-class KeptHint(NamedTuple):
-    """The merged hint that containers are placed by; `nodes` is None for no affinity."""
-
-    nodes: int | None
-    preferred: bool
-
-    @property
-    def numa(self) -> NUMASet | None:
-        """The nodes as a set; None for no affinity."""
-        return None if self.nodes is None else NUMASet.from_mask(self.nodes)
-
-
 @dataclass(frozen=True, slots=True)
 class TopologyPolicy:
     """A policy by its name, and the rules that it merges by.
@@ -53,18 +42,17 @@ class TopologyPolicy:
     rules: Rules
     negative: bool
 
-    def merge(self, providers: Sequence[Resources | None]) -> tuple[KeptHint, bool]:
-        """The hint to keep for what the providers say, and whether it is admitted.
+    def merge(self, providers: Sequence[Resources | None]) -> tuple[TopologyHint, bool]:
+        """The affinity that follows from what the providers say, and whether it is admitted.
 
         Requirements: TOPO-POLICY-002, TOPO-POLICY-003, TOPO-POLICY-004, TOPO-POLICY-007,
         TOPO-POLICY-008, TOPO-POLICY-009, TOPO-POLICY-014, TOPO-POLICY-016.
         """
         best = evaluation.merge(self.rules, providers)
-        nodes: int | None = best.nodes
-        if self.name == SINGLE_NUMA_NODE and nodes == self.rules.nodes:
+        if self.name == SINGLE_NUMA_NODE and best.nodes == self.rules.nodes:
             # All nodes are no affinity here, even on a machine of one node.
-            nodes = None
-        return KeptHint(nodes, best.preferred), self.name == BEST_EFFORT or best.preferred
+            best = TopologyHint(ANYWHERE, best.preferred)
+        return best, self.name == BEST_EFFORT or best.preferred
 
 
 def on_machine(

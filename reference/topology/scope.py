@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from numaproof.reference.errors import AdmissionError, NotBuiltError
-from numaproof.reference.topology.policy import KeptHint
+from numaproof.reference.topology.hints import NO_AFFINITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import Resources
+    from numaproof.reference.topology.hints import Resources, TopologyHint
     from numaproof.reference.topology.policy import TopologyPolicy
 
-    Keep = Callable[[PodContainer, KeptHint], None]
+    Keep = Callable[[PodContainer, TopologyHint], None]
 
 
 class Provider(Protocol):
@@ -27,15 +27,11 @@ class Provider(Protocol):
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """Where the request could be met."""
 
-    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
         """Gives the container what it is due, or raises an `AdmissionError`."""
 
-    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+    def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
         """Gives the pod its budget, or raises an `AdmissionError`."""
-
-
-NO_AFFINITY = KeptHint(None, preferred=False)
-"""What is kept for a container that the Topology Manager has not judged."""
 
 
 def admit(
@@ -86,7 +82,7 @@ def affinity_of(
     providers: Sequence[Provider],
     pod: Pod,
     container: PodContainer | None,
-) -> KeptHint:
+) -> TopologyHint:
     """The affinity that a policy admits for a container, or for the pod as a whole.
 
     Raises:

@@ -55,6 +55,7 @@ class _Played:
                     title=f"Scenario of seed {one.seed}",
                     outcome=one.outcome,
                     message=one.message,
+                    finding=one.finding,
                     machine=_NO_MACHINE,
                     steps=(),
                     signature=signature,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import yaml
 
-from numaproof.protocol.events import GOOD
+from numaproof.protocol.events import GOOD, headline
 from numaproof.reports.board.data import (
     MOST_LINE,
     MOST_NAME,
@@ -207,8 +207,9 @@ def _finding(kind: Kind, reason: str, group: FailureGroup, text_of: CaseText) ->
 
 def _message(failure: Failure, reason: str) -> str:
     """What was wrong, without the reason that a known failure's message begins with."""
-    _, _, rest = failure.message.partition(f"{reason}: ") if reason else ("", "", "")
-    return rest or failure.message
+    message = headline(failure.said)
+    _, _, rest = message.partition(f"{reason}: ") if reason else ("", "", "")
+    return rest or message
 
 
 def _file_name(path: str | None) -> str:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from numaproof.reference.departures.releases import release
-from numaproof.reference.kubelet.gates import Maturity
+from numaproof.reference.config.gates import Maturity
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numaproof.protocol.messages import KubeletConfiguration
-    from numaproof.reference.departures.releases import Release
-    from numaproof.reference.kubelet.gates import Gate
+    from numaproof.reference.config.gates import Gate
+    from numaproof.reference.deviations.releases import Release
 
 _OF_MANAGERS = ("CPUManager", "MemoryManager", "PodLevelResource", "TopologyManager")
 """What the names of the resource managers' own gates begin with."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from numaproof.inputs import door
-from numaproof.reference.kubelet.checkpoints import cpu, devices, files, memory
+from numaproof.reference.checkpoints import cpu, devices, files, memory
 from numaproof.simulation.checkpoints import MOST_BYTES
 
 if TYPE_CHECKING:

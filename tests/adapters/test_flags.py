@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from numaproof.reference.kubelet import flags
+from numaproof.reference.config import flags
 
 SCRIPT = Path(__file__).parents[2] / "adapters" / "kubelet" / "flags.py"
 TABLE = Path(flags.__file__).with_name("flags.txt")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.reference.kubelet import gates
+from numaproof.reference.config import gates
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from numaproof.protocol.mismatch import Mismatch
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numaproof.conformance.judging.finding import Finding
 
 
-def in_one_line(text: str) -> str:
-    """The text, with any difference in it written as a sentence."""
-    found = Mismatch.read(text)
-    return f"{found.what}: expected {found.expected}, got {found.got}" if found else text
+def parts(finding: Finding | None) -> tuple[str, str, str]:
+    """What a comparison found to differ, and its two sides; empty texts if nothing does."""
+    return (finding.subject, finding.expected, finding.actual) if finding else ("", "", "")
+
+
+def in_one_line(finding: Finding) -> str:
+    """The sentence of a finding on one line."""
+    found = finding.mismatch
+    return f"{found.what}: expected {found.expected}, got {found.got}" if found else str(finding)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import InProcess
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.departures.departure import Defect
+    from numaproof.reference.deviations.deviation import Defect
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 

@@ -47,6 +47,8 @@ def command(
     """Runs the command with arguments, in an empty directory; there must be no traceback."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
+    # Or click would show `python -m pytest` in usages.
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)
 
     def run(*args: str | Path) -> Ended:
         monkeypatch.setattr(sys, "argv", ["numaproof", *map(str, args)])

@@ -53,42 +53,6 @@ def test_a_campaign_leaves_no_temporary_files(
     assert not list(place.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("args", "complaint"),
-    [
-        (("--seeds", "3:1"), "'3:1' contains no seeds"),
-        (("--seeds", "3"), "'3' is not a range of seeds such as 0:1000"),
-        (("--no-seeds", "--select", "no-such"), "no case matches"),
-        (("--no-seeds", "--no-cases"), "nothing to do"),
-        (("--no-cases", "--select", "example-*"), "--no-cases runs no cases: leave out --select"),
-        (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "the cluster has its own"),
-        (("--scheduler", "tcp://127.0.0.1:1"), "whoever reaches it runs code as you"),
-        (("--scheduler", "127.0.0.1:1"), "whoever reaches it runs code as you"),
-        (("--scheduler", "tls://127.0.0.1:1"), "TLS needs --tls-ca-file, --tls-cert and --tls-key"),
-        (("--scheduler", "tls://127.0.0.1:1", "--insecure"), "leave out --insecure"),
-        (
-            ("--scheduler", "tls://h:1", "--tls-ca-file", __file__, "--tls-cert", __file__),
-            "TLS cannot use these files: ",
-        ),
-        (
-            ("--scheduler", "tcp://127.0.0.1:1", "--insecure", "--tls-key", __file__),
-            "the --tls options need a scheduler tls://HOST:PORT",
-        ),
-        (("--insecure",), "the --tls options are for --scheduler"),
-        (("--implementation", "/no/such/program"), "can't start '/no/such/program'"),
-        (("--implementation", "false"), "the implementation did not answer hello"),
-        (("--machine", "toaster"), "'toaster' is neither a bundled machine nor a file"),
-    ],
-)
-def test_wrong_options_are_refused_before_anything_starts(
-    command: Command, args: tuple[str, ...], complaint: str
-) -> None:
-    ended = command("campaign", *args)
-    assert ended.code == 2
-    assert complaint in ended.err
-    assert not OUT.exists()
-
-
 @pytest.mark.parametrize("victim", ["$$", "$PPID"], ids=["itself", "its supervisor"])
 def test_a_program_that_is_killed_before_its_first_hello_is_asked_again(
     command: Command, tmp_path: Path, victim: str

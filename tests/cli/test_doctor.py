@@ -76,19 +76,6 @@ def test_a_program_that_cannot_be_started_is_wrong_input(
     assert said in ended.err
 
 
-@pytest.mark.parametrize("given", ["", "'"])
-def test_a_malformed_command_is_wrong_input(command: Command, given: str) -> None:
-    assert command("doctor", given).code == 2
-
-
-def test_a_terminal_gets_colour(
-    command: Command, driver: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("numaproof.reports.terminal.is_live", lambda *_: True)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b[" in command("doctor", driver).out
-
-
 def test_files_complete_the_program() -> None:
     (argument,) = (one for one in doctor.params if one.name == "command")
     (item,) = argument.shell_complete(click.Context(doctor), "./my")

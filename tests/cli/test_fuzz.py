@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 Command = Callable[..., Any]
 Program = Callable[[str], str]
 
@@ -77,23 +75,6 @@ def test_a_time_ends_the_run(command: Command) -> None:
     ended = command("fuzz", "--max-time", "0.01s", "--seed", "1")
     assert ended.code == 0
     assert "1 example (1 pass)" in ended.out
-
-
-@pytest.mark.parametrize(
-    ("args", "complaint"),
-    [
-        (("--max-time", "soon"), "'soon' is not a duration such as 90s, 5m or 1h"),
-        (("--max-time", "5d"), "'5d' is not a duration"),
-        (("--max-examples", "0"), "0 is not in the range"),
-        (("--seed", "-1"), "-1 is not in the range"),
-        (("--database", "kept"), "--database needs --profile explore"),
-        (("--profile", "explore", "--database", "x://y"), "begins with none of redis://"),
-    ],
-)
-def test_wrong_options_are_2(command: Command, args: tuple[str, ...], complaint: str) -> None:
-    ended = command("fuzz", *args)
-    assert ended.code == 2
-    assert complaint in ended.err
 
 
 def test_a_finding_is_a_case_file_that_fails_again_and_passes_once_fixed(

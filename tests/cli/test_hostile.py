@@ -1,7 +1,7 @@
 """Hostile programs are named; they leave no process behind and touch nothing outside.
 
 Each runs `numaproof` in a process of its own, whose memory is measured. `tests/builders/hostile.py`
-has the programs.
+reads the programs from `hostile.yaml`.
 """
 
 from __future__ import annotations

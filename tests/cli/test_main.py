@@ -17,11 +17,14 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
+from builders.input_files import KUBELET
+from numaproof import fakesys
 from numaproof.cli import main as entry
 from numaproof.cli.commands import COMMANDS
 from numaproof.cli.entry import run
 from numaproof.cli.main import cli
 from numaproof.cli.metadata import VERSION
+from numaproof.reference import startup
 
 Command = Callable[..., Any]
 
@@ -192,6 +195,31 @@ def test_a_full_disk_is_2() -> None:
         )
     assert ended.returncode == 2
     assert b"No space left on device" in ended.stderr
+
+
+def test_a_fault_of_the_reference_is_reported_as_one(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_args: Any) -> Any:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(startup, "start", broken)
+    Path("kubelet.yaml").write_text(KUBELET + "cpuManagerPolicy: static\n")
+    ended = command("config", "check", "kubelet.yaml", "--machine", "laptop-4c8t")
+    assert ended.code == 1
+    assert "kubelet.yaml:1: fault: the reference failed: RuntimeError: out of order" in ended.out
+    assert "a bug in numaproof" in ended.out
+
+
+def test_a_tree_that_no_profile_describes_is_reported(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("profile", "tree", "laptop-4c8t", "--to", "tree")
+    other = fakesys.load_profile("vm-1-cpu")
+    monkeypatch.setattr(fakesys, "capture", lambda *_: other)
+    ended = command("profile", "capture", "tree", "--name", "mine")
+    assert ended.code == 2
+    assert "no profile describes tree so that discovery" in ended.err
 
 
 def test_an_interrupt_outside_of_a_run_is_3(

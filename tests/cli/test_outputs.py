@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numaproof.cli.outputs import follow
 from numaproof.protocol.events import DivergenceFound, Progress, RunEnded
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.protocol.events import AnyEvent
-
-Command = Callable[..., Any]
 
 
 def test_a_run_that_is_cut_short_counts_what_was_wrong_apart(tmp_path: Path) -> None:
@@ -31,14 +28,3 @@ def test_a_run_that_is_cut_short_counts_what_was_wrong_apart(tmp_path: Path) -> 
     *_, end = read_events(tmp_path / EVENTS)
     assert isinstance(end, RunEnded)
     assert (end.complete, end.outcomes) == (False, {"pass": 8, "fault": 1, "fail": 1})
-
-
-def test_reports_never_stay_for_a_run_that_does_not_come_about(
-    command: Command, small: tuple[str, ...], tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    assert command("check", *small, "--out", out).code == 0
-    (out / ".numaproof-0123456789ab.part").touch()
-    (out / "mine").touch()
-    assert command("check", *small, "--out", out, "--implementation", "/no/program").code == 2
-    assert [file.name for file in out.iterdir()] == ["mine"]

@@ -23,7 +23,7 @@ from numaproof.conformance.requirements import (
     problems,
 )
 from numaproof.protocol.releases import RELEASES
-from numaproof.reference.departures.defects import DEFECTS
+from numaproof.reference.deviations.defects import DEFECTS
 
 MakeCase = Callable[[str], Case]
 

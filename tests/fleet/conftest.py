@@ -120,7 +120,7 @@ class Command:
         words = (
             *("campaign", "--implementation", trap.command, "--out", str(out)),
             *("--machine", "laptop-4c8t", "--select", "example-*", "--cases-per-unit", "3"),
-            *("--seeds", "0:12", "--seeds-per-unit", "3", "--shrink", "1"),
+            *("--seeds", "0:6", "--seeds-per-unit", "3", "--shrink", "1"),
         )
         # A shell starts background jobs with SIGINT ignored, and these tests may run in one.
         heeding = ("env", "--default-signal=INT")
@@ -152,7 +152,7 @@ def undisturbed(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture
+@pytest.fixture(scope="package")
 def start() -> type[Command]:
     """Starts the command."""
     return Command
@@ -187,7 +187,7 @@ class OneByOne:
 
     def __init__(
         self,
-        worker: UnitWorker,
+        worker: Remembering,
         order: Callable[[list[Unit]], list[Unit]] = list,
         breaks: Callable[[Unit], bool] = lambda _: False,
     ) -> None:
@@ -207,11 +207,27 @@ def planned(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> CampaignSpe
     return spec(trap, tmp_path_factory.mktemp("machines"))
 
 
+class Remembering:
+    """Does each unit once, and has its result ready from then on."""
+
+    def __init__(self, worker: UnitWorker) -> None:
+        self._worker = worker
+        self._results: dict[Unit, UnitResult] = {}
+
+    def do(self, unit: Unit) -> UnitResult:
+        """Its result."""
+        if unit not in self._results:
+            self._results[unit] = self._worker.do(unit)
+        return self._results[unit]
+
+
 @pytest.fixture(scope="package")
-def worker(planned: CampaignSpec, tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnitWorker]:
+def worker(
+    planned: CampaignSpec, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Remembering]:
     """Where units of `planned` are done."""
     with closing(UnitWorker(planned.job, tmp_path_factory.mktemp("workshop"))) as made:
-        yield made
+        yield Remembering(made)
 
 
 @pytest.fixture(scope="package")

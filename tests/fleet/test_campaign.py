@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from conftest import Remembering
     from numaproof.fleet.job import Job
     from numaproof.fleet.planning import CampaignSpec
     from numaproof.protocol.campaign import CampaignSummary, Unit
@@ -54,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ordered(
-    folder: Path, planned: CampaignSpec, worker: UnitWorker, one_by_one: OneByOne
+    folder: Path, planned: CampaignSpec, worker: Remembering, one_by_one: OneByOne
 ) -> CampaignSummary:
     """What it comes to."""
     return conducted(folder, planned, one_by_one(worker))
@@ -110,7 +111,7 @@ def test_the_order_of_arrival_does_not_show(
     order: Callable[[list[Unit]], list[Unit]],
     ordered: CampaignSummary,
     planned: CampaignSpec,
-    worker: UnitWorker,
+    worker: Remembering,
     one_by_one: OneByOne,
     tmp_path: Path,
 ) -> None:
@@ -122,7 +123,7 @@ def test_the_order_of_arrival_does_not_show(
 def test_a_unit_that_cant_be_done_is_tried_again_next_time(
     ordered: CampaignSummary,
     planned: CampaignSpec,
-    worker: UnitWorker,
+    worker: Remembering,
     one_by_one: OneByOne,
     tmp_path: Path,
 ) -> None:
@@ -152,7 +153,7 @@ def test_a_unit_that_cant_be_done_is_tried_again_next_time(
 def test_a_campaign_is_not_mixed_with_another(
     ordered: CampaignSummary,
     planned: CampaignSpec,
-    worker: UnitWorker,
+    worker: Remembering,
     one_by_one: OneByOne,
     folder: Path,
     tmp_path: Path,
@@ -208,7 +209,7 @@ def test_a_worker_with_another_program_ends_it_and_does_nothing(
 
 
 def test_a_failure_that_stays_away_when_made_again_has_no_case_file(
-    planned: CampaignSpec, worker: UnitWorker
+    planned: CampaignSpec, worker: Remembering
 ) -> None:
     configuration = planned.plan.configurations[0]
     passing = next(

@@ -12,36 +12,12 @@ from numaproof.fleet.journal import Journal, JournalError
 from numaproof.reports.campaign import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from numaproof.fleet.planning import CampaignSpec
-    from numaproof.fleet.worker import UnitResult, UnitWorker
-    from numaproof.protocol.campaign import Unit
 
 FLIPS = 150
 """Damaged files; by hand, any number does."""
-
-
-class Remembering:
-    """Does each unit once and has its result ready from then on."""
-
-    def __init__(self, worker: UnitWorker) -> None:
-        self._worker = worker
-        self._known: dict[str, UnitResult] = {}
-
-    def do(self, units: Iterator[Unit]) -> Iterator[UnitResult]:
-        """Their results."""
-        for unit in units:
-            if unit.id not in self._known:
-                self._known[unit.id] = self._worker.do(unit)
-            yield self._known[unit.id]
-
-
-@pytest.fixture(scope="module")
-def workers(worker: UnitWorker) -> Remembering:
-    """See `Remembering`."""
-    return Remembering(worker)
 
 
 @pytest.fixture
@@ -51,13 +27,13 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def resume(planned: CampaignSpec, workers: Remembering, tmp_path: Path) -> Any:
+def resume(planned: CampaignSpec, worker: Any, one_by_one: Any, tmp_path: Path) -> Any:
     """Runs or resumes the campaign; its summary, what was damaged, and how much had been done."""
 
     def do() -> tuple[str, list[str], int]:
         with Journal(tmp_path, planned.plan, lambda: 1.5) as journal:
             before = len(journal.finished.done)
-            for _ in run(journal, planned.units, workers):
+            for _ in run(journal, planned.units, one_by_one(worker)):
                 pass
             return as_json(journal.finished.summary()), journal.damaged, before
 

@@ -56,18 +56,7 @@ def same(out: Path, undisturbed: Path) -> None:
     assert lines(out)[-1]["complete"]
 
 
-def test_a_worker_that_is_killed_is_replaced_and_its_unit_done_by_another(
-    trap: Any, start: Start, undisturbed: Path, tmp_path: Path
-) -> None:
-    trap.arm()
-    command = start(trap, tmp_path / "out", "--workers", "2")
-    os.kill(trap.caught(), signal.SIGKILL)
-    code, written = command.ended()
-    assert code == 1, written
-    same(tmp_path / "out", undisturbed)
-
-
-def test_a_campaign_resumes_after_an_interrupt_and_after_a_kill(
+def test_a_campaign_resumes_after_an_interrupt_and_kills_of_itself_and_a_worker(
     trap: Any, start: Start, undisturbed: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -90,20 +79,14 @@ def test_a_campaign_resumes_after_an_interrupt_and_after_a_kill(
 
     with (out / "events.jsonl").open("a") as file:
         file.write('{"event":"unit fini')  # what a kill in the middle of a line leaves behind
-    code, written = start(trap, out, "--workers", "2").ended()
+    trap.arm()
+    command = start(trap, out, "--workers", "2")
+    os.kill(trap.caught(), signal.SIGKILL)
+    code, written = command.ended()
     assert code == 1
     assert re.search(r"^resumes after \d+ units$", written, re.MULTILINE)
     assert units(out)[: len(before)] == before
     same(out, undisturbed)
-
-
-def test_a_finished_campaign_is_reported_again_without_doing_anything(
-    trap: Any, start: Start, undisturbed: Path
-) -> None:
-    before = (undisturbed / "summary.json").read_bytes(), units(undisturbed)
-    code, _ = start(trap, undisturbed, "--workers", "1").ended()
-    assert code == 1
-    assert ((undisturbed / "summary.json").read_bytes(), units(undisturbed)) == before
 
 
 @pytest.fixture(scope="module")

@@ -69,14 +69,16 @@ def asked_for_a_page(port: int) -> bytes:
             return b""
 
 
-@pytest.fixture
-def running(trap: Any, start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+@pytest.fixture(scope="module")
+def running(trap: Any, start: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A campaign in the middle of a unit, whose temporary files are in `scratch`."""
-    scratch = tmp_path / "scratch"
+    folder = tmp_path_factory.mktemp("strangers")
+    scratch = folder / "scratch"
     scratch.mkdir()
-    monkeypatch.setenv("TMPDIR", str(scratch))
-    trap.arm()
-    command = start(trap, tmp_path / "out", "--workers", "1")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TMPDIR", str(scratch))
+        trap.arm()
+        command = start(trap, folder / "out", "--workers", "1")
     trap.caught()
     yield command, scratch
     command.process.kill()

@@ -30,7 +30,7 @@ REASONS = {
     "fakesys/writers.py": UNPACKING,
     "fleet/journal.py": "appends whole lines, and cuts off what does not fit on the disk",
     "inputs/door.py": "opens the journal of a campaign for its owner",
-    "reference/kubelet/checkpoints/files.py": STATE,
+    "reference/checkpoints/files.py": STATE,
     "reports/files.py": "appends whole lines, and cuts off what does not fit on the disk",
     "reports/shown.py": NOWHERE,
 }

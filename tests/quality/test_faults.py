@@ -80,13 +80,13 @@ def test_a_bug_is_in_the_reference_only_while_that_answers() -> None:
 def test_what_was_replaced_comes_back() -> None:
     with ExitStack() as undo:
         changes = Changes(undo)
-        changes.replace(CPUManager, "reclaim", lambda self, pods: None)
-        assert "reclaim" in vars(CPUManager)
+        changes.replace(CPUManager, "end", lambda self, uid, name: None)
+        assert "end" in vars(CPUManager)
         with pytest.raises(AttributeError):
             changes.replace(CPUState, "gone", None)
         with pytest.raises(ValueError, match="'_gone' is private"):
             changes.replace(CPUState, "_gone", None)
-    assert "reclaim" not in vars(CPUManager)
+    assert "end" not in vars(CPUManager)
 
 
 # Derived mutants

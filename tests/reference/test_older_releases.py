@@ -21,32 +21,6 @@ def updates(node: Any) -> dict[str, str]:
     return {one["uid"]: one["cpus"] for one in node.ask("reconcile")["ok"]["updates"]}
 
 
-@pytest.mark.parametrize(
-    ("release", "told"), [("1.31", {"shared": "0,3-4,7"}), ("1.32", {})], ids=["1.31", "1.32"]
-)
-def test_a_reconcile_pass_finds_the_cpus_of_a_refused_pod_still_taken_up_to_1_31(
-    node: Any, pod: Callable[..., dict[str, Any]], release: str, told: dict[str, str]
-) -> None:
-    node.start(release=release)
-    node.admit(SHARED)
-    assert updates(node) == {"shared": "0-7"}
-    assert "refused" in node.ask("admit", pod=pod("late", "4", "4"))
-    assert updates(node) == told
-
-
-def test_the_cpus_of_a_refused_pod_return_when_another_pod_comes_or_the_state_is_asked_for(
-    node: Any, pod: Callable[..., dict[str, Any]]
-) -> None:
-    node.start(release="1.31")
-    node.admit(SHARED)
-    node.ask("admit", pod=pod("late", "4", "4"))
-    assert node.admit(pod("next", "7")) == {"app0": "1-7"}
-    node.ask("remove", uid="next")
-    node.ask("admit", pod=pod("late", "4", "4"))
-    assert node.shared() == "0-7"
-    assert updates(node) == {"shared": "0-7"}
-
-
 def test_hints_for_a_refused_pod_are_those_of_what_it_still_holds_up_to_1_31(
     node: Any, machine: Callable[..., dict[str, Any]], pod: Callable[..., dict[str, Any]]
 ) -> None:
@@ -97,27 +71,6 @@ def test_a_refusal_for_want_of_any_free_core_blames_the_request_up_to_1_31(
     assert ("requested 2 cpus not multiple cpus per core = 2" in said) == (release == "1.31")
 
 
-@pytest.mark.parametrize("release", ["1.31", "1.32"])
-def test_under_policy_none_a_machine_without_cpus_starts_up_to_1_31(
-    node: Any, release: str
-) -> None:
-    bare = {"num_cores": 0, "topology": []}
-    answer = node.start(bare, release=release, cpuManagerPolicy="none")
-    if release == "1.31":
-        assert answer["ok"]["cpus"] == {"all": "", "allocatable": ""}
-    else:
-        assert answer["refused"]["stage"] == "cpu"
-
-
-def test_without_its_gate_there_is_no_memory_manager(
-    node: Any, pod: Callable[..., dict[str, Any]]
-) -> None:
-    off = {"memoryManagerPolicy": "Static", "featureGates": {"MemoryManager": False}}
-    assert node.start(release="1.31", **off)["ok"]["memory"] == []
-    assert node.admit(pod("a", "1"))
-    assert [*node.ask("state")["ok"]["files"]] == ["cpu_manager_state"]
-
-
 def test_the_cpu_managers_options_need_a_gate_that_can_be_off_up_to_1_32(node: Any) -> None:
     config = {
         "cpuManagerPolicyOptions": FULL_CORES,
@@ -129,26 +82,6 @@ def test_the_cpu_managers_options_need_a_gate_that_can_be_off_up_to_1_32(node: A
         "CPU Manager policy options map[full-pcpus-only:true] require feature gates "
         '"CPUManager", "CPUManagerPolicyOptions" enabled'
     )
-
-
-@pytest.mark.parametrize(
-    ("release", "words"),
-    [
-        ("1.32", "Topology Manager Policy Beta-level Options"),
-        ("1.33", "topology manager policy beta-level options"),
-    ],
-)
-def test_a_hidden_option_of_the_topology_manager_is_refused_in_the_words_of_the_release(
-    node: Any, release: str, words: str
-) -> None:
-    stage, said = node.refusal(
-        release=release,
-        topologyManagerPolicy="restricted",
-        topologyManagerPolicyOptions={"max-allowable-numa-nodes": "9"},
-        featureGates={"TopologyManagerPolicyBetaOptions": False},
-    )
-    assert stage == "topology"
-    assert said == f'{words} not enabled, but option "max-allowable-numa-nodes" provided'
 
 
 def test_a_feature_gate_that_1_31_does_not_know_is_refused_with_its_configuration(

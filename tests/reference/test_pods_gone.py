@@ -77,15 +77,6 @@ def test_devices_of_a_refused_pod_stay_its_own_until_the_device_manager_is_asked
     assert "Requested: 1, Available: 0" in refused["message"]
 
 
-def test_a_pod_that_asks_for_devices_frees_those_of_pods_that_are_gone(
-    node: Any, machine: Callable[..., dict[str, Any]]
-) -> None:
-    start(node, machine())
-    assert "refused" in node.ask("admit", pod=asking("a", 2, 1))
-    assert "ok" in node.ask("admit", pod=asking("b", 0))
-    assert "ok" in node.ask("admit", pod=renamed(asking("a", 1)))
-
-
 def renamed(pod: dict[str, Any]) -> dict[str, Any]:
     """The pod with containers of other names."""
     containers = [{**one, "name": f"other-{one['name']}"} for one in pod["spec"]["containers"]]

@@ -15,9 +15,9 @@ import pytest
 from numaproof.protocol import codec
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
-from numaproof.reference.departures import releases
+from numaproof.reference.checkpoints import memory as memory_checkpoint
+from numaproof.reference.deviations import releases
 from numaproof.reference.implementation import Reference
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof.protocol.releases import RELEASES, between
-from numaproof.reference.departures.releases import TABLE
+from numaproof.reference.deviations.releases import TABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,15 +135,3 @@ def test_cpu_reservations_count_in_thousandths_from_1_37_on(
             assert answer["ok"]["cpus"]["allocatable"] == found
         else:
             assert "unable to determine reserved CPU resources" in answer["refused"]["message"]
-
-
-def test_each_amount_is_rounded_by_itself(node: Player, machine: Any) -> None:
-    amounts: dict[str, Any] = {
-        "kubeReserved": {"cpu": "1.0004"},
-        "systemReserved": {"cpu": "0.9996"},
-    }
-    answer = node.start(machine(smt=1), release="1.37", **amounts)
-    assert answer["ok"]["cpus"]["allocatable"] == "2-3"
-    amounts["systemReserved"] = {"cpu": "1.0004"}
-    answer = node.start(machine(smt=1), release="1.37", **amounts)
-    assert answer["ok"]["cpus"]["allocatable"] == "2-3"

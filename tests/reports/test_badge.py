@@ -15,16 +15,6 @@ def label(events: list[AnyEvent]) -> str:
     return ET.XML(badge(summarize(events))).get("aria-label", "")
 
 
-def test_a_badge_says_release_and_result(stream: MakeStream, run: MakeRun) -> None:
-    assert label(stream(run())) == "kubernetes 1.35: 1 passed"
-    assert label(stream(run("crash"), run())) == "kubernetes 1.35: 1 of 2 failed"
-    assert label(stream(run())[:-1]) == "kubernetes 1.35: incomplete"
-    assert label(stream()) == "kubernetes 1.35: nothing tested"
-    assert label([]) == "numaproof: incomplete"
-    silent = stream(run("crash"), start={"implementation": None})
-    assert label(silent) == "kubernetes unknown: 1 of 1 failed"
-
-
 def test_only_a_passed_run_has_a_green_badge(stream: MakeStream, run: MakeRun) -> None:
     green = "#1a7a43"
     assert green in badge(summarize(stream(run())))

@@ -17,6 +17,7 @@ from numaproof.protocol.campaign import (
     Configuration,
     Seeds,
 )
+from numaproof.protocol.events import ReportedFinding
 from numaproof.protocol.messages import Hello, Options, Policies
 from numaproof.reports.campaign import as_text, clear_summary, notes_text, write_summary
 from numaproof.reports.campaign_progress import CampaignProgress, Standing
@@ -89,7 +90,8 @@ def test_the_summary_names_every_finding_and_how_to_see_it_again() -> None:
 
 
 def test_a_difference_has_a_line_for_each_side() -> None:
-    found = msgspec.structs.replace(FINDING, message="cpus\nexpected: 1,9\ngot: 1,8")
+    sides = ReportedFinding("reference", "cpus", "cpus", "1,9", "1,8")
+    found = msgspec.structs.replace(FINDING, message=str(sides), finding=sides)
     text = as_text(msgspec.structs.replace(SUMMARY, findings=(found,)))
     assert "    cpus\n      expected 1,9\n      got      1,8\n    1 time" in text
 

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.protocol.events import AnyEvent, CaseFinished, ReportedCall
-from numaproof.reports.files import write_reports
+from numaproof.protocol.events import AnyEvent, CaseFinished, ReportedCall, ReportedFinding
 from numaproof.reports.groups import causes
 from numaproof.reports.summary import summarize
-from numaproof.reports.transcript import transcript
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numaproof.reports.groups import FailureGroup
-    from numaproof.reports.summary import Summary
 
 MakeRun = Callable[..., CaseFinished]
 MakeStream = Callable[..., list[AnyEvent]]
-
-
-def written(summary: Summary, folder: Path) -> dict[str, str]:
-    write_reports(summary, folder)
-    return {one.name: one.read_text(encoding="utf-8") for one in folder.iterdir()}
 
 
 def steps(count: int, *problems: str, **more: Any) -> tuple[ReportedCall, ...]:
@@ -71,8 +60,11 @@ def test_the_smallest_case_on_the_smallest_machine_comes_first(
 def test_an_invariant_that_breaks_with_another_is_of_the_same_cause(
     stream: MakeStream, run: MakeRun, more: int
 ) -> None:
-    both = steps(2, "a CPU of two [exclusive-to-one]", "a CPU is gone [no-cpu-lost]")
-    alone = steps(2, "a CPU is gone [no-cpu-lost]")
+    shared, lost = (
+        ReportedFinding("invariant", one) for one in ("exclusive-to-one", "no-cpu-lost")
+    )
+    both = steps(2, "a CPU of two", "a CPU is gone", findings=(shared, lost))
+    alone = steps(2, "a CPU is gone", findings=(lost,))
     (group,) = groups(
         stream,
         run("fail", case="c", signature="invariant no-cpu-lost", steps=alone),
@@ -116,47 +108,3 @@ def test_a_difference_that_may_be_of_two_causes_is_one_of_its_own(
         run("fail", signature="admit: containers.*.cpus differs"),
     ]
     assert [one.size for one in groups(stream, *runs)] == [1, 1, 1]
-
-
-def test_every_report_counts_causes_and_names_them(
-    stream: MakeStream, run: MakeRun, tmp_path: Path
-) -> None:
-    runs = [
-        *(run("fail", case=f"case-{n}", signature="invariant one") for n in range(70)),
-        run("crash", case="other", signature="crash at admit: exit code 1"),
-    ]
-    events = stream(*runs, run())
-    summary = summarize(events)
-    files = written(summary, tmp_path)
-    counted = "71 of 72 case runs, 2 causes (1 pass, 70 fail, 1 crash)"
-    assert counted in files["report.html"]
-    assert counted in files["report.md"]
-    assert files["report.md"].count("<details><summary>✗ <b>fail</b>") == 1
-    assert files["report.html"].count('<details class="card') == 2
-    assert '<property name="causes" value="2" />' in files["junit.xml"]
-    assert files["junit.xml"].count('<property name="signature" value="invariant one" />') == 70
-    plain = json.loads(json.dumps([one.plain() for one in causes(summary)]))
-    assert [(one["signature"], one["count"], len(one["others"])) for one in plain] == [
-        ("invariant one", 70, 69),
-        ("crash at admit: exit code 1", 1, 0),
-    ]
-    assert plain[1]["smallest"]["case"] == "other"
-
-
-def test_every_report_tells_what_the_harness_did_between_the_calls_in_order(
-    stream: MakeStream, run: MakeRun, tmp_path: Path
-) -> None:
-    told = (
-        *steps(1, "first problem", before=("deleted cpu_manager_state",)),
-        *steps(1, "second problem", before=("took CPUs 7 offline", "took pod a off the node")),
-    )
-    failed = run("fail", steps=told)
-    files = written(summarize(stream(failed)), tmp_path)
-    deeds = ("deleted cpu_manager_state", "took CPUs 7 offline", "took pod a off the node")
-    in_order = (deeds[0], "first problem", deeds[1], deeds[2], "second problem")
-    for name in ("report.html", "report.md", "junit.xml"):
-        text = files[name]
-        places = [text.index(words) for words in in_order]
-        assert places == sorted(places), name
-    lines = "\n".join(transcript(failed))
-    assert [words for words in in_order if words not in lines] == []

@@ -72,58 +72,6 @@ def hello(**changes: str) -> Hello:
     )
 
 
-def test_the_verdict_is_at_the_top(stream: MakeStream, run: MakeRun) -> None:
-    assert "Passed 2 case runs (2 pass)" in page(stream(run(), run(machine="server"))).text
-    assert "Failed 1 of 1 case run, 1 cause (1 crash)" in page(stream(run("crash"))).text
-
-
-def test_an_incomplete_run_is_shown_as_one(stream: MakeStream, run: MakeRun) -> None:
-    text = page(stream(run())[:-1]).text
-    assert "Incomplete run. The stream of events has no end" in text
-    assert "Failed, incomplete" in page(stream(run("fail"))[:-1]).text
-
-
-def test_only_a_passed_run_is_shown_as_passed(stream: MakeStream, run: MakeRun) -> None:
-    for events in (stream(), stream(run("unsupported")), stream(run())[:-1], []):
-        found = page(events)
-        assert "verdict passed" not in found.having("class")
-        assert "Passed" not in found.text
-    assert "Nothing was tested : no case ran" in page(stream()).text
-
-
-def test_a_failed_case_is_reported_in_full(stream: MakeStream, story: MakeRun) -> None:
-    found = page(stream(story()))
-    for part in (
-        "STATIC-1 CPUs are exclusive. Policies, Static",
-        "numaproof check --select static.exclusive --machine desktop",
-        '- "cpus": "1-2"',
-        '+ "cpus": "0-1"',
-        "(machine with CPUs 8, NUMA nodes 1)",
-        "Before",
-        "After",
-        "web/CPU 0 is reserved 0-1",
-    ):
-        assert part in found.text
-    # Two pictures of the failure, two of the machines, one bar.
-    assert sum(tag == "svg" for tag, _ in found.tags) == 5
-
-
-def test_all_cases_requirements_and_machines_are_listed(stream: MakeStream, run: MakeRun) -> None:
-    found = page(
-        stream(
-            run(),
-            run("time-out", machine="server"),
-            run("expected failure", case="known", defect="init-leak"),
-            untested=("NONE-1",),
-        )
-    )
-    assert {"desktop: pass", "server: time-out"} <= set(found.having("title"))
-    assert "untested" in found.text
-    assert "No affinity is given." in found.text
-    assert "init-leak" in found.text
-    assert "8 CPUs, 1 NUMA node" in found.text
-
-
 def test_text_of_an_implementation_stays_text(
     stream: MakeStream, story: MakeRun, run: MakeRun, divergence: MakeDivergence
 ) -> None:
@@ -195,36 +143,6 @@ def test_the_page_loads_nothing(stream: MakeStream, story: MakeRun) -> None:
     assert not re.search(r"@import|url\(", "".join(found.styles))
 
 
-def test_the_filter_offers_what_occurred(stream: MakeStream, run: MakeRun) -> None:
-    found = page(stream(run(), run("crash", machine="server")))
-    assert "crash" in found.text
-    form = next(attributes for tag, attributes in found.tags if tag == "form")
-    assert "hidden" in form  # until the script shows it
-
-
-def test_fuzzing_shows_its_divergences(stream: MakeStream, divergence: MakeDivergence) -> None:
-    found = page(
-        stream(divergence(), start={"kind": "fuzz", "seed": 42}, outcomes={"pass": 9, "fail": 1})
-    )
-    assert "failure-1.yaml" in found.text
-    assert "Seed 42" in found.text
-    assert "1 of 10 examples, 1 cause (9 pass, 1 fail)" in found.text
-
-
-def test_one_bug_on_many_machines_has_one_card_with_pictures(
-    stream: MakeStream, story: MakeRun, make_machine: MakeMachine
-) -> None:
-    machines = {f"m{number}": make_machine(1, 1, 2, 1) for number in range(46)}
-    runs = [story(f"CPU {number} is lost", machine=name) for number, name in enumerate(machines)]
-    found = page(stream(*runs, start={"machines": machines}))
-    assert found.having("class").count("card o1") == 1
-    # Two pictures of the failure, one of each machine, one bar.
-    assert sum(tag == "svg" for tag, _ in found.tags) == 2 + 46 + 1
-    assert "The same cause in 45 more case runs" in found.text
-    assert "static.exclusive on m1 CPU 1 is lost static.exclusive on m2" in found.text
-    assert "Failures 46" in found.text
-
-
 def test_failures_beyond_the_room_get_a_line(
     stream: MakeStream, story: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,22 +160,6 @@ def test_the_first_steps_of_a_long_sequence_are_left_out(
 ) -> None:
     steps = (story().steps[0],) * 70 + (story().steps[1],)
     assert "The first 11 steps are in events.jsonl." in page(stream(story(steps=steps))).text
-
-
-def test_an_answer_that_never_came_is_shown_as_such(stream: MakeStream, story: MakeRun) -> None:
-    step = story().steps[1]
-    bare = type(step)(step.operation, step.args, None, ("no answer in 10 s",), {"ok": {}})
-    assert "no answer" in page(stream(story(steps=(bare,)))).text
-
-
-def test_the_call_in_which_a_program_broke_is_marked(stream: MakeStream, story: MakeRun) -> None:
-    start, admit = story().steps
-    steps = (start, type(admit)(admit.operation, admit.args))
-    found = page(stream(story(outcome="crash", steps=steps)))
-    marks = [one.get("class") for tag, one in found.tags if tag == "li" and "class" in one]
-    assert marks.count("bad") == 1
-    assert "End of standard error" not in found.text
-    assert "Trace panic" in page(stream(story(outcome="fault", stderr="panic"))).text
 
 
 def test_a_long_difference_is_cut(stream: MakeStream, story: MakeRun) -> None:

@@ -1,178 +1,194 @@
-"""Mutations that know the structure of a document, and those of its text."""
+"""Mutations of documents, which know their structure, and of bytes, as Hypothesis strategies."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+import json
+import re
+from functools import reduce
+from operator import getitem
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from robustness.nodes import Leaf, Mapping, Node, Path, Sequence, at, children, paths, replaced
-from robustness.nodes import without as cut
-from robustness.values import AMOUNTS, EXPRESSIONS, HOSTILE, ODD, TEXTS
+import yaml
+from hypothesis import strategies as st
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from collections.abc import Sequence as Sequence_
-    from random import Random
+    from collections.abc import Callable, Iterator, Sequence
 
-_MANY = 40
-_DIGITS = 1000
-"""Python reads no number of more than 4,300 digits."""
+    Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+Form = Literal["yaml", "json", "line"]
+"""How a document is written: YAML, JSON over several lines, or JSON in one."""
+
+
+class Raw(str):
+    """A value written without quotes, whether that is well-formed or not."""
+
+    __slots__ = ()
+
+
+_ODD = yaml.safe_load(Path(__file__).with_name("sound").joinpath("odd.yaml").read_bytes())
+HOSTILE = (*_ODD["hostile"], "\ud800")
+EXPRESSIONS = (
+    *(f"${{{one}}}" for one in _ODD["expressions"]),
+    "${",
+    "${" + "(" * 300 + "1" + ")" * 300 + "}",
+    "${" + "-" * 3000 + "1}",
+    "${" + "9" * 5000 + "}",
+)
+_LONG = ("9" * 40, "9" * 501, "9" * 600 + "Gi", "9" * 5000, "x" * 300, "a" * 70_000)
+TEXTS = (
+    *(*_ODD["texts"], *_ODD["amounts"], *_LONG),
+    *(*EXPRESSIONS, *(one[2:-1] for one in EXPRESSIONS), *HOSTILE),
+)
+_RAW = (*_ODD["raw"], "9" * 400, "9" * 4301, "1." + "0" * 400)
+_DEEP = tuple("[" * depth + "1" + "]" * depth for depth in (30, 60, 1500))
+texts = st.sampled_from(TEXTS) | st.text(max_size=9)
+odd = st.one_of(
+    st.sampled_from(_ODD["values"]),
+    texts,
+    st.sampled_from((*map(Raw, (*_RAW, *_DEEP)), list(range(300)))),
+    st.integers() | st.floats(),
+)
+"""A value of any type; whatever stands in an input may be replaced by one of them."""
 
 _DEEPEST = 60
-_KEYS = 0.2
-_EXPRESSIONS_IN_PLACE = 0.25
+_MOST_DIGITS = 1000
+_NAMES = ("kind", "metadata", "uid", "policy", "files", "machine")
 
 
-def changed(rng: Random, root: Node, donors: tuple[Node, ...]) -> Node:
-    """The tree with one change; `donors` are trees of which a part may be put into it."""
-    path = rng.choice([one for one in paths(root) if len(one) < _DEEPEST])
-    return rng.choice(_CHANGES)(rng, root, path, donors)
+def paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The keys and numbers that lead to all parts of a document, from the root down."""
+    yield above
+    if len(above) < _DEEPEST:
+        for key, one in _items(value):
+            yield from paths(one, (*above, key))
 
 
-def changed_below(rng: Random, root: Node, keys: Sequence_[str]) -> Node:
-    """The tree with one change to what a key stands for, wherever one of these keys is.
+def _items(value: Any) -> list[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(enumerate(value)) if isinstance(value, list) else []
 
-    A large part of a document, such as a machine, would get nearly all changes otherwise.
+
+@st.composite
+def changed(draw: Draw, root: Any, keys: Sequence[str] = ()) -> Any:
+    """A document with one change.
+
+    Args:
+        draw: given by Hypothesis.
+        root: the sound document.
+        keys: the change is made below one of these keys, wherever it is; a large part of a
+            document, such as a machine, would get nearly all changes otherwise.
     """
-    key = rng.choice(keys)
-    below = [one for one in paths(root) if _is_below(root, one, key) and len(one) < _DEEPEST]
-    if not below:
-        return changed(rng, root, ())
-    path = rng.choice(below)
-    part = at(root, path)
-    if isinstance(part, Mapping) and part.items and rng.random() < _KEYS:
-        spot = rng.randrange(len(part.items))
-        renamed = (rng.choice(EXPRESSIONS), part.items[spot][1])
-        return replaced(root, path, Mapping((*part.items[:spot], renamed, *part.items[spot + 1 :])))
-    if rng.random() < _EXPRESSIONS_IN_PLACE:
-        return replaced(root, path, Leaf(rng.choice((*EXPRESSIONS, *AMOUNTS))))
-    return rng.choice(_CHANGES)(rng, root, path, ())
+    every = list(paths(root))
+    if keys:
+        key = draw(st.sampled_from(keys))
+        every = [one for one in every if key in one] or every
+    box = [copy.deepcopy(root)]
+    *above, last = (0, *draw(st.sampled_from(every)))
+    parent = reduce(getitem, above, box)
+    draw(st.sampled_from(_WAYS))(draw, parent, last, root)
+    return box[0]
 
 
-def _is_below(root: Node, path: Path, key: str) -> bool:
-    """Whether a path leads through a mapping's value of that key, or to it."""
-    for depth, step in enumerate(path):
-        parent = at(root, path[:depth])
-        if isinstance(parent, Mapping) and parent.items[step][0] == key:
-            return True
-    return False
+def _replace(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
+    parent[key] = draw(odd)
 
 
-def _odd(rng: Random, root: Node, path: Path, _donors: tuple[Node, ...]) -> Node:
-    return replaced(root, path, rng.choice(ODD))
-
-
-def _perturbed(rng: Random, root: Node, path: Path, donors: tuple[Node, ...]) -> Node:
-    leaves = [one for one in paths(root) if isinstance(at(root, one), Leaf)]
-    if not leaves:
-        return _odd(rng, root, path, donors)
-    path = rng.choice(leaves)
-    node = at(root, path)
-    value = node.value if isinstance(node, Leaf) else None
+def _perturb(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
+    value = parent[key]
     if isinstance(value, str):
-        spot = rng.randint(0, len(value))
-        made: list[str | float | bool | None] = [
-            value[:spot] + rng.choice(TEXTS) + value[spot:],
-            value[:spot],
-            value[:spot] + value[spot + 1 :],
-            value * 2,
-            value.swapcase(),
-            int(value) if value.isdecimal() and value.isascii() and len(value) < _DIGITS else None,
-        ]
+        spot = draw(st.integers(0, len(value)))
+        short = value.isdecimal() and value.isascii() and len(value) < _MOST_DIGITS
+        ways = [value[:spot] + draw(texts) + value[spot:], value + draw(st.sampled_from(HOSTILE))]
+        ways += [value[:spot], value[:spot] + value[spot + 1 :], value * 2, value.swapcase()]
+        parent[key] = draw(st.sampled_from([*ways, int(value) if short else None]))
+    elif isinstance(value, dict | list):
+        parent[key] = draw(st.sampled_from((type(value)(), *(one for _, one in _items(value)))))
     else:
         number = value or 0
-        made = [number + 1, number - 1, -number, number * 1000, str(value), number + 0.5]
-    return replaced(root, path, Leaf(rng.choice(made)))
+        ways = [number + 1, number - 1, -number, number * 1000, str(value), number + 0.5]
+        parent[key] = draw(st.sampled_from(ways))
 
 
-def _wrapped(rng: Random, root: Node, path: Path, _donors: tuple[Node, ...]) -> Node:
-    node = at(root, path)
-    key = rng.choice(("0", "x", "items", "spec"))
-    return replaced(root, path, rng.choice((Sequence((node,)), Mapping(((key, node),)))))
+def _remove(_draw: Draw, parent: Any, key: Any, _root: Any) -> None:
+    del parent[key]
+    if not parent:
+        parent.append(None) if isinstance(parent, list) else None
 
 
-def _unwrapped(rng: Random, root: Node, path: Path, donors: tuple[Node, ...]) -> Node:
-    below = children(at(root, path))
-    return replaced(root, path, rng.choice(below)) if below else _odd(rng, root, path, donors)
+def _repeat(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
+    if isinstance(parent, list):
+        parent += [parent[key]] * draw(st.sampled_from((1, 40)))
+    else:
+        parent[f"{key}x"] = parent[key]
 
 
-def _removed(rng: Random, root: Node, path: Path, donors: tuple[Node, ...]) -> Node:
-    return cut(root, path) if path else _unwrapped(rng, root, path, donors)
+def _rename(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
+    if not isinstance(parent, dict):
+        parent[key] = [parent[key]]
+        return
+    new = draw(
+        st.sampled_from((key[:-1], key.upper(), key + draw(st.sampled_from(HOSTILE)))) | texts
+    )
+    items = [(new if one == key else one, value) for one, value in parent.items()]
+    parent.clear()
+    parent.update(items)
 
 
-def _emptied(rng: Random, root: Node, path: Path, donors: tuple[Node, ...]) -> Node:
-    node = at(root, path)
-    if isinstance(node, Sequence | Mapping):
-        return replaced(root, path, type(node)(()))
-    return _odd(rng, root, path, donors)
+def _wrap(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
+    inner = parent[key]
+    parent[key] = draw(st.sampled_from(([inner], *({k: inner} for k in ("0", "items", "spec")))))
 
 
-def _repeated(rng: Random, root: Node, path: Path, donors: tuple[Node, ...]) -> Node:
-    """A key or an item occurs again, once or many times."""
-    if not path:
-        return _wrapped(rng, root, path, donors)
-    parent = at(root, path[:-1])
-    assert isinstance(parent, Sequence | Mapping)
-    again = (parent.items[path[-1]],) * rng.choice((1, 1, _MANY))
-    return replaced(root, path[:-1], type(parent)((*parent.items, *again)))  # type: ignore[arg-type]
+def _move(draw: Draw, parent: Any, key: Any, root: Any) -> None:
+    path = draw(st.sampled_from(list(paths(root))))
+    parent[key] = copy.deepcopy(reduce(getitem, path, root))
 
 
-def _renamed(rng: Random, root: Node, path: Path, donors: tuple[Node, ...]) -> Node:
-    maps = [one for one in paths(root) if isinstance(at(root, one), Mapping) and at(root, one)]
-    maps = [one for one in maps if children(at(root, one))]
-    if not maps:
-        return _odd(rng, root, path, donors)
-    path = rng.choice(maps)
-    node = at(root, path)
-    assert isinstance(node, Mapping)
-    spot = rng.randrange(len(node.items))
-    key, value = node.items[spot]
-    texts = (key[:-1], key.upper(), f"{key}x", rng.choice(TEXTS), key + rng.choice(HOSTILE))
-    renamed = (rng.choice(texts), value)
-    return replaced(root, path, Mapping((*node.items[:spot], renamed, *node.items[spot + 1 :])))
+def _retype(draw: Draw, parent: Any, key: Any, root: Any) -> None:
+    value = parent[key]
+    if isinstance(value, list):
+        parent[key] = {str(number): one for number, one in enumerate(value)}
+    elif isinstance(value, dict):
+        parent[key] = list(value.values())
+    else:
+        _perturb(draw, parent, key, root)
 
 
-def _moved(rng: Random, root: Node, path: Path, donors: tuple[Node, ...]) -> Node:
-    """A part of this document or of another one comes to stand here."""
-    donor = rng.choice((root, *donors))
-    return replaced(root, path, at(donor, rng.choice(list(paths(donor)))))
+def _add(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
+    value = parent[key]
+    if isinstance(value, list):
+        value.append(draw(odd))
+    elif isinstance(value, dict):
+        value[draw(st.sampled_from(_NAMES) | texts)] = draw(odd)
+    else:
+        parent[key] = draw(st.sampled_from(EXPRESSIONS + _LONG))
 
 
-def _retyped(rng: Random, root: Node, path: Path, donors: tuple[Node, ...]) -> Node:
-    node = at(root, path)
-    if isinstance(node, Sequence):
-        items = tuple((str(number), one) for number, one in enumerate(node.items))
-        return replaced(root, path, Mapping(items))
-    if isinstance(node, Mapping):
-        return replaced(root, path, Sequence(children(node)))
-    return _perturbed(rng, root, path, donors)
+_WAYS = (_replace, _replace, _perturb, _perturb, _remove, _repeat, _rename, _wrap, _move, _retype)
+_WAYS += (_add,)
+
+POISON = "x\x1b]0;t\x07\x9b5m\x7f\u202e\u2066\u200b\u0600\U000e0041"
+"""An operating system command, C1, DEL, marks of direction, what has no width, a tag."""
 
 
-def _added(rng: Random, root: Node, path: Path, donors: tuple[Node, ...]) -> Node:
-    node = at(root, path)
-    if isinstance(node, Sequence):
-        return replaced(root, path, Sequence((*node.items, rng.choice(ODD))))
-    if isinstance(node, Mapping):
-        key = rng.choice((*TEXTS, "kind", "metadata", "uid", "policy", "files", "machine"))
-        return replaced(root, path, Mapping((*node.items, (key, rng.choice(ODD)))))
-    return _odd(rng, root, path, donors)
-
-
-_CHANGES: tuple[Callable[[Random, Node, Path, tuple[Node, ...]], Node], ...] = (
-    _odd,
-    _odd,
-    _odd,
-    _perturbed,
-    _perturbed,
-    _wrapped,
-    _unwrapped,
-    _removed,
-    _emptied,
-    _repeated,
-    _renamed,
-    _moved,
-    _retyped,
-    _added,
-)
+@st.composite
+def poisoned(draw: Draw, root: Any) -> Any:
+    """A document with `POISON` in one of its texts or keys."""
+    box = [copy.deepcopy(root)]
+    texts_ = [one for one in paths(root) if isinstance(reduce(getitem, one, root), str)]
+    keys = [one for one in paths(root) if one and isinstance(one[-1], str)]
+    is_key = draw(st.booleans())
+    *above, last = (0, *draw(st.sampled_from(keys if is_key else texts_)))
+    parent = reduce(getitem, above, box)
+    if is_key:
+        parent[last + POISON] = parent.pop(last)
+    else:
+        parent[last] = draw(st.sampled_from((parent[last] + POISON, POISON)))
+    return box[0]
 
 
 _BYTES = (b"\xff", b"\xc3", b"\xed\xa0\x80", b"\x00", b"\x1b[31m", b"\xc2\x9b", b"\xf4\x90")
@@ -181,27 +197,57 @@ _BREAKS = (b"\r\n", b"\r", b"\x85", b"\n\n", b"\n\t")
 _WHOLES = (b"", b"\n", b"\x00" * 64, b"[" * 5000, b"{" * 3000, b"- " * 500)
 
 
-def damaged(rng: Random, text: bytes, other: bytes) -> bytes:
-    """The bytes of a file with one change; `other` is a file of which a part may be put in."""
-    spot = rng.randint(0, len(text))
-    end = min(len(text), spot + rng.randint(1, 40))
+@st.composite
+def damaged(draw: Draw, text: bytes, other: bytes) -> bytes:
+    """The bytes of a file with one change; `other` is a file whose parts may be put in."""
+    spot = draw(st.integers(0, len(text)))
+    rest = text[spot + draw(st.integers(0, 40)) :]
     lines = text.splitlines(keepends=True) or [b""]
-    line = rng.randrange(len(lines))
-    mixed = rng.sample(lines, len(lines))
-    odd = rng.choice(TEXTS).encode(errors="surrogatepass")
-    return rng.choice(
-        (
-            text[:spot],
-            text[:spot] + text[end:],
-            text[:spot] + bytes([rng.randrange(256)]) + text[spot + 1 :],
-            text[:spot] + rng.choice(_BYTES) + text[spot:],
-            text[:spot] + odd + text[spot:],
-            b"".join((*lines[:line], *lines[line + 1 :])),
-            b"".join((*lines[: line + 1], *lines[line:])),
-            b"".join(mixed),
-            rng.choice(_HEADS) + text,
-            text.replace(b"\n", rng.choice(_BREAKS)),
-            rng.choice((*_WHOLES, other)),
-            text[:spot] + other[rng.randint(0, len(other)) :],
+    line = draw(st.integers(0, len(lines) - 1))
+    between = st.one_of(
+        st.sampled_from(_BYTES),
+        st.binary(max_size=4),
+        texts.map(lambda one: one.encode(errors="surrogatepass")),
+    )
+    return draw(
+        st.one_of(
+            st.just(b"".join((*lines[:line], *lines[line + 1 :]))),
+            st.just(b"".join((*lines[: line + 1], *lines[line:]))),
+            st.just(text[:spot] + rest),
+            st.just(text[:spot]),
+            between.map(lambda one: text[:spot] + one + rest),
+            st.permutations(lines).map(b"".join),
+            st.sampled_from(_HEADS).map(lambda head: head + text),
+            st.sampled_from(_BREAKS).map(lambda end: text.replace(b"\n", end)),
+            st.sampled_from((*_WHOLES, other)),
+            st.integers(0, len(other)).map(lambda start: text[:spot] + other[start:]),
         )
     )
+
+
+def written(value: Any, form: Form, *, escaped: bool = True) -> bytes:
+    """A document as a file; `escaped` for text without characters beyond ASCII."""
+    raws: list[str] = []
+
+    def plain(one: Any) -> Any:
+        if isinstance(one, dict):
+            return {str(key): plain(below) for key, below in one.items()}
+        if isinstance(one, list | tuple):
+            return [plain(below) for below in one]
+        if isinstance(one, Raw):
+            raws.append(str(one))
+            return f"RAW{len(raws) - 1}RAW"
+        return one
+
+    if form == "yaml":
+        made = yaml.dump(plain(value), Dumper=_Dumper, sort_keys=False, allow_unicode=not escaped)
+    else:
+        indent = 1 if form == "json" else None
+        made = json.dumps(plain(value), indent=indent, ensure_ascii=escaped)
+    made = re.sub('"?RAW([0-9]+)RAW"?', lambda found: raws[int(found[1])], made)
+    return made.encode(errors="surrogatepass")
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

@@ -1,4 +1,4 @@
-"""Plays one trial in this process and says what is wrong with how it ended."""
+"""Plays a trial in this process, with limits on time and memory, and judges how it ended."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ import json
 import os
 import pkgutil
 import re
+import resource
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
 import unicodedata
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 from xml.etree import ElementTree as ET
 
 import numaproof
@@ -28,9 +32,17 @@ from robustness.screens import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from robustness.trials import Trial
+
+SECONDS = 10
+"""Processor time of a trial."""
+
+_WALL = 60
+"""Seconds after which a trial that computes nothing counts as hanging."""
+
+MEMORY = 1 << 30
+"""Bytes that a trial may use beyond those that the process has before it."""
 
 _CODES = (0, 1, 2, 3)
 _WRONG_INPUT = 2
@@ -40,45 +52,55 @@ _LONGEST = 4000
 _ENVIRONMENT = ("CI", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "NUMAPROOF_DATABASE")
 
 
+class BrokenError(AssertionError):
+    """A trial ended as none may."""
+
+
+class HangError(BaseException):
+    """A trial takes too long; nothing that handles errors stops it."""
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a trial ended.
 
     Attributes:
-        problem: what is wrong with that, in a word; empty for nothing.
-        detail: which one; trials with the same problem and detail have the same cause.
-        told: what was seen, for a person.
+        cause: what is wrong with that, the same for trials that fail alike; empty for nothing.
+        told: the output, and the traceback if there is one.
         code: the exit code.
-        worn_out: whether the process should not play another trial.
     """
 
-    problem: str = ""
-    detail: str = ""
-    told: str = ""
-    code: int = 0
-    worn_out: bool = False
-
-    @property
-    def cause(self) -> str:
-        """The same for trials that fail alike."""
-        return f"{self.problem}: {self.detail}" if self.problem else ""
+    cause: str
+    told: str
+    code: int | None
 
 
 @cache
-def load() -> None:
-    """Loads every module of the command, so that what is forked from here has them."""
+def broken(cause: str) -> type[BrokenError]:
+    """An error type for each cause, so that Hypothesis tells causes apart."""
+    return type(f"BrokenError[{cause}]", (BrokenError,), {})
+
+
+@contextmanager
+def prepared() -> Iterator[Path]:
+    """A folder for trials; what every trial would load again is loaded once, within a ``with``."""
     for module in pkgutil.walk_packages(numaproof.__path__, "numaproof."):
         if not module.name.startswith(("numaproof.plugin", "numaproof.cli.templates")):
             importlib.import_module(module.name)
-
-
-def prepare() -> None:
-    """Lets this process load only once what every trial would load again, and start no workers."""
     # msgspec's types can end the process when they are collected; these here stay.
     gc.freeze()
-    loading.bundled_cases = cache(loading.bundled_cases)
-    recordings.bundled = cache(recordings.bundled)
-    bases.without_workers().start()
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a folder in it
+    with (
+        patch.object(loading, "bundled_cases", cache(loading.bundled_cases)),
+        patch.object(recordings, "bundled", cache(recordings.bundled)),
+        patch.dict(os.environ),
+        patch.object(tempfile, "tempdir", None),
+        bases.without_workers(),
+        tempfile.TemporaryDirectory(prefix="robustness-", dir=place) as scratch,
+    ):
+        for name in _ENVIRONMENT:
+            os.environ.pop(name, None)
+        yield Path(scratch)
 
 
 def play(trial: Trial, scratch: Path) -> Ended:
@@ -88,40 +110,67 @@ def play(trial: Trial, scratch: Path) -> Ended:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
     trial.write(here)
-    for name in _ENVIRONMENT:
-        os.environ.pop(name, None)
     os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
     before = os.getcwd()  # noqa: PTH109 - to return to
     os.chdir(here)
     try:
         code, error = _run(trial, outputs)
-    except MemoryError:
-        code, error = None, sys.exception()
     finally:
         os.chdir(before)
-    found = _wrong(trial, code, error, (here, temporary, outputs))
-    problem, detail = next(found, ("", ""))
     written = [(outputs / name).read_bytes() for name in ("out", "err")]
-    told = _told(error, written)
-    return Ended(problem, detail, told, code or 0, worn_out=isinstance(error, MemoryError))
+    cause = next(_wrong(trial, code, error, scratch), "")
+    parts = [ascii(one.decode(errors="replace")[:_LONGEST])[1:-1] for one in written]
+    if error is not None:
+        parts.append("".join(traceback.format_exception(error))[-_LONGEST:])
+    return Ended(cause, "\n".join(one.replace("\\n", "\n") for one in parts if one), code)
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    """Limits on processor time, time, memory and the size of a file."""
+
+    def late(number: int, _frame: object) -> None:
+        raise HangError(f"{SECONDS if number == signal.SIGPROF else _WALL} seconds")
+
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limits = {
+        resource.RLIMIT_AS: pages * resource.getpagesize() + MEMORY,
+        resource.RLIMIT_FSIZE: MEMORY,
+    }
+    before = {one: resource.getrlimit(one) for one in limits}
+    # The command installs handlers of its own.
+    ours = {signal.SIGPROF: late, signal.SIGALRM: late}
+    numbers = (*ours, signal.SIGTERM, signal.SIGHUP)
+    handlers = {one: signal.signal(one, ours.get(one, signal.SIG_DFL)) for one in numbers}
+    for one, most in limits.items():
+        resource.setrlimit(one, (most, before[one][1]))
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, _WALL)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for one, limit in before.items():
+            resource.setrlimit(one, limit)
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
 
 
 def _run(trial: Trial, outputs: Path) -> tuple[int | None, BaseException | None]:
     """Calls the entry point with its own streams; the exit code, or what came out of it."""
     kept = [os.dup(number) for number in range(3)]
-    sources = (trial.stdin or os.devnull, str(outputs / "out"), str(outputs / "err"))
-    streams = sys.stdin, sys.stdout, sys.stderr
-    for number, source in enumerate(sources):
-        flags = os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY
-        opened = os.open(source, flags)
+    streams = sys.stdin, sys.stdout, sys.stderr, sys.argv
+    for number, source in enumerate((trial.stdin or os.devnull, outputs / "out", outputs / "err")):
+        opened = os.open(source, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY)
         os.dup2(opened, number)
         os.close(opened)
-    terminal = Screen(outputs / "out") if trial.terminal else nullcontext()
-    with terminal:
+    # The terminal has to be closed before what was written to it is read to its end.
+    with Screen(outputs / "out") if trial.terminal else nullcontext():
         try:
             return _called(trial)
         finally:
-            sys.stdin, sys.stdout, sys.stderr = streams
+            sys.stdin, sys.stdout, sys.stderr, sys.argv = streams
             for number, one in enumerate(kept):
                 os.dup2(one, number)
                 os.close(one)
@@ -138,7 +187,8 @@ def _called(trial: Trial) -> tuple[int | None, BaseException | None]:
     args = [os.fsdecode(one.encode(errors="surrogatepass")) for one in trial.args]
     sys.argv = ["numaproof", *args]
     try:
-        main()
+        with _limited():
+            main()
     except SystemExit as ended:
         return (ended.code if isinstance(ended.code, int) else 1), None
     except BaseException as error:  # noqa: BLE001 - that is the finding
@@ -150,27 +200,28 @@ def _called(trial: Trial) -> tuple[int | None, BaseException | None]:
 
 
 def _wrong(
-    trial: Trial, code: int | None, error: BaseException | None, places: tuple[Path, Path, Path]
-) -> Iterator[tuple[str, str]]:
+    trial: Trial, code: int | None, error: BaseException | None, scratch: Path
+) -> Iterator[str]:
     """What is wrong, and which one of its kind; the worst comes first."""
-    here, temporary, outputs = places
+    here, temporary, outputs = (scratch / name for name in ("here", "tmp", "written"))
     written = [(outputs / name).read_bytes() for name in ("out", "err")]
     out, err = (one.decode(errors="replace") for one in written)
     if error is not None:
-        yield "memory" if isinstance(error, MemoryError) else "traceback", _place(error)
+        names = {MemoryError: "memory", HangError: "hang"}
+        yield f"{names.get(type(error), 'traceback')}: {_place(error)}"
     if trial.stdin:
-        out, broken = _faults(out)
-        if broken:
-            yield "traceback", broken
+        out, fault = _faults(out)
+        if fault:
+            yield f"traceback: {fault}"
     if "Traceback (most recent call last)" in out + err:
-        yield "traceback", "in the output: " + (out + err).strip().splitlines()[-1][:80]
+        yield f"traceback: in the output: {(out + err).strip().splitlines()[-1][:80]}"
     if code not in _CODES:
-        yield "exit code", str(code)
+        yield f"exit code: {code}"
     for name, content in (("stdout", written[0]), ("stderr", written[1]), *_reports(here)):
         if hidden := _hidden(content):
-            yield "raw text", f"{hidden} in {name} of {_command(trial)}"
+            yield f"raw text: {hidden} in {name} of {_command(trial)}"
     if code == _WRONG_INPUT:
-        yield from _unnamed(trial, err)
+        yield from _unnamed(trial, out + err)
     if "--implementation" not in trial.args and "--right" not in trial.args:
         yield from _blamed(here)
     yield from _left(trial, here, temporary, code)
@@ -196,26 +247,26 @@ _OF_NO_LINE = re.compile(
 """Messages about a file as a whole, of which no line is more wrong than another."""
 
 
-def _unnamed(trial: Trial, err: str) -> Iterator[tuple[str, str]]:
+def _unnamed(trial: Trial, err: str) -> Iterator[str]:
     """What a message about wrong input does not say."""
     if not trial.subject or _OF_ARGUMENTS.search(err):
         return
     if trial.subject not in err:
-        yield "no file name", f"{_command(trial)}: {_pattern(err)}"
+        yield f"no file name: {_command(trial)}: {_pattern(err)}"
         return
     has_line = re.search(rf"{re.escape(trial.subject)}(:|, line )\d", err)
     if trial.has_lines and not has_line and not _OF_NO_LINE.search(err):
-        yield "no line", f"{_command(trial)}: {_pattern(err)}"
+        yield f"no line: {_command(trial)}: {_pattern(err)}"
 
 
-def _blamed(here: Path) -> Iterator[tuple[str, str]]:
+def _blamed(here: Path) -> Iterator[str]:
     """Faults of the reference in answers to a case: what is wrong is the case, or numaproof."""
     for stream in (here / "numaproof-report").rglob("events.jsonl"):
         for event in map(json.loads, stream.read_bytes().splitlines()):
             for step in event.get("steps") or ():
                 answer = step.get("answer") or {}
                 if "message" in answer and answer.keys() <= {"message", "trace"}:
-                    yield "fault of the reference", _pattern(answer["message"])
+                    yield f"fault of the reference: {_pattern(answer['message'])}"
 
 
 def _faults(out: str) -> tuple[str, str]:
@@ -231,20 +282,20 @@ def _faults(out: str) -> tuple[str, str]:
     return "\n".join(kept), ""
 
 
-def _left(trial: Trial, here: Path, temporary: Path, code: int | None) -> Iterator[tuple[str, str]]:
+def _left(trial: Trial, here: Path, temporary: Path, code: int | None) -> Iterator[str]:
     """What a command left behind that it should not have."""
     for path in temporary.iterdir():
-        yield "left behind", f"{_pattern(path.name)} in the temporary folder: {_command(trial)}"
+        yield f"left behind: {_pattern(path.name)} in the temporary folder: {_command(trial)}"
     for path in here.rglob("*"):
         if ".partial" in path.name and path.name not in trial.files:
-            yield "left behind", f"{path.name} of {_command(trial)}"
+            yield f"left behind: {path.name} of {_command(trial)}"
         if path.name == "junit.xml":
             try:
                 ET.parse(path)  # noqa: S314 - we wrote it
             except ET.ParseError as error:
-                yield "broken report", f"junit.xml: {error.msg.partition(':')[0]}"
+                yield f"broken report: junit.xml: {error.msg.partition(':')[0]}"
     if trial.made and code == _WRONG_INPUT and (here / trial.made).exists():
-        yield "left behind", f"{trial.made} of {_command(trial)}"
+        yield f"left behind: {trial.made} of {_command(trial)}"
 
 
 def _reports(here: Path) -> Iterator[tuple[str, bytes]]:
@@ -289,11 +340,3 @@ def _pattern(text: str) -> str:
     first = next((one for one in lines if one), "")
     first = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\([^()]*\)", "…", first)
     return re.sub(r"\d+|[a-z0-9_]{8}(?=$)", "N", first)[:90]
-
-
-def _told(error: BaseException | None, written: list[bytes]) -> str:
-    parts = [ascii(one.decode(errors="replace")[:_LONGEST])[1:-1] for one in written]
-    if error is not None:
-        lines = traceback.format_exception(error)
-        parts.append(ascii("".join(lines)[-_LONGEST:])[1:-1])
-    return "\n".join(one.replace("\\n", "\n") for one in parts if one)

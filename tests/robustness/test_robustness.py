@@ -1,68 +1,41 @@
-"""Seeded attacks with every kind of input; by hand: ``tox run -e robustness -- --count 20000``."""
+"""Attacks with every kind of input; more of them by hand: ``tox run -e robustness``."""
 
 from __future__ import annotations
 
 import os
-import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from robustness import kinds, nodes, playing
-from robustness.__main__ import describe
-from robustness.playing import Ended
-from robustness.shrinking import shrunk
-from robustness.trials import Document, Text, Trial
-from robustness.workers import Worker
+from robustness import bases, kinds, playing
+from robustness.attack import attack, told
+from robustness.kinds import KINDS, ON, archive
+from robustness.mutations import POISON, written
+from robustness.trials import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COUNT = 200
-"""Trials of each kind."""
-
-FEW = 12
-"""Of these, so many are also made where the slow tests are left out."""
+SLOW = {"answer": 12, "example": 12, "finding": 20, "case": 20}
+"""Trials of kinds that start programs or play many cases."""
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with Worker() as opened:
-        yield opened
+def scratch() -> Iterator[Path]:
+    with playing.prepared() as folder:
+        yield folder
 
 
-def failures(worker: Worker, kind: str, seeds: range) -> list[str]:
-    """The failures of these trials, shrunk; each cause once."""
-    found: dict[str, str] = {}
-    for seed in seeds:
-        trial = kinds.trial(f"{kind}:{seed}")
-        ended = worker.play(trial)
-        if ended.problem and ended.cause not in found:
-            found[ended.cause] = describe(shrunk(trial, ended.cause, worker.play), ended)
-    return list(found.values())
-
-
-@pytest.mark.parametrize("kind", kinds.KINDS)
-def test_few_mutated_inputs_break_no_command(worker: Worker, kind: str) -> None:
-    assert failures(worker, kind, range(FEW)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", kinds.KINDS)
-def test_no_mutated_input_breaks_the_command(worker: Worker, kind: str) -> None:
-    assert failures(worker, kind, range(FEW, COUNT)) == []
-
-
-def test_a_name_makes_the_same_trial_again() -> None:
-    for kind in kinds.KINDS:
-        assert kinds.trial(f"{kind}:7") == kinds.trial(f"{kind}:7")
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_mutated_input_breaks_the_command(scratch: Path, kind: str) -> None:
+    attack(kind, scratch, seed=0, count=SLOW.get(kind, 40))
 
 
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
-    """A worker whose command does what the first argument says."""
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that does what the first argument says."""
 
     def command() -> None:
         what = playing.sys.argv[1]
@@ -71,51 +44,108 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
         if what == "spin":
             while True:
                 time.process_time()
+        if what == "wait":
+            time.sleep(9)
         if what == "grow":
             bytes(2 << 30)
         if what == "leave":
             Path("a.partial").touch()
-        if what == "die":
-            os.kill(os.getpid(), signal.SIGKILL)
+        if what == "forget":
+            Path(os.environ["TMPDIR"], "x").touch()
+        if what == "claim":
+            Path("made").touch()
         print(what)
-        raise SystemExit(2 if what == "wrong" else 7 if what == "seven" else 0)
+        raise SystemExit({"wrong": 2, "claim": 2, "seven": 7}.get(what, 0))
 
     monkeypatch.setattr(playing, "main", command)
-    monkeypatch.setattr("robustness.workers.SECONDS", 0.2)
-    with Worker() as opened:
-        yield opened
+    monkeypatch.setattr(playing, "SECONDS", 0.2)
+    monkeypatch.setattr(playing, "_WALL", 0.5)
 
 
+@pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize(
-    ("argument", "problem"),
+    ("argument", "cause"),
     [
         ("fine", ""),
-        ("raise", "traceback: LookupError"),
+        ("raise", "traceback: LookupError in ?"),
         ("spin", "hang: "),
+        ("wait", "hang: "),
         ("grow", "memory: MemoryError"),
-        ("die", "death: "),
         ("leave", "left behind: a.partial"),
+        ("forget", "left behind: x in the temporary folder"),
         ("seven", "exit code: 7"),
         ("wrong", "no file name: "),
+        ("claim", "no file name: "),
         ("\x1b[31m", "raw text: a control character in stdout"),
         ("\u202e", "raw text: a format character in stdout"),
     ],
 )
-def test_what_goes_wrong_is_found(stand_in: Worker, argument: str, problem: str) -> None:
-    ended = stand_in.play(Trial("x:0", (argument,), {"f": Text(b"")}, subject="f"))
-    assert ended.cause.startswith(problem)
-    assert bool(ended.cause) == bool(problem)
-    assert not stand_in.play(Trial("x:0", ("fine",), {})).cause
+def test_what_goes_wrong_is_found(scratch: Path, argument: str, cause: str) -> None:
+    ended = playing.play(Trial((argument,), {"f": b""}, subject="f", made="made"), scratch)
+    assert ended.cause.startswith(cause)
+    assert bool(ended.cause) == bool(cause)
+    assert not playing.play(Trial(("fine",)), scratch).cause
 
 
-def test_a_failure_is_shrunk_to_what_it_needs() -> None:
-    root = nodes.made({"a": [1, 2, {"b": "xxbadxx"}], "c": {"d": None}})
+def test_a_failure_is_shrunk_and_shows_what_changed(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def command() -> None:
+        if b"cpuManagerPolicy: static" not in Path("c.yaml").read_bytes():
+            raise LookupError
+        raise SystemExit
 
-    def play(trial: Trial) -> Ended:
-        content = trial.files["f"].bytes()  # type: ignore[union-attr]
-        return Ended("traceback", "here") if b"bad" in content else Ended()
+    monkeypatch.setattr(playing, "main", command)
+    with pytest.raises(playing.BrokenError) as caught:
+        attack("configuration", scratch, seed=0, count=100)
+    text = told(caught.value)
+    assert "traceback: LookupError" in text
+    assert "--only configuration:0" in text
+    assert "+null" in text
 
-    least = shrunk(Trial("x:0", (), {"f": Document(root, "yaml")}), "traceback: here", play)
-    assert least.files["f"] == Document(nodes.Leaf("bad"), "yaml")
-    lines = Trial("x:0", (), {"f": Text(b"one\ntwo bad\nthree\n")})
-    assert shrunk(lines, "traceback: here", play).files["f"] == Text(b"bad")
+
+def test_no_text_of_a_program_is_shown_raw(scratch: Path) -> None:
+    (first, hello), *others = bases.answers()
+    lines = [(first, {**hello, "ok": {**hello["ok"], "name": POISON}}), *others]
+    answers = b"".join(op.encode() + b"\t" + written(one, "line") + b"\n" for op, one in lines)
+    for args in kinds.FILES["answer"].commands("answers"):
+        files = {**kinds.sound_files(args), "answers": answers}
+        assert playing.play(Trial(args, files, terminal=True), scratch).cause == ""
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        *(
+            (*way, POISON + ".yaml")
+            for way in (("replay",), ("profile", "show"), ("config", "check", *ON), ("discover",))
+        ),
+        ("discover", "t.tar"),
+        (POISON,),
+        ("check", f"--{POISON}"),
+        ("check", "--select", POISON),
+    ],
+    ids=lambda args: " ".join(args).replace(POISON, "hostile"),
+)
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_no_name_is_shown_raw(scratch: Path, args: tuple[str, ...], terminal: bool) -> None:  # noqa: FBT001
+    files = {POISON + ".yaml": b"a: [", "t.tar": archive([(f"../{POISON}", b"7\n")])}
+    ended = playing.play(Trial(args, files, terminal=terminal), scratch)
+    assert (ended.cause, bool(ended.code)) == ("", True)
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_raw_text_would_be_noticed(
+    scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    terminal: bool,  # noqa: FBT001
+) -> None:
+    for module in ("shown", "consoles"):
+        monkeypatch.setattr(f"numaproof.reports.{module}.visible", str)
+    cases = bases.document("own")
+    cases["cases"][0]["title"] = "\x1b[5m\u202e"
+    args = ("case", "list", "--cases", "own.yaml", "own-*")
+    trial = Trial(args, {"own.yaml": written(cases, "yaml")}, terminal=terminal)
+    what = "format" if terminal else "control"
+    expected = f"raw text: a {what} character in stdout of case list"
+    assert playing.play(trial, scratch).cause == expected

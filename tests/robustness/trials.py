@@ -1,92 +1,11 @@
-"""A trial: the command line and the files of one attack, which can be made smaller."""
+"""A trial: the command line and the files of one attack."""
 
 from __future__ import annotations
 
-import io
-import lzma
+import difflib
 import os
-import tarfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-from robustness import nodes
-from robustness.nodes import Form, Leaf, Node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-Pack = Literal["", "xz"]
-
-
-@dataclass(frozen=True)
-class Text:
-    """A file by its bytes."""
-
-    content: bytes
-
-    def bytes(self) -> bytes:
-        """What is in the file."""
-        return self.content
-
-    def smaller(self) -> Iterator[Text]:
-        """The file without some of its lines, or else of its bytes."""
-        lines = self.content.splitlines(keepends=True)
-        for part in _halves(len(lines)):
-            yield Text(b"".join((*lines[: part.start], *lines[part.stop :])))
-        for part in _halves(len(self.content)):
-            yield Text(self.content[: part.start] + self.content[part.stop :])
-
-
-@dataclass(frozen=True)
-class Document:
-    """A file by its tree; `before` stands before it on its line."""
-
-    root: Node
-    form: Form
-    escaped: bool = True
-    before: bytes = b""
-
-    def bytes(self) -> bytes:
-        """What is in the file."""
-        text = nodes.written(self.root, self.form, escaped=self.escaped)
-        return self.before + text.encode(errors="surrogatepass")
-
-    def smaller(self) -> Iterator[Document]:
-        """The document without one of its nodes, or with a simpler one in its place."""
-        every = sorted(nodes.paths(self.root), key=len)
-        for path in every:
-            node = nodes.at(self.root, path)
-            if path:
-                yield replace(self, root=nodes.without(self.root, path))
-            for child in nodes.children(node):
-                yield replace(self, root=nodes.replaced(self.root, path, child))
-            if isinstance(node, Leaf) and isinstance(node.value, str) and len(node.value) > 1:
-                for part in _halves(len(node.value)):
-                    text = node.value[: part.start] + node.value[part.stop :]
-                    yield replace(self, root=nodes.replaced(self.root, path, Leaf(text)))
-
-
-@dataclass(frozen=True)
-class Lines:
-    """A file of lines, each a document or bytes."""
-
-    lines: tuple[Text | Document, ...]
-    pack: Pack = ""
-
-    def bytes(self) -> bytes:
-        """What is in the file."""
-        whole = b"".join(one.bytes() + b"\n" for one in self.lines)
-        return lzma.compress(whole, preset=0) if self.pack else whole
-
-    def smaller(self) -> Iterator[Lines]:
-        """The file without some lines, or with a smaller one."""
-        for part in _halves(len(self.lines)):
-            yield replace(self, lines=(*self.lines[: part.start], *self.lines[part.stop :]))
-        for number, line in enumerate(self.lines):
-            for less in line.smaller():
-                changed = (*self.lines[:number], less, *self.lines[number + 1 :])
-                yield replace(self, lines=changed)
 
 
 @dataclass(frozen=True)
@@ -101,61 +20,28 @@ class Folder:
     """An empty folder."""
 
 
-@dataclass(frozen=True)
-class Archive:
-    """A tar file: names, with what each is."""
-
-    members: tuple[tuple[str, Text | Link | Folder], ...]
-
-    def bytes(self) -> bytes:
-        """What is in the file."""
-        made = io.BytesIO()
-        with tarfile.open(fileobj=made, mode="w", errors="surrogatepass") as archive:
-            for name, what in self.members:
-                member = tarfile.TarInfo(name)
-                if isinstance(what, Text):
-                    member.size = len(what.content)
-                    archive.addfile(member, io.BytesIO(what.content))
-                    continue
-                member.type = tarfile.SYMTYPE if isinstance(what, Link) else tarfile.DIRTYPE
-                member.linkname = what.target if isinstance(what, Link) else ""
-                archive.addfile(member)
-        return made.getvalue()
-
-    def smaller(self) -> Iterator[Archive]:
-        """The archive without some of its members."""
-        for part in _halves(len(self.members)):
-            yield Archive((*self.members[: part.start], *self.members[part.stop :]))
+File = bytes | Link | Folder
+_SHOWN = 2000
 
 
-File = Text | Document | Lines | Archive | Link | Folder
-
-
-def _halves(length: int) -> Iterator[slice]:
-    """Parts to leave out: halves, quarters and so on, down to single ones of a short sequence."""
-    size = length // 2 or 1
-    while length and size and length // size <= 64:
-        yield from (slice(first, first + size) for first in range(0, length, size))
-        size //= 2
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trial:
     """An attack.
 
     Attributes:
-        name: ``KIND:SEED``, which makes it again.
         args: the arguments of the command.
-        files: what there is in its folder, by path.
-        subject: the file that an error has to name; empty where it need not.
-        has_lines: whether it has to name a line of it, too.
-        made: the file that the command writes where it succeeds, and only there.
+        files: the contents of its folder, by path.
+        sound: a file before its mutation, by path, to show what changed.
+        subject: the file that an error must name; empty where it need not.
+        has_lines: whether an error must name a line of it as well.
+        stdin: the file on standard input.
+        made: the file that the command writes only if it succeeds.
         terminal: whether it writes to a terminal, in colour.
     """
 
-    name: str
     args: tuple[str, ...]
-    files: dict[str, File]
+    files: dict[str, File] = field(default_factory=dict)
+    sound: dict[str, bytes] = field(default_factory=dict)
     subject: str = ""
     has_lines: bool = False
     stdin: str = ""
@@ -163,7 +49,7 @@ class Trial:
     terminal: bool = False
 
     def write(self, folder: Path) -> None:
-        """Puts the files into a folder."""
+        """Puts the files into an empty folder."""
         for name, file in self.files.items():
             path = os.path.join(folder, name)  # noqa: PTH118 - a name may be no UTF-8
             os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
@@ -172,19 +58,17 @@ class Trial:
             elif isinstance(file, Folder):
                 os.makedirs(path, exist_ok=True)  # noqa: PTH103
             else:
-                Path(path).write_bytes(file.bytes())
+                Path(path).write_bytes(file)
 
-    def smaller(self) -> Iterator[Trial]:
-        """Trials with less in their files, or fewer of these."""
-        if len(self.files) > 3:
-            names = list(self.files)
-            for part in _halves(len(names)):
-                kept = {*names[: part.start], *names[part.stop :]}
-                yield replace(self, files={n: f for n, f in self.files.items() if n in kept})
-        for name, file in self.files.items():
-            if isinstance(file, Text | Document | Lines | Archive):
-                for less in file.smaller():
-                    yield replace(self, files={**self.files, name: less})
-        if self.name.startswith("arguments:"):
-            for number in range(1, len(self.args)):
-                yield replace(self, args=(*self.args[:number], *self.args[number + 1 :]))
+    def __str__(self) -> str:
+        """The command, and how each mutated file differs from a sound one."""
+        parts = [f"$ numaproof {' '.join(ascii(one)[1:-1] for one in self.args)}"[:_SHOWN]]
+        for name, sound in self.sound.items():
+            file = self.files[name]
+            before, after = (
+                [ascii(line)[2:-1] for line in one.split(b"\n")]
+                for one in (sound, file if isinstance(file, bytes) else repr(file).encode())
+            )
+            lines = difflib.unified_diff(before, after, "sound", ascii(name), lineterm="", n=1)
+            parts.append("\n".join(line[:_SHOWN] for line in lines)[:_SHOWN])
+        return "\n".join(parts)

@@ -11,7 +11,7 @@ from builders import machines, seeding
 from numaproof.cli.simulated import answer
 from numaproof.cli.upgraded import Setting, told
 from numaproof.protocol import codec
-from numaproof.reference.departures.defects import DEFECTS
+from numaproof.reference.deviations.defects import DEFECTS
 from numaproof.reports import answer_page, answer_text
 from numaproof.reports.terminal import as_plain
 from numaproof.simulation import checkpoints, configuration_check
@@ -22,7 +22,7 @@ from numaproof.simulation.upgrades.upgrade import upgrade
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numaproof.reference.departures.departure import Defect
+    from numaproof.reference.deviations.deviation import Defect
     from numaproof.simulation.simulate import CheckedSimulation
 
 LEAVES = "no pod leaves the node that is simulated, so none comes back with its uid"

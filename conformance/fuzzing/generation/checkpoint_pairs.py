@@ -22,7 +22,7 @@ from numaproof.conformance.cases.schema import (
 )
 from numaproof.conformance.fuzzing.generation import checkpoint_parts as parts
 from numaproof.protocol.machine import Core, MachineInfo, Node
-from numaproof.reference.departures.releases import release
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.conformance.fuzzing.generation.options import ACROSS_NUMA, FULL_CORES
-from numaproof.reference.departures.releases import release
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ from numaproof.conformance.fuzzing.generation.life import Life
 from numaproof.conformance.fuzzing.generation.machines import machine
 from numaproof.conformance.fuzzing.generation.scenarios import case_of, on_its_tree
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.departures.releases import release
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -15,6 +15,7 @@ from numaproof.conformance.judging.entitlement import (
     options,
     pod_resources,
 )
+from numaproof.conformance.judging.finding import Finding
 from numaproof.inputs.plurals import numbered
 from numaproof.protocol import messages
 from numaproof.protocol.releases import NEWEST
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from numaproof.conformance.cases.machine_properties import Facts
-    from numaproof.conformance.judging.observed_session import ObservedCall, ObservedSession
     from numaproof.conformance.judging.pods import PodReading
     from numaproof.protocol.sets import NUMASet
 
@@ -50,9 +50,15 @@ class Violation:
     size: int = 0
 
     @property
-    def sentence(self) -> str:
-        """The message with the invariant's name, as it stands beside the call that broke it."""
-        return f"{self.message} [{self.invariant}]"
+    def finding(self) -> Finding:
+        """The same as it stands next to the call that broke it."""
+        return Finding(
+            "invariant",
+            self.invariant,
+            kind="invariant",
+            text=self.message,
+            requirement=self.requirement,
+        )
 
 
 @dataclass(frozen=True)
@@ -86,26 +92,6 @@ class View:
     arrivals: Mapping[str, Arrival] = field(default_factory=dict)
     starts: int = 0
     returned: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, session: ObservedSession, facts: Facts, state: messages.State) -> View:
-        """The view of a session's node with a state just answered."""
-        assert session.started is not None
-        ended = frozenset((uid, name) for uid, names in session.ended.items() for name in names)
-        return cls(
-            facts=facts,
-            config=session.config,
-            pods=dict(session.pods),
-            ended=ended,
-            started=session.started,
-            state=state,
-            devices=session.devices,
-            kubernetes=session.kubernetes,
-            level=session.level,
-            arrivals=_arrivals(session.calls),
-            starts=sum(isinstance(call.args, messages.StartArgs) for call in session.calls),
-            returned=_returned(session.calls),
-        )
 
     @cached_property
     def parsed(self) -> Mapping[str, PodReading]:
@@ -222,11 +208,11 @@ class Arrival(NamedTuple):
     start: int
 
 
-def _arrivals(calls: Iterable[ObservedCall]) -> Mapping[str, Arrival]:
-    """When each pod came that is on the node."""
+def arrivals(made: Iterable[messages.Args]) -> Mapping[str, Arrival]:
+    """When each pod came that is on the node, by the arguments of every call that was made."""
     found: dict[str, Arrival] = {}
     now = Arrival({}, 0)
-    for args in (call.args for call in calls):
+    for args in made:
         match args:
             case messages.StartArgs():
                 now = Arrival(args.config, now.start + 1)
@@ -239,10 +225,10 @@ def _arrivals(calls: Iterable[ObservedCall]) -> Mapping[str, Arrival]:
     return found
 
 
-def _returned(calls: Iterable[ObservedCall]) -> frozenset[str]:
-    """The pods that were offered more than once since the last start."""
+def returned(made: Iterable[messages.Args]) -> frozenset[str]:
+    """The pods that were offered more than once since the last start; arguments as above."""
     offered: Counter[str] = Counter()
-    for args in (call.args for call in calls):
+    for args in made:
         match args:
             case messages.StartArgs():
                 offered.clear()

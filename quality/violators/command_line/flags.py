@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.kubelet import configuration, flags
-from numaproof.reference.kubelet.fields import ConfigError
+from numaproof.reference.config import configuration, flags
+from numaproof.reference.config.fields import ConfigError
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from numaproof.reference.checkpoints import cpu
+from numaproof.reference.config import cpulist
+from numaproof.reference.config.cpulist import CPUListError
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
-from numaproof.reference.kubelet import cpulist
-from numaproof.reference.kubelet.checkpoints import cpu
-from numaproof.reference.kubelet.cpulist import CPUListError
 from quality.seeding import Changes, SubjectBugs
 from quality.violators.cpu_checkpoint.format import found_by
 

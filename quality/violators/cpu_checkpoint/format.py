@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import cpu, files
+from numaproof.reference.checkpoints.files import CheckpointFile
+from numaproof.reference.checkpoints.formats import Format, Formats
 from numaproof.reference.cpu.topology import union
-from numaproof.reference.kubelet.checkpoints import cpu, files
-from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
-from numaproof.reference.kubelet.checkpoints.formats import Format, Formats
 from numaproof.reference.node import StartedNode
 from quality import checkpoint_changes
 from quality.checkpoint_changes import parsed

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.kubelet.checkpoints import cpu
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError
-from numaproof.reference.kubelet.checkpoints.formats import (
+from numaproof.reference.checkpoints import cpu
+from numaproof.reference.checkpoints.files import CheckpointError
+from numaproof.reference.checkpoints.formats import (
     Format,
     Formats,
     TwoPartFormat,

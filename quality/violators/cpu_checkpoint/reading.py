@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from numaproof.reference.kubelet.checkpoints import cpu, files, formats
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError
-from numaproof.reference.kubelet.checkpoints.formats import Format, Formats, UnreadableError
+from numaproof.reference.checkpoints import cpu, files, formats
+from numaproof.reference.checkpoints.files import CheckpointError
+from numaproof.reference.checkpoints.formats import Format, Formats, UnreadableError
 from quality.checkpoint_changes import parsed
 from quality.seeding import Changes, SubjectBugs
 from quality.violators.cpu_checkpoint.format import (

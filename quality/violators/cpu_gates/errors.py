@@ -7,13 +7,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options
 from numaproof.reference.cpu import policy as cpu_policies
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
-from numaproof.reference.kubelet.options import OptionError
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ def shortage_has_the_counts_the_wrong_way_round(changes: Changes) -> None:
 def shortage_counts_the_shared_pool_as_available(changes: Changes) -> None:
     """Available is what is shared, with the reserved CPUs."""
 
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
+    def allocate(original: Any, self: Any, state: Any, pod: Any, *rest: Any) -> Any:
         try:
-            return original(self, state, reuse, pod, *rest)
+            return original(self, state, pod, *rest)
         except NotEnoughCPUsError:
             count = pod.exclusive_cpus(rest[0])
             raise NotEnoughCPUsError(count, state.shared.bit_count()) from None
@@ -152,11 +152,11 @@ def shortage_counts_the_shared_pool_as_available(changes: Changes) -> None:
 def shortage_states_the_request_of_the_pod(changes: Changes) -> None:
     """It is the pod that is rejected, so its sum is stated."""
 
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
+    def allocate(original: Any, self: Any, state: Any, pod: Any, *rest: Any) -> Any:
         try:
-            return original(self, state, reuse, pod, *rest)
+            return original(self, state, pod, *rest)
         except NotEnoughCPUsError:
-            free = self.available(state) | reuse.of(pod.uid)
+            free = self.available(state) | state.reuse.of(pod.uid)
             total = sum(pod.exclusive_cpus(container) for container in pod.containers)
             raise NotEnoughCPUsError(total, free.bit_count()) from None
 

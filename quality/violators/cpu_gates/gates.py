@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference import startup
+from numaproof.reference.config import gates
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import gates
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numaproof.reference.config import gates
+from numaproof.reference.config.options import OptionError, boolean
 from numaproof.reference.cpu import options
-from numaproof.reference.kubelet import gates
-from numaproof.reference.kubelet.options import OptionError, boolean
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.checkpoints import files
+from numaproof.reference.checkpoints.files import CheckpointError
+from numaproof.reference.config import reservation
+from numaproof.reference.config.fields import ConfigError
 from numaproof.reference.cpu import topology as cpu_topology
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import reservation
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
-from numaproof.reference.kubelet.checkpoints import files
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError
-from numaproof.reference.kubelet.fields import ConfigError
 from quality.seeding import Changes, SubjectBugs
 
 seeds = SubjectBugs("cpu-gates")

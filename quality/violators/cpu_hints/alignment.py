@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import NUMASet
 from numaproof.reference import startup
 from numaproof.reference.cpu import hints
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.topology.hints import Demand, Need, Supply
+from numaproof.reference.topology.hints import (
+    ANYWHERE,
+    NO_AFFINITY,
+    Demand,
+    Need,
+    Supply,
+    TopologyHint,
+)
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -30,16 +36,14 @@ seeds = SubjectBugs("cpu-hints")
 def exclusive_cpus_are_kept_on_a_node_without_a_topology_policy(changes: Changes) -> None:
     """Looks for the first NUMA node that can hold a container, without any policy."""
 
-    def allocate(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: Any, at: Any
-    ) -> Any:
+    def allocate(original: Any, self: Any, state: Any, pod: Pod, container: Any, at: Any) -> Any:
         count = pod.exclusive_cpus(container)
-        free = self.available(state) | reuse.of(pod.uid)
+        free = self.available(state) | state.reuse.of(pod.uid)
         nodes = self.topology.nodes
-        if at is None and count and state.of(pod.uid, container.name) is None:
+        if at.nodes == ANYWHERE and count and state.of(pod.uid, container.name) is None:
             fitting = [node for node in nodes if (nodes[node] & free).bit_count() >= count]
-            at = NUMASet(fitting[:1]) if fitting else None
-        return original(self, state, reuse, pod, container, at)
+            at = TopologyHint(1 << fitting[0], preferred=True) if fitting else at
+        return original(self, state, pod, container, at)
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 
@@ -52,13 +56,12 @@ def _affinity(
     It is asked with the policy, the CPUs at hand, the affinity, the container, and what it is due.
     """
 
-    def allocate(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: Any, at: Any
-    ) -> Any:
-        free = self.available(state) | reuse.of(pod.uid)
-        if at is not None and ignored(self, free, at, container, pod.exclusive_cpus(container)):
-            at = None
-        return original(self, state, reuse, pod, container, at)
+    def allocate(original: Any, self: Any, state: Any, pod: Pod, container: Any, at: Any) -> Any:
+        free = self.available(state) | state.reuse.of(pod.uid)
+        count = pod.exclusive_cpus(container)
+        if at.nodes != ANYWHERE and ignored(self, free, at, container, count):
+            at = NO_AFFINITY
+        return original(self, state, pod, container, at)
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 

@@ -11,7 +11,7 @@ from numaproof.reference.cpu import hints
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
-from numaproof.reference.departures.cpu import ReusableCPUsCountedTwice
+from numaproof.reference.deviations.cpu import ReusableCPUsCountedTwice
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology.hints import Demand, Supply, TopologyHint
 from numaproof.reference.topology.search import evaluation
@@ -50,10 +50,10 @@ def _hinted(changes: Changes, instead: Callable[[Any, Any, Any, Pod, PodContaine
     """
 
     def for_container(
-        original: Any, policy: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer
+        original: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
     ) -> Any:
         def by_the_rules() -> Any:
-            return original(policy, state, reuse, pod, container)
+            return original(policy, state, pod, container)
 
         return instead(by_the_rules, policy, state, pod, container)
 
@@ -90,10 +90,9 @@ def whole_cpus_of_burstable_pods_are_hinted(changes: Changes) -> None:
         changes.around(
             hints,
             name,
-            lambda original, policy, state, reuse, pod, *rest: original(
+            lambda original, policy, state, pod, *rest: original(
                 policy,
                 state,
-                reuse,
                 replace(pod, qos="Guaranteed") if pod.qos == "Burstable" else pod,
                 *rest,
             ),
@@ -238,9 +237,9 @@ def cpu_hints_of_a_size_come_from_the_highest_node(changes: Changes) -> None:
 def reserved_cpus_count_in_the_hints_of_a_pod(changes: Changes) -> None:
     """Takes the whole shared pool for free CPUs in scope pod."""
 
-    def for_pod(original: Any, policy: Any, state: Any, reuse: Any, pod: Pod) -> Any:
+    def for_pod(original: Any, policy: Any, state: Any, pod: Pod) -> Any:
         bare = replace(policy, reserved=0)
-        return original(bare, state, reuse, pod)
+        return original(bare, state, pod)
 
     changes.around(hints, "for_pod", for_pod)
 
@@ -249,10 +248,10 @@ def reserved_cpus_count_in_the_hints_of_a_pod(changes: Changes) -> None:
 def what_another_pod_can_reuse_counts_as_free(changes: Changes) -> None:
     """Adds the CPUs of ended init containers, whoever they belong to."""
 
-    def for_container(original: Any, policy: Any, state: Any, reuse: Any, *rest: Any) -> Any:
-        if reuse.uid != rest[0].uid and state.of(rest[0].uid, rest[1].name) is None:
-            state = replace(state, shared=state.shared | reuse.cpus)
-        return original(policy, state, reuse, *rest)
+    def for_container(original: Any, policy: Any, state: Any, *rest: Any) -> Any:
+        if state.reuse.uid != rest[0].uid and state.of(rest[0].uid, rest[1].name) is None:
+            state = replace(state, shared=state.shared | state.reuse.cpus)
+        return original(policy, state, *rest)
 
     changes.around(hints, "for_container", for_container)
 

@@ -63,13 +63,13 @@ def _held(
     """
 
     def for_container(
-        original: Any, policy: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer
+        original: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
     ) -> Any:
         count = pod.exclusive_cpus(container)
         held = state.of(pod.uid, container.name)
 
         def by_the_rules() -> Any:
-            return original(policy, state, reuse, pod, container)
+            return original(policy, state, pod, container)
 
         if held is None or not count:
             return by_the_rules()

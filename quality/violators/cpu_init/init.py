@@ -29,15 +29,16 @@ def _without_reuse(
     """
 
     def allocate(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer, at: Any
+        original: Any, self: Any, state: Any, pod: Pod, container: PodContainer, at: Any
     ) -> Any:
-        reusable = reuse.of(pod.uid)
+        reusable = state.reuse.of(pod.uid)
         if state.of(pod.uid, container.name) is not None or not reusable:
-            return original(self, state, reuse, pod, container, at)
+            return original(self, state, pod, container, at)
         if not applies(self, state, reusable, pod, container):
-            return original(self, state, reuse, pod, container, at)
-        state, after = original(self, state, ReusableCPUs(pod.uid, 0), pod, container, at)
-        return state, ReusableCPUs(pod.uid, reusable | after.of(pod.uid))
+            return original(self, state, pod, container, at)
+        bare = replace(state, reuse=ReusableCPUs(pod.uid, 0))
+        made = original(self, bare, pod, container, at)
+        return replace(made, reuse=ReusableCPUs(pod.uid, reusable | made.reuse.of(pod.uid)))
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 
@@ -52,14 +53,14 @@ def _afterwards(
     """
 
     def allocate(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer, at: Any
+        original: Any, self: Any, state: Any, pod: Pod, container: PodContainer, at: Any
     ) -> Any:
-        before, reusable = state, reuse.of(pod.uid)
-        state, reuse = original(self, state, reuse, pod, container, at)
+        before, reusable = state, state.reuse.of(pod.uid)
+        state = original(self, state, pod, container, at)
         if state.of(pod.uid, container.name) is None:
-            return state, reuse
-        after = left(before, state, pod, container, reusable, reuse.of(pod.uid))
-        return state, ReusableCPUs(pod.uid, after)
+            return state
+        after = left(before, state, pod, container, reusable, state.reuse.of(pod.uid))
+        return replace(state, reuse=ReusableCPUs(pod.uid, after))
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 

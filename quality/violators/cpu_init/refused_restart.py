@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.errors import AdmissionError, StartError
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def cpus_are_reclaimed_before_the_memory_manager_starts(changes: Changes) -> Non
         original: Any, setup: Any, release: Any, state_dir: Path, present: tuple[Pod, ...]
     ) -> Any:
         manager = original(setup, release, state_dir, present)
-        manager.reclaim({pod.uid: pod for pod in present})
+        manager.remove_stale_state({pod.uid: pod for pod in present}, "reconcile")
         manager.save()
         return manager
 
@@ -138,7 +137,7 @@ def a_pod_admitted_again_has_pod_level_cpus_twice(changes: Changes) -> None:
         if not own:
             return original(self, state, pod, at)
         rest = {uid: cpus for uid, cpus in state.pods.items() if uid != pod.uid}
-        bare = CPUState(state.shared, state.exclusive, rest, state.baselines)
+        bare = replace(state, pods=rest)
         try:
             more = original(self, bare, pod, at)
         except (NotEnoughCPUsError, AdmissionError):

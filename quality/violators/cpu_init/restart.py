@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
@@ -9,8 +10,8 @@ from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.manager import ContainerManager
 from numaproof.reference.node import StartedNode
+from numaproof.reference.topology.hints import NO_AFFINITY
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -99,13 +100,13 @@ def a_restart_packs_all_pods_again(changes: Changes) -> None:
         if setup.topology_policy is not None or state.pods:
             return state
         places = [(pod, one) for pod in present for one in pod.containers]
-        made, reuse = state, ReusableCPUs()
+        made = replace(state, reuse=ReusableCPUs())
         for pod, container in places:
             made = made.release(pod.uid, container.name)
         try:
             for pod, container in places:
                 if state.of(pod.uid, container.name) is not None:
-                    made, reuse = setup.cpu.allocate(made, reuse, pod, container, None)
+                    made = setup.cpu.allocate(made, pod, container, NO_AFFINITY)
         except (NotEnoughCPUsError, AdmissionError):
             return state
         return made
@@ -189,7 +190,7 @@ def an_app_container_that_has_ended_reuses_nothing(changes: Changes) -> None:
     """Gives it free CPUs, as its init containers ended long ago."""
 
     def fresh(original: Any, manager: Any, pod: Pod, container: PodContainer, at: Any) -> None:
-        manager.reuse = ReusableCPUs()
+        manager.state = replace(manager.state, reuse=ReusableCPUs())
         original(manager, pod, container, at)
 
     _served_again(changes, fresh)
@@ -203,7 +204,10 @@ def _gone(
 ) -> None:
     """Keeps entries of pods that are gone at the first pass; maybe until a manager is `asked`."""
 
-    def reclaim(_original: Any, self: Any, pods: Any) -> None:
+    def remove_stale_state(original: Any, self: Any, pods: Any, when: Any) -> None:
+        if asked and when == "admission":
+            original(self, pods, when)
+            return
         state = self.state
         if not hasattr(self, "spared"):
             self.spared = {
@@ -213,11 +217,9 @@ def _gone(
             pod = pods.get(uid)
             gone = pod is None or all(one.name != name for one in pod.containers)
             if gone and (uid, name) not in self.spared:
-                self.end(uid, name)
+                self.release(uid, name)
 
-    changes.around(CPUManager, "reclaim", reclaim)
-    if asked:
-        changes.replace(CPUManager, "prepare", ContainerManager.reclaim)
+    changes.around(CPUManager, "remove_stale_state", remove_stale_state)
 
 
 @seeds("CPU-RESTART-004")
@@ -230,14 +232,14 @@ def only_the_first_container_of_a_pod_that_left_is_reclaimed(changes: Changes) -
 def the_first_pass_after_a_start_knows_no_pods(changes: Changes) -> None:
     """Runs before the pods of the node are known, and takes everything back."""
 
-    def reclaim(original: Any, self: Any, providers: Any) -> None:
-        if not getattr(self, "passed", False):
+    def remove_stale_state(original: Any, self: Any, when: Any, providers: Any = None) -> None:
+        if when == "reconcile" and not getattr(self, "passed", False):
             self.passed = True
             for provider in providers:
-                provider.reclaim({})
-        original(self, providers)
+                provider.remove_stale_state({}, when)
+        original(self, when, providers)
 
-    changes.around(StartedNode, "reclaim", reclaim)
+    changes.around(StartedNode, "remove_stale_state", remove_stale_state)
 
 
 @seeds("CPU-RESTART-005")
@@ -247,7 +249,8 @@ def a_pass_wipes_pods_that_are_not_admitted_again_yet(changes: Changes) -> None:
     def admit(original: Any, self: Any, args: Any) -> Any:
         admitted: frozenset[str] = getattr(self, "admitted", frozenset())
         self.admitted = admitted | {args.pod.get("metadata", {}).get("uid")}
-        self.cpus.reclaim({uid: pod for uid, pod in self.pods.items() if uid in self.admitted})
+        present = {uid: pod for uid, pod in self.pods.items() if uid in self.admitted}
+        self.cpus.remove_stale_state(present, "reconcile")
         return original(self, args)
 
     changes.around(StartedNode, "admit", admit)

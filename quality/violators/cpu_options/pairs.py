@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.options import (
@@ -16,7 +17,6 @@ from numaproof.reference.cpu.options import (
     STRICT,
 )
 from numaproof.reference.cpu.policy import StaticCPUPolicy, not_whole_cores
-from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.pods import quantity
 from quality.seeding import Changes, SubjectBugs
 from quality.violators.cpu_options.whole_cores import (
@@ -37,14 +37,12 @@ seeds = SubjectBugs("cpu-options")
 def _asked_again(changes: Changes, when: Callable[..., bool]) -> None:
     """Looks for free cores for a container that has its own, if `when` says so."""
 
-    def again(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any, affinity: Any
-    ) -> Any:
+    def again(original: Any, self: Any, state: Any, pod: Any, container: Any, affinity: Any) -> Any:
         held = state.of(pod.uid, container.name)
         if held is not None and when(pod, container):
-            free = self.in_unbroken_cores(state, reuse.of(pod.uid))
+            free = self.in_unbroken_cores(state, state.reuse.of(pod.uid))
             self.check_alignment(held.bit_count(), free)
-        return original(self, state, reuse, pod, container, affinity)
+        return original(self, state, pod, container, affinity)
 
     changes.around(StaticCPUPolicy, "allocate", again)
 
@@ -95,14 +93,14 @@ def _restricted(changes: Changes, when: Callable[..., bool]) -> None:
     """Refuses a container of the shared pool that asks for parts of cores, if `when` says so."""
 
     def checked(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any, affinity: Any
+        original: Any, self: Any, state: Any, pod: Any, container: Any, affinity: Any
     ) -> Any:
         if self.options.full_cores and not pod.exclusive_cpus(container):
             amount = quantity.parse(container.requests.get("cpu", 0))
             size = self.assignment.cpus_per_core
             if amount % size and when(pod, container, amount):
                 raise not_whole_cores(-(-amount.numerator // amount.denominator), size)
-        return original(self, state, reuse, pod, container, affinity)
+        return original(self, state, pod, container, affinity)
 
     changes.around(StaticCPUPolicy, "allocate", checked)
 

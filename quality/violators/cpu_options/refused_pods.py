@@ -17,13 +17,13 @@ def _demoted(changes: Changes, when: Callable[..., bool]) -> None:
     """Leaves a container without whole cores in the shared pool, if `when` says so."""
 
     def demoted(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any, affinity: Any
+        original: Any, self: Any, state: Any, pod: Any, container: Any, affinity: Any
     ) -> Any:
         try:
-            return original(self, state, reuse, pod, container, affinity)
+            return original(self, state, pod, container, affinity)
         except SMTAlignmentError:
             if when(self, pod, container):
-                return state, reuse
+                return state
             raise
 
     changes.around(StaticCPUPolicy, "allocate", demoted)

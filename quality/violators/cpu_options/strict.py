@@ -129,15 +129,15 @@ def reserved_cpus_stand_in_for_an_empty_shared_pool(changes: Changes) -> None:
 def strictly_reserved_cpus_join_the_pool_after_a_removal(changes: Changes) -> None:
     """Its author makes the pool anew from all CPUs but exclusive ones when a pod ends."""
 
-    def settled(original: Any, self: node.StartedNode) -> None:
+    def removed(original: Any, self: node.StartedNode, when: Any, *providers: Any) -> None:
         held = tuple(self.cpus.state)
-        original(self)
+        original(self, when, *providers)
         cpu = self.setup.cpu
-        if cpu and cpu.options.strict and len(tuple(self.cpus.state)) < len(held):
+        if when == "now" and cpu and cpu.options.strict and len(tuple(self.cpus.state)) < len(held):
             state = self.cpus.state
             self.cpus.state = dataclasses.replace(state, shared=state.shared | cpu.reserved)
 
-    changes.around(node.StartedNode, "settle", settled)
+    changes.around(node.StartedNode, "remove_stale_state", removed)
 
 
 # The shared pool of a fresh start

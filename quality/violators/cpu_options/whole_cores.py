@@ -13,6 +13,7 @@ from numaproof.reference.cpu.policy import (
 )
 from numaproof.reference.cpu.state import ReusableCPUs
 from numaproof.reference.cpu.topology import touching
+from numaproof.reference.topology.hints import ANYWHERE
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def allocating(changes: Changes, change: Callable[..., Any]) -> None:
     changes.around(
         StaticCPUPolicy,
         "allocate",
-        lambda original, self, state, reuse, pod, container, affinity: original(
-            change(self, pod, container), state, reuse, pod, container, affinity
+        lambda original, self, state, pod, container, affinity: original(
+            change(self, pod, container), state, pod, container, affinity
         ),
     )
 
@@ -99,15 +100,13 @@ def one_beta_option_turns_the_uncore_option_on(changes: Changes) -> None:
 def _split_cores(changes: Changes, when: Callable[..., bool]) -> None:
     """Gives a container threads of as many cores as it can, if `when` says so."""
 
-    def split(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any, affinity: Any
-    ) -> Any:
-        after, then = original(self, state, reuse, pod, container, affinity)
+    def split(original: Any, self: Any, state: Any, pod: Any, container: Any, affinity: Any) -> Any:
+        after = original(self, state, pod, container, affinity)
         if not self.options.full_cores or after is state or not when(pod, container, affinity):
-            return after, then
-        reusable = reuse.of(pod.uid)
+            return after
+        reusable = state.reuse.of(pod.uid)
         free = self.available(state) | reusable
-        near = -1 if affinity is None else self.aligned(affinity)
+        near = self.aligned(affinity)
         places = [
             (turn, not near >> cpu & 1, cpu)
             for core in self.topology.cores.values()
@@ -116,7 +115,8 @@ def _split_cores(changes: Changes, when: Callable[..., bool]) -> None:
         count = after.of(pod.uid, container.name).bit_count()
         cpus = sum(1 << cpu for _, _, cpu in sorted(places)[:count])
         left = reusable | cpus if container.passes else reusable & ~cpus
-        return state.assign(pod.uid, container.name, cpus), ReusableCPUs(pod.uid, left)
+        made = state.assign(pod.uid, container.name, cpus)
+        return dataclasses.replace(made, reuse=ReusableCPUs(pod.uid, left))
 
     changes.around(StaticCPUPolicy, "allocate", split)
 
@@ -143,7 +143,8 @@ def only_the_first_container_gets_whole_cores(changes: Changes) -> None:
 def app_containers_near_an_affinity_get_single_threads(changes: Changes) -> None:
     """Its author picks by NUMA node alone once the Topology Manager names one."""
     _split_cores(
-        changes, lambda pod, container, affinity: affinity is not None and not container.init
+        changes,
+        lambda pod, container, affinity: affinity.nodes != ANYWHERE and not container.init,
     )
 
 

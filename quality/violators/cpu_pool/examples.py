@@ -119,13 +119,13 @@ def whole_requests_below_whole_limits_are_exclusive(changes: Changes) -> None:
 def two_cpus_are_one_core(changes: Changes) -> None:
     """Requests are counted in cores of two threads, on machines without them, too."""
 
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
+    def allocate(original: Any, self: Any, state: Any, pod: Any, *rest: Any) -> Any:
         container, affinity = rest
         count = pod.exclusive_cpus(container)
         if count and count % 2 == 0 and self.topology.most_cpus_per_core == 1:
             requests = {**container.requests, "cpu": str(count // 2)}
             container = dataclasses.replace(container, requests=requests)
-        return original(self, state, reuse, pod, container, affinity)
+        return original(self, state, pod, container, affinity)
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 

@@ -100,7 +100,7 @@ def fractions_run_on_the_nodes_of_their_affinity(changes: Changes) -> None:
         kept = node.affinity.get((pod.uid, container.name))
         if pod.qos != "Guaranteed" or kept is None or kept.numa is None:
             return cpus
-        near: int = cpus & node.setup.cpu.aligned(kept.numa)
+        near: int = cpus & node.setup.cpu.aligned(kept)
         return near or cpus
 
     _seen(changes, change)
@@ -112,12 +112,12 @@ def fractions_run_on_the_nodes_of_their_affinity(changes: Changes) -> None:
 def _left_in_the_pool(changes: Changes, stays: Callable[[Any], bool]) -> None:
     """Lets the exclusive CPUs of some containers be shared besides."""
 
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
-        after, reuse = original(self, state, reuse, pod, *rest)
+    def allocate(original: Any, self: Any, state: Any, pod: Any, *rest: Any) -> Any:
+        after = original(self, state, pod, *rest)
         if stays(rest[0]):
             own = after.of(pod.uid, rest[0].name) or 0
             after = dataclasses.replace(after, shared=after.shared | own)
-        return after, reuse
+        return after
 
     def available(original: Any, self: Any, state: Any) -> Any:
         return original(self, state) & ~union(cpus for _, _, cpus in state)
@@ -222,10 +222,10 @@ def cpus_of_a_container_that_ends_alone_are_lost(changes: Changes) -> None:
 def a_request_for_the_whole_machine_gets_it(changes: Changes) -> None:
     """Whoever asks for every CPU of an idle machine is given the machine."""
 
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
+    def allocate(original: Any, self: Any, state: Any, pod: Any, *rest: Any) -> Any:
         every = self.topology.cpus
         if pod.exclusive_cpus(rest[0]) == every.bit_count() and state.shared == every:
             self = dataclasses.replace(self, reserved=0, broken=0)
-        return original(self, state, reuse, pod, *rest)
+        return original(self, state, pod, *rest)
 
     changes.around(StaticCPUPolicy, "allocate", allocate)

@@ -79,7 +79,7 @@ def an_init_container_takes_reused_cpus_along(changes: Changes) -> None:
     """All CPUs of a container are shared when it ends, also those that an app container reuses."""
     own: list[int] = []
 
-    def end(original: Any, self: Any, uid: str, name: str) -> None:
+    def release(original: Any, self: Any, uid: str, name: str) -> None:
         own[:] = [self.state.of(uid, name) or 0]
         original(self, uid, name)
 
@@ -87,15 +87,15 @@ def an_init_container_takes_reused_cpus_along(changes: Changes) -> None:
         state = node.cpus.state
         node.cpus.state = dataclasses.replace(state, shared=state.shared | own[-1])
 
-    changes.around(CPUManager, "end", end)
+    changes.around(CPUManager, "release", release)
     _container_removed(changes, after)
 
 
 # When CPUs are taken back
 
 
-def _late(changes: Changes, operation: str, step: str) -> None:
-    """Lets an operation do without the step that takes CPUs back first.
+def _late(changes: Changes, operation: str, occasion: str) -> None:
+    """Lets an operation do without taking CPUs back first, on its occasion.
 
     A removal does without it, too, and a report of the state tells what it would leave: CPUs stay
     with whoever has left until another operation takes them back.
@@ -123,33 +123,35 @@ def _late(changes: Changes, operation: str, step: str) -> None:
     changes.around(StartedNode, operation, entering)
     changes.around(
         StartedNode,
-        step,
-        lambda original, self, *rest: None if inside else original(self, *rest),
+        "remove_stale_state",
+        lambda original, self, when, *rest: (
+            None if inside and when == occasion else original(self, when, *rest)
+        ),
     )
 
 
 @seeds("CPU-REMOVE-003")
 def hints_are_given_before_cpus_are_reclaimed(changes: Changes) -> None:
     """Hints allocate nothing, so they need no tidying up."""
-    _late(changes, "hints", "prepare")
+    _late(changes, "hints", "admission")
 
 
 @seeds("CPU-REMOVE-003")
 def pods_are_admitted_before_cpus_are_reclaimed(changes: Changes) -> None:
     """The reconcile loop takes CPUs back, and an admission does not wait for it."""
-    _late(changes, "admit", "prepare")
+    _late(changes, "admit", "admission")
 
 
 @seeds("CPU-REMOVE-003")
 def containers_are_reconciled_before_cpus_are_reclaimed(changes: Changes) -> None:
     """The loop tells the runtime first, and tidies up at its end."""
-    _late(changes, "reconcile", "reclaim")
+    _late(changes, "reconcile", "reconcile")
 
 
 @seeds("CPU-REMOVE-003")
 def the_state_is_reported_before_cpus_are_reclaimed(changes: Changes) -> None:
     """To look at the state changes nothing."""
-    _late(changes, "state", "settle")
+    _late(changes, "state", "now")
 
 
 # Pods that are refused

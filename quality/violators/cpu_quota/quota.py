@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
-from numaproof.reference.kubelet.quota import Quotas
+from numaproof.reference.config.quota import Quotas
 from numaproof.reference.pods import quantity
 from quality.seeding import Changes, SubjectBugs
 

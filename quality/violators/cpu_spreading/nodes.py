@@ -220,7 +220,7 @@ def pairs_are_distributed_on_cores_of_four_threads(changes: Changes) -> None:
 def uneven_request_beside_broken_cores_is_an_accounting_error(changes: Changes) -> None:
     """Its author cuts the endless loop short, and has nothing to go on with."""
 
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
+    def allocate(original: Any, self: Any, state: Any, pod: Any, *rest: Any) -> Any:
         container, *_ = rest
         count, size = pod.exclusive_cpus(container), self.assignment.cpus_per_core
         largest = max(map(int.bit_count, self.topology.nodes.values()))
@@ -230,7 +230,7 @@ def uneven_request_beside_broken_cores_is_an_accounting_error(changes: Changes) 
         held = state.of(pod.uid, container.name)
         if both and broken and held is None and needed > 1 and count % (needed * size):
             raise AccountingError("accounting error, the remainder does not get smaller")
-        return original(self, state, reuse, pod, *rest)
+        return original(self, state, pod, *rest)
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 

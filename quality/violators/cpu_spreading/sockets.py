@@ -8,14 +8,13 @@ from numaproof.reference.cpu import options
 from numaproof.reference.cpu.distribution import CPURequest, DistributedAssignment
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
-from numaproof.reference.topology.hints import Demand
+from numaproof.reference.topology.hints import Demand, TopologyHint
 from quality.seeding import Changes, SubjectBugs
 from quality.violators.cpu_options.whole_cores import matures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numaproof.protocol.sets import NUMASet
 
 seeds = SubjectBugs("cpu-spreading")
 
@@ -94,8 +93,9 @@ def sockets_needed_are_rounded_down(changes: Changes) -> None:
 def only_the_first_socket_of_the_affinity_is_near(changes: Changes) -> None:
     """Its author looks up the socket of the affinity: that of its first node."""
 
-    def aligned(original: Any, self: Any, affinity: NUMASet) -> Any:
-        return original(self, affinity.first(1) if self.options.by_socket else affinity)
+    def aligned(original: Any, self: Any, affinity: TopologyHint) -> Any:
+        first = affinity._replace(nodes=affinity.nodes & -affinity.nodes)
+        return original(self, first if self.options.by_socket else affinity)
 
     changes.around(StaticCPUPolicy, "aligned", aligned)
 
@@ -104,10 +104,11 @@ def only_the_first_socket_of_the_affinity_is_near(changes: Changes) -> None:
 def sockets_are_near_an_affinity_of_one_node_alone(changes: Changes) -> None:
     """Its author extends a single node to its socket, and takes more of them as they are."""
 
-    def aligned(original: Any, self: Any, affinity: NUMASet) -> Any:
-        if len(affinity) == 1:
+    def aligned(original: Any, self: Any, affinity: TopologyHint) -> Any:
+        nodes = affinity.numa
+        if nodes is None or len(nodes) == 1:
             return original(self, affinity)
-        return union(self.topology.nodes.get(node, 0) for node in affinity)
+        return union(self.topology.nodes.get(node, 0) for node in nodes)
 
     changes.around(StaticCPUPolicy, "aligned", aligned)
 

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.releases import NEWEST
+from numaproof.reference.config import cpulist
+from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options
-from numaproof.reference.departures import releases
-from numaproof.reference.kubelet import cpulist
-from numaproof.reference.kubelet.options import OptionError
+from numaproof.reference.deviations import releases
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import msgspec
 
 from numaproof.protocol import messages
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.config import configuration, fields
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import configuration, fields
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.node import StartedNode
 from quality.seeding import Changes, SubjectBugs
 

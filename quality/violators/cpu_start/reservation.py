@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.config import reservation
 from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.kubelet import reservation
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:

@@ -101,9 +101,9 @@ def _unreserved(policy: Any) -> Any:
 def _reserved_for_some(changes: Changes, serves: Callable[[Any, Any, Any], bool]) -> None:
     """Lets containers have reserved CPUs, where the policy, pod and container `serves` that."""
 
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
+    def allocate(original: Any, self: Any, state: Any, pod: Any, *rest: Any) -> Any:
         policy = _unreserved(self) if serves(self, pod, rest[0]) else self
-        return original(policy, state, reuse, pod, *rest)
+        return original(policy, state, pod, *rest)
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 
@@ -125,7 +125,7 @@ def reserved_cpus_are_free_after_a_removal(changes: Changes) -> None:
     """What is free is counted anew when CPUs come back, and the reservation is forgotten."""
     forgotten: list[bool] = []
 
-    def end(original: Any, self: Any, uid: str, name: str) -> None:
+    def release(original: Any, self: Any, uid: str, name: str) -> None:
         own = self.state.of(uid, name)
         original(self, uid, name)
         self.has_freed = own is not None
@@ -134,7 +134,7 @@ def reserved_cpus_are_free_after_a_removal(changes: Changes) -> None:
         forgotten[:] = [getattr(self, "has_freed", False)]
         original(self, *args)
 
-    changes.around(CPUManager, "end", end)
+    changes.around(CPUManager, "release", release)
     changes.around(CPUManager, "allocate", allocate)
     _reserved_for_some(changes, lambda policy, pod, container: any(forgotten))
 

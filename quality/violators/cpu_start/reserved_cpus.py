@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.kubelet import fields, reservation
-from numaproof.reference.kubelet.fields import ConfigError
+from numaproof.reference.config import fields, reservation
+from numaproof.reference.config.fields import ConfigError
 from numaproof.reference.pods import quantity
 from quality.seeding import Changes, SubjectBugs
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.reference import node, startup
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.topology import CPUTopology, union
-from numaproof.reference.departures.assignment import FreeCoreByAverage
+from numaproof.reference.deviations.assignment import FreeCoreByAverage
 from numaproof.reference.pods import qos, quantity
 from numaproof.reference.pods.pod import Pod
 from numaproof.reference.pods.pod_level import PodRules

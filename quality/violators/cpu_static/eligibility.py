@@ -81,16 +81,16 @@ def an_app_container_keeps_all_that_its_init_containers_had(changes: Changes) ->
     """Reuses the CPUs of init containers as one piece, even where fewer are wanted."""
 
     def allocate(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer, at: Any
+        original: Any, self: Any, state: Any, pod: Pod, container: PodContainer, at: Any
     ) -> Any:
-        left = reuse.of(pod.uid)
+        left = state.reuse.of(pod.uid)
         fresh = state.of(pod.uid, container.name) is None
-        state, reuse = original(self, state, reuse, pod, container, at)
+        state = original(self, state, pod, container, at)
         own = state.of(pod.uid, container.name)
         if fresh and own and left and container is pod.containers[-1] and not container.init:
             state = state.assign(pod.uid, container.name, own | left)
-            reuse = ReusableCPUs(pod.uid, 0)
-        return state, reuse
+            state = replace(state, reuse=ReusableCPUs(pod.uid, 0))
+        return state
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 

@@ -8,7 +8,7 @@ from numaproof.reference.cpu import assignment, hints
 from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError, PartialAssignment
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import CPUTopology, union
-from numaproof.reference.departures import assignment as departures
+from numaproof.reference.deviations import assignment as deviations
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ seeds = SubjectBugs("cpu-static")
 
 def _cores_in_order(changes: Changes, change: Callable[[CPUTopology, int, list[int]], Any]) -> None:
     """Lets `change` put the cores in another order, wherever it is asked for."""
-    for user in (assignment, departures):
+    for user in (assignment, deviations):
         changes.around(
             user,
             "cores_in_order",
@@ -201,13 +201,13 @@ def the_rest_of_a_split_core_stays_idle(changes: Changes) -> None:
 def _without_room(changes: Changes, applies: Callable[[PodContainer], bool]) -> None:
     """Leaves containers in the shared pool that there are too few CPUs for."""
 
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Pod, *rest: Any) -> Any:
+    def allocate(original: Any, self: Any, state: Any, pod: Pod, *rest: Any) -> Any:
         try:
-            return original(self, state, reuse, pod, *rest)
+            return original(self, state, pod, *rest)
         except NotEnoughCPUsError:
             if not applies(rest[0]):
                 raise
-            return state, reuse
+            return state
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 
@@ -223,12 +223,12 @@ def all_free_cpus_at_once_fit_nowhere(changes: Changes) -> None:
     """Wants hints to leave a CPU of the machine free."""
 
     def for_container(
-        original: Any, policy: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer
+        original: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
     ) -> Any:
-        fresh = state.of(pod.uid, container.name) is None and not reuse.of(pod.uid)
+        fresh = state.of(pod.uid, container.name) is None and not state.reuse.of(pod.uid)
         count = pod.exclusive_cpus(container)
         if count and fresh and count == policy.available(state).bit_count():
             return hints.UNSATISFIABLE
-        return original(policy, state, reuse, pod, container)
+        return original(policy, state, pod, container)
 
     changes.around(hints, "for_container", for_container)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import NUMASet
-from numaproof.reference.devices import allocation
-from numaproof.reference.devices.allocation import DeviceError, Near
+from numaproof.reference.checkpoints import devices as checkpoint
+from numaproof.reference.devices import policy
 from numaproof.reference.devices.manager import DeviceManager
+from numaproof.reference.devices.policy import DeviceError, Near
 from numaproof.reference.devices.state import NONE, DeviceState, all_held
-from numaproof.reference.kubelet.checkpoints import devices as checkpoint
 from numaproof.reference.manager import unexpected
-from numaproof.reference.topology.policy import KeptHint
+from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ seeds = SubjectBugs("devices")
 def _anywhere(changes: Changes, free: Callable[[Any, Any], bool]) -> None:
     """Lets these containers (given with their pods) take devices wherever they are."""
     changes.around(
-        allocation,
+        policy,
         "allocate",
         lambda original, state, pod, container, near, *rest: original(
             state, pod, container, Near() if free(pod, container) else near, *rest
@@ -35,7 +34,7 @@ def _anywhere(changes: Changes, free: Callable[[Any, Any], bool]) -> None:
 def _without_devices(changes: Changes, nothing: Callable[[Any, Any], bool]) -> None:
     """Lets these containers (given with their pods) get no devices."""
     changes.around(
-        allocation,
+        policy,
         "allocate",
         lambda original, state, pod, container, *rest: (
             state if nothing(pod, container) else original(state, pod, container, *rest)
@@ -47,15 +46,15 @@ def _rank(changes: Changes, rank: Callable[[int, int], int]) -> None:
     """Lets `rank` decide, by a device's nodes and those of the affinity, what is taken first."""
 
     def by_affinity(original: Any, state: Any, request: Any, available: Any, affinity: Any) -> Any:
-        if affinity is None:
+        if affinity == ANYWHERE:
             return original(state, request, available, affinity)
         nodes = state.lists[request.resource].nodes
         return sorted(
             available,
-            key=lambda one: (rank(nodes[one] or 0, affinity.mask), request.order(one)),
+            key=lambda one: (rank(nodes[one] or 0, affinity), request.order(one)),
         )
 
-    changes.around(allocation, "by_affinity", by_affinity)
+    changes.around(policy, "by_affinity", by_affinity)
 
 
 # The affinity
@@ -92,7 +91,7 @@ def devices_follow_no_affinity_that_is_not_preferred(changes: Changes) -> None:
         DeviceManager,
         "allocate",
         lambda original, self, pod, container, affinity: original(
-            self, pod, container, affinity if affinity.preferred else KeptHint(None, False)
+            self, pod, container, affinity if affinity.preferred else TopologyHint(ANYWHERE, False)
         ),
     )
 
@@ -104,7 +103,7 @@ def devices_follow_only_the_first_node_of_an_affinity(changes: Changes) -> None:
         DeviceManager,
         "near",
         lambda original, self, affinity: original(
-            self, NUMASet([min(affinity)]) if affinity else affinity
+            self, affinity._replace(nodes=affinity.nodes & -affinity.nodes)
         ),
     )
 
@@ -139,14 +138,12 @@ def restored_devices_count_as_free(changes: Changes) -> None:
 def removals_forget_devices_of_containers_of_the_same_name(changes: Changes) -> None:
     """A plausible author works out what is taken by container name, without the pod."""
 
-    def reclaim(original: Any, self: DeviceState, present: Any) -> Any:
-        after = original(self, present)
-        if after is self:
-            return self
+    def release(original: Any, self: DeviceState, uid: str, name: str) -> Any:
+        after = original(self, uid, name)
         by_name = {name: ids for pod in after.held.values() for name, ids in pod.items()}
         return dataclasses.replace(after, taken=all_held({"": by_name}))
 
-    changes.around(DeviceState, "reclaim", reclaim)
+    changes.around(DeviceState, "release", release)
 
 
 @seeds("DEV-ALLOCATE-002")
@@ -162,7 +159,7 @@ def app_containers_of_a_pod_share_devices(changes: Changes) -> None:
             reuse[resource] = reuse.get(resource, NONE) | ids
         return after.with_reuse(after.reuse._replace(devices=reuse))
 
-    changes.around(allocation, "allocate", allocate)
+    changes.around(policy, "allocate", allocate)
 
 
 # As many as the limits say
@@ -245,7 +242,7 @@ def pods_admitted_again_take_devices_anew(changes: Changes) -> None:
         )
         return original(freed, request, near)
 
-    changes.around(allocation, "allocate_resource", allocate_resource)
+    changes.around(policy, "allocate_resource", allocate_resource)
 
 
 @seeds("DEV-ALLOCATE-005")
@@ -258,7 +255,7 @@ def pods_that_want_fewer_devices_are_admitted_again(changes: Changes) -> None:
             return state
         return original(state, request, near)
 
-    changes.around(allocation, "allocate_resource", allocate_resource)
+    changes.around(policy, "allocate_resource", allocate_resource)
 
 
 @seeds("DEV-ALLOCATE-005")
@@ -272,7 +269,7 @@ def pods_that_want_more_devices_get_the_difference(changes: Changes) -> None:
         missing = count - len(held)
         if not held or missing <= 0 or len(free) < missing:
             return original(state, request, near)
-        more = allocation.by_affinity(state, request, free, near.free)[:missing]
+        more = policy.by_affinity(state, request, free, near.free)[:missing]
         return state.give(uid, name, resource, held.union(more))
 
-    changes.around(allocation, "allocate_resource", allocate_resource)
+    changes.around(policy, "allocate_resource", allocate_resource)

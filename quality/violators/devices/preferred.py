@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numaproof.reference.devices import allocation
+from numaproof.reference.devices import policy
+from numaproof.reference.topology.hints import ANYWHERE
 from quality.seeding import Changes, SubjectBugs
 
 seeds = SubjectBugs("devices-preferred")
@@ -17,7 +18,7 @@ def plugins_are_not_asked_what_they_prefer(changes: Changes) -> None:
     def by_affinity(original: Any, state: Any, request: Any, available: Any, near: Any) -> Any:
         return original(state, request._replace(preferred=()), available, near)
 
-    changes.around(allocation, "by_affinity", by_affinity)
+    changes.around(policy, "by_affinity", by_affinity)
 
 
 @seeds("DEV-ALLOCATE-008")
@@ -28,7 +29,7 @@ def preferred_devices_are_in_no_order(changes: Changes) -> None:
         preferred = tuple(sorted(request.preferred))
         return original(state, request._replace(preferred=preferred), available, near)
 
-    changes.around(allocation, "by_affinity", by_affinity)
+    changes.around(policy, "by_affinity", by_affinity)
 
 
 @seeds("DEV-ALLOCATE-008")
@@ -40,7 +41,7 @@ def plugins_are_asked_for_single_devices_alone(changes: Changes) -> None:
             request = request._replace(preferred=())
         return original(state, request, available, near)
 
-    changes.around(allocation, "by_affinity", by_affinity)
+    changes.around(policy, "by_affinity", by_affinity)
 
 
 @seeds("DEV-ALLOCATE-008")
@@ -48,11 +49,11 @@ def plugins_are_asked_only_where_nothing_is_aligned(changes: Changes) -> None:
     """A plausible author thinks that an affinity leaves nothing to choose."""
 
     def by_affinity(original: Any, state: Any, request: Any, available: Any, near: Any) -> Any:
-        if near is not None:
+        if near != ANYWHERE:
             request = request._replace(preferred=())
         return original(state, request, available, near)
 
-    changes.around(allocation, "by_affinity", by_affinity)
+    changes.around(policy, "by_affinity", by_affinity)
 
 
 @seeds("DEV-ALLOCATE-008")
@@ -63,4 +64,4 @@ def preferred_devices_come_before_near_ones(changes: Changes) -> None:
         ordered = original(state, request, available, near)
         return sorted(ordered, key=request.preference)
 
-    changes.around(allocation, "by_affinity", by_affinity)
+    changes.around(policy, "by_affinity", by_affinity)

@@ -7,13 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
-from numaproof.reference.devices import allocation
-from numaproof.reference.devices.allocation import DeviceError
+from numaproof.reference.checkpoints import devices as checkpoint
+from numaproof.reference.devices import policy
+from numaproof.reference.devices.policy import DeviceError
 from numaproof.reference.devices.state import NONE, DeviceState, all_held
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.kubelet.checkpoints import devices as checkpoint
 from numaproof.reference.node import StartedNode
 from numaproof.reference.topology import scope
+from numaproof.reference.topology.hints import NO_AFFINITY
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -28,16 +29,13 @@ seeds = SubjectBugs("devices-life")
 def _freed(changes: Changes, some: Callable[[Any], Any]) -> None:
     """Lets a pod that is gone free `some` of the devices that its containers held."""
 
-    def reclaim(original: Any, self: DeviceState, present: Any) -> Any:
-        after = original(self, present)
-        if after is self:
-            return self
-        gone = {uid: some(pod) for uid, pod in self.held.items() if uid not in present}
-        free = all_held(gone)
+    def release(original: Any, self: DeviceState, uid: str, name: str) -> Any:
+        after = original(self, uid, name)
+        free = all_held({uid: some(self.held[uid])})
         taken = {name: ids - free.get(name, NONE) for name, ids in self.taken.items()}
         return dataclasses.replace(after, taken=taken)
 
-    changes.around(DeviceState, "reclaim", reclaim)
+    changes.around(DeviceState, "release", release)
 
 
 @seeds("DEV-REMOVE-001")
@@ -114,9 +112,9 @@ def _lose(node: StartedNode, uid: str) -> None:
 def _never_reclaimed(changes: Changes) -> None:
     changes.around(
         DeviceState,
-        "reclaim",
-        lambda original, self, present: original(
-            self, {*present, *(uid for uid in self.held if uid.startswith(_LOST))}
+        "release",
+        lambda original, self, uid, name: (
+            self if uid.startswith(_LOST) else original(self, uid, name)
         ),
     )
 
@@ -185,7 +183,7 @@ def restored_devices_come_without_their_affinity(changes: Changes) -> None:
 
         def forget(container: Any, affinity: Any) -> None:
             held = before.of(pod.uid, container.name)
-            keep(container, scope.NO_AFFINITY if held else affinity)
+            keep(container, NO_AFFINITY if held else affinity)
 
         original(policy, name, providers, pod, forget)
 
@@ -221,7 +219,7 @@ def _says(changes: Changes, text: str, change: Callable[[Any, Any, Any], str]) -
                 raise
             raise DeviceError(change(found, state, request), error.state) from None
 
-    changes.around(allocation, "allocate_resource", allocate_resource)
+    changes.around(policy, "allocate_resource", allocate_resource)
 
 
 _SHORT = r"Requested: (\d+), Available: (\d+)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.devices import allocation
+from numaproof.reference.devices import policy
 from numaproof.reference.devices.state import (
     NONE,
     Devices,
@@ -95,7 +95,7 @@ def _held_and_healthy(changes: Changes, fine: Callable[[Devices, str], bool]) ->
             return
         original(state, resource, held)
 
-    changes.around(allocation, "check_health", check_health)
+    changes.around(policy, "check_health", check_health)
 
 
 @seeds("DEV-HEALTH-005")
@@ -122,7 +122,7 @@ def devices_keep_the_nodes_of_their_first_list(changes: Changes) -> None:
 
 def _allocating(changes: Changes, changed: Callable[..., Any]) -> None:
     """Lets `changed` allocate for a container: original, state, pod, container and the rest."""
-    changes.around(allocation, "allocate", changed)
+    changes.around(policy, "allocate", changed)
 
 
 def _kept(state: DeviceState, uid: str) -> Mapping[str, frozenset[str]]:

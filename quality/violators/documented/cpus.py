@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import operations
+from numaproof.reference.config import gates
 from numaproof.reference.cpu import assignment, options
 from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.cpu.topology import touching
-from numaproof.reference.departures import assignment as departures
+from numaproof.reference.deviations import assignment as deviations
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.kubelet import gates
 from numaproof.reference.pods import quantity
 from quality.seeding import Changes, SubjectBugs
 
@@ -51,7 +51,7 @@ def exclusive_cpus_are_added_to_the_shared_pool(changes: Changes) -> None:
 @seeds("CPU-STATIC-029")
 def cores_are_taken_in_the_order_of_the_machine(changes: Changes) -> None:
     """Takes the first fit: the lowest core that is free, however empty its node is."""
-    for user in (assignment, departures):
+    for user in (assignment, deviations):
         changes.around(
             user,
             "cores_in_order",
@@ -108,11 +108,11 @@ def only_multiples_are_a_matter_of_alignment(changes: Changes) -> None:
 def limits_must_fit_the_allocatable_cpus(changes: Changes) -> None:
     """Adds up the limits of a pod, and admits none that could use more than there is."""
 
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
+    def allocate(original: Any, self: Any, state: Any, pod: Any, *rest: Any) -> Any:
         limits = sum(quantity.parse(one.limits.get("cpu", 0)) for one in pod.containers)
         if limits > self.allocatable.bit_count():
             raise AdmissionError("OutOfcpu", "CPU limits beyond the allocatable CPUs")
-        return original(self, state, reuse, pod, *rest)
+        return original(self, state, pod, *rest)
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.config import configuration, gates
+from numaproof.reference.config.fields import ConfigError
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import configuration, gates
-from numaproof.reference.kubelet.fields import ConfigError
 from numaproof.reference.pods import qos
 from numaproof.reference.topology import options, scope
-from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
+from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
+from numaproof.reference.topology.policy import TopologyPolicy
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def single_numa_node_keeps_no_affinity(changes: Changes) -> None:
     def merge(original: Any, self: Any, providers: Any) -> Any:
         kept, admitted = original(self, providers)
         if self.name == "single-numa-node":
-            kept = KeptHint(None, preferred=kept.preferred)
+            kept = TopologyHint(ANYWHERE, preferred=kept.preferred)
         return kept, admitted
 
     changes.around(TopologyPolicy, "merge", merge)
@@ -106,7 +107,7 @@ def affinity_grows_to_all_nodes(changes: Changes) -> None:
     def merge(original: Any, self: Any, providers: Any) -> Any:
         kept, admitted = original(self, providers)
         if self.name == "best-effort" and self.rules.distances is None:
-            kept = KeptHint(self.rules.nodes, preferred=kept.preferred)
+            kept = TopologyHint(self.rules.nodes, preferred=kept.preferred)
         return kept, admitted
 
     changes.around(TopologyPolicy, "merge", merge)

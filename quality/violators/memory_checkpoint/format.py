@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import files, memory
+from numaproof.reference.checkpoints.files import CheckpointError
+from numaproof.reference.checkpoints.formats import Format
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet.checkpoints import files, memory
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError
-from numaproof.reference.kubelet.checkpoints.formats import Format
 from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.memory.state import MemoryState, NodeMemory
 from quality import checkpoint_changes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.kubelet.checkpoints import files, memory
+from numaproof.reference.checkpoints import files, memory
 from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.memory.state import MemoryState, reserved
 from quality.checkpoint_changes import parsed

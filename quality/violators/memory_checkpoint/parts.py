@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from numaproof.reference.kubelet.checkpoints import memory
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError
-from numaproof.reference.kubelet.checkpoints.formats import (
+from numaproof.reference.checkpoints import memory
+from numaproof.reference.checkpoints.files import CheckpointError
+from numaproof.reference.checkpoints.formats import (
     Format,
     TwoPartFormat,
     UnreadableError,

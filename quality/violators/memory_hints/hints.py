@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.memory import hints, requests
-from numaproof.reference.memory.policy import StaticMemoryPolicy
+from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.topology.hints import Supply, TopologyHint
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Changes, SubjectBugs
@@ -39,8 +39,8 @@ def _hinted(changes: Changes, change: Callable[[Any, Any], Any]) -> None:
     `change` is given the state and the demand.
     """
 
-    def calculated(_: Any, held: Any, reuse: Any, uid: str, amounts: Any) -> Any:
-        described = change(held, hints.demand(held, reuse, uid, amounts))
+    def calculated(_: Any, held: Any, uid: str, amounts: Any) -> Any:
+        described = change(held, held.demand(uid, amounts))
         if not amounts or not evaluation.satisfiable(described):
             return {}
         return dict.fromkeys(amounts, described)
@@ -56,10 +56,10 @@ def best_effort_pods_have_hints_for_huge_pages(changes: Changes) -> None:
         return dataclasses.replace(pod, qos="Guaranteed") if pod.qos == "BestEffort" else pod
 
     changes.around(
-        StaticMemoryPolicy,
-        "hints_for_container",
-        lambda original, self, held, reuse, pod, container: original(
-            self, held, reuse, limited(pod), container
+        hints,
+        "for_container",
+        lambda original, policy, held, pod, container: original(
+            policy, held, limited(pod), container
         ),
     )
 
@@ -77,8 +77,8 @@ def memory_hints_of_a_size_are_in_the_order_of_their_masks(changes: Changes) -> 
 def an_empty_machine_has_no_reserved_memory(changes: Changes) -> None:
     """A plausible author takes all of a node's memory for what it has when it is empty."""
 
-    def demand(original: Any, held: Any, reuse: Any, uid: str, amounts: Any) -> Any:
-        described = original(held, reuse, uid, amounts)
+    def demand(original: Any, held: Any, uid: str, amounts: Any) -> Any:
+        described = original(held, uid, amounts)
         needs = tuple(
             dataclasses.replace(
                 need,
@@ -92,7 +92,7 @@ def an_empty_machine_has_no_reserved_memory(changes: Changes) -> None:
         )
         return dataclasses.replace(described, needs=needs)
 
-    changes.around(hints, "demand", demand)
+    changes.around(MemoryState, "demand", demand)
 
 
 @seeds("MEM-HINT-004")
@@ -127,10 +127,10 @@ def memory_hints_leave_out_nodes_in_use(changes: Changes) -> None:
 def memory_types_have_hints_of_their_own(changes: Changes) -> None:
     """A plausible author looks for each type by itself."""
 
-    def calculated(original: Any, held: Any, reuse: Any, uid: str, amounts: Any) -> Any:
-        if not original(held, reuse, uid, amounts):
+    def calculated(original: Any, held: Any, uid: str, amounts: Any) -> Any:
+        if not original(held, uid, amounts):
             return {}
-        alone = (original(held, reuse, uid, {kind: size}) for kind, size in amounts.items())
+        alone = (original(held, uid, {kind: size}) for kind, size in amounts.items())
         return {kind: found for own in alone for kind, found in own.items()}
 
     changes.around(hints, "calculated", calculated)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.memory import hints
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory.policy import StaticMemoryPolicy
-from numaproof.reference.memory.state import ReusableMemory
+from numaproof.reference.memory.state import MemoryState, ReusableMemory
 from numaproof.reference.pods import qos
 from numaproof.reference.topology.hints import Supply
 from quality.seeding import Changes, SubjectBugs
@@ -30,17 +29,18 @@ def _keep_blocks(changes: Changes, keeps: Callable[[Any], bool]) -> None:
     )
 
 
-def _with_reuse(changes: Changes, reusable: Callable[[Any, Any, Any, Any], Any]) -> None:
+def _with_reuse(changes: Changes, reusable: Callable[[Any, Any, Any], Any]) -> None:
     """Lets a container find other memory to take again.
 
-    `reusable` is given the state, what may be taken again, the pod and the container.
+    `reusable` is given the state, the pod and the container.
     """
 
     def allocate(
-        original: Any, self: Any, held: Any, reuse: Any, pod: Any, container: Any, affinity: Any
+        original: Any, self: Any, held: Any, pod: Any, container: Any, affinity: Any
     ) -> Any:
-        offered = reusable(held, reuse, pod, container)
-        return original(self, held, offered, pod, container, affinity)
+        offered = dataclasses.replace(held, reuse=reusable(held, pod, container))
+        after = original(self, offered, pod, container, affinity)
+        return held if after is offered else after
 
     changes.around(StaticMemoryPolicy, "allocate", allocate)
 
@@ -50,8 +50,10 @@ def sidecars_do_not_reuse_memory_of_init_containers(changes: Changes) -> None:
     """A plausible author keeps sidecars apart from all that ends."""
     _with_reuse(
         changes,
-        lambda held, reuse, pod, container: (
-            ReusableMemory(pod.uid) if container.sidecar and reuse.uid == pod.uid else reuse
+        lambda held, pod, container: (
+            ReusableMemory(pod.uid)
+            if container.sidecar and held.reuse.uid == pod.uid
+            else held.reuse
         ),
     )
     _keep_blocks(changes, lambda container: container.sidecar)
@@ -67,14 +69,14 @@ def init_containers_keep_blocks_that_are_reused(changes: Changes) -> None:
 def what_is_left_of_init_containers_is_freed_for_apps(changes: Changes) -> None:
     """A plausible author frees what nobody reuses when the app containers start."""
 
-    def allocate(original: Any, self: Any, held: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
-        after, kept = original(self, held, reuse, pod, *rest)
+    def allocate(original: Any, self: Any, held: Any, pod: Any, *rest: Any) -> Any:
+        after = original(self, held, pod, *rest)
         if after is not held and not rest[0].init:
             for container in pod.containers:
                 if container.passes and after.of(pod.uid, container.name):
                     after = after.release(pod.uid, container.name)
                     after = after.with_blocks(pod.uid, container.name, ())
-        return after, kept
+        return after
 
     changes.around(StaticMemoryPolicy, "allocate", allocate)
 
@@ -84,8 +86,10 @@ def memory_of_init_containers_is_reused_by_the_next_pod(changes: Changes) -> Non
     """A plausible author keeps what may be reused by nodes, and not by pod."""
     _with_reuse(
         changes,
-        lambda held, reuse, pod, container: (
-            ReusableMemory(pod.uid, reuse.sizes) if reuse.uid in held.entries else reuse
+        lambda held, pod, container: (
+            ReusableMemory(pod.uid, held.reuse.sizes)
+            if held.reuse.uid in held.entries
+            else held.reuse
         ),
     )
 
@@ -107,7 +111,8 @@ def memory_of_sidecars_is_reused_by_init_containers(changes: Changes) -> None:
     """A plausible author thinks of sidecars beside app containers, and not while the pod starts."""
     own: list[ReusableMemory] = []
 
-    def reusable(held: Any, reuse: Any, pod: Any, container: Any) -> Any:
+    def reusable(held: Any, pod: Any, container: Any) -> Any:
+        reuse = held.reuse
         own[:] = [reuse]
         if not container.passes:
             return reuse
@@ -173,4 +178,4 @@ def hints_count_memory_of_init_containers_on_every_node(changes: Changes) -> Non
         )
         return dataclasses.replace(described, needs=needs)
 
-    changes.around(hints, "demand", demand)
+    changes.around(MemoryState, "demand", demand)

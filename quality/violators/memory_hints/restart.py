@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
-from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet.checkpoints import memory as checkpoint
+from numaproof.reference.checkpoints import memory as checkpoint
+from numaproof.reference.errors import AllocationError, StartError
 from numaproof.reference.memory import hints, requests
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.policy import RestoreError, StaticMemoryPolicy
-from numaproof.reference.memory.requests import AllocationError
-from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.pods.containers import PodContainer
 from numaproof.reference.pods.pod import Pod
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numaproof.reference.memory.state import MemoryState
 
 seeds = SubjectBugs("memory-hints")
 
@@ -58,7 +58,7 @@ def groups_are_forgotten_at_a_restart(changes: Changes) -> None:
             node: dataclasses.replace(memory, cells=1 << node)
             for node, memory in held.nodes.items()
         }
-        return MemoryState(nodes, held.entries, held.pods)
+        return dataclasses.replace(held, nodes=nodes)
 
     def agree(original: Any, self: Any, real: Any, expected: Any) -> bool:
         known = {
@@ -108,12 +108,12 @@ def _with_gone(self: Any, pods: Any) -> dict[str, Any]:
 def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
     """A plausible author gives the bytes back, and not the nodes."""
 
-    def reclaim(original: Any, self: Any, pods: Any) -> None:
-        original(self, _with_gone(self, pods))
+    def remove_stale_state(original: Any, self: Any, pods: Any, when: Any) -> None:
+        original(self, _with_gone(self, pods), when)
         before = self.state.nodes
         for uid in getattr(self, "gone", ()):
             for name in tuple(self.state.entries.get(uid, {})) if uid not in pods else ():
-                self.end(uid, name)
+                self.release(uid, name)
         nodes = {
             node: dataclasses.replace(
                 memory, assignments=before[node].assignments, cells=before[node].cells
@@ -121,10 +121,10 @@ def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
             for node, memory in self.state.nodes.items()
         }
         if nodes != dict(self.state.nodes):
-            self.state = MemoryState(nodes, self.state.entries, self.state.pods)
+            self.state = dataclasses.replace(self.state, nodes=nodes)
 
     _noting(changes, "gone", _gone)
-    changes.around(MemoryManager, "reclaim", reclaim)
+    changes.around(MemoryManager, "remove_stale_state", remove_stale_state)
 
 
 @seeds("MEM-RESTART-003")
@@ -132,7 +132,7 @@ def init_containers_take_back_what_was_reused(changes: Changes) -> None:
     """A plausible author finds that an init container has less than it asks for, and adds to it."""
 
     def allocate(
-        original: Any, self: Any, held: Any, reuse: Any, pod: Any, container: Any, affinity: Any
+        original: Any, self: Any, held: Any, pod: Any, container: Any, affinity: Any
     ) -> Any:
         had = held.of(pod.uid, container.name) if container.passes else None
         amounts = requests.part(pod, container) if had else {}
@@ -145,7 +145,7 @@ def init_containers_take_back_what_was_reused(changes: Changes) -> None:
                         "with enough memory is available"
                     )
                 held = held.reserve(block, missing)
-        return original(self, held, reuse, pod, container, affinity)
+        return original(self, held, pod, container, affinity)
 
     changes.around(StaticMemoryPolicy, "allocate", allocate)
 
@@ -244,7 +244,7 @@ def another_reservation_is_taken_over_at_a_restart(changes: Changes) -> None:
         except RestoreError:
             if not held.nodes or totals(held.nodes) != totals(self.empty):
                 raise
-            anew = MemoryState(self.empty, held.entries, held.pods)
+            anew = dataclasses.replace(held, nodes=self.empty)
             for uid, _, blocks in held:
                 for block in () if held.pods.get(uid) else blocks:
                     anew = anew.reserve(block, block.size)

@@ -6,8 +6,8 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.kubelet import configuration, eviction, fields, validation
-from numaproof.reference.kubelet import reservation as allocatable
+from numaproof.reference.config import configuration, eviction, fields, validation
+from numaproof.reference.config import reservation as allocatable
 from numaproof.reference.pods import quantity
 from quality.seeding import Changes, SubjectBugs
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.errors import AdmissionError
-from numaproof.reference.kubelet import configuration
+from numaproof.reference.config import configuration
+from numaproof.reference.errors import AdmissionError, AllocationError
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.manager import MemoryManager
-from numaproof.reference.memory.requests import AllocationError
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:

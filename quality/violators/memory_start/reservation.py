@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.departures.memory import ReservationWraps
-from numaproof.reference.kubelet import eviction
+from numaproof.reference.config import eviction
+from numaproof.reference.deviations.memory import ReservationWraps
 from numaproof.reference.memory import reservation
 from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.pods import quantity

@@ -6,10 +6,11 @@ import dataclasses
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from numaproof.reference.errors import AllocationError
 from numaproof.reference.memory import hints
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory.policy import StaticMemoryPolicy
-from numaproof.reference.memory.requests import AllocationError
+from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.topology.hints import TopologyHint
 from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.search import evaluation
@@ -49,7 +50,7 @@ def _listed(changes: Changes, change: Callable[[Any, Any], Any]) -> None:
 def _demand(changes: Changes, change: Callable[[Any, Any], Any]) -> None:
     """Lets the manager look for other nodes; `change` is given the state and the demand."""
     changes.around(
-        hints, "demand", lambda original, held, *rest: change(held, original(held, *rest))
+        MemoryState, "demand", lambda original, held, *rest: change(held, original(held, *rest))
     )
 
 
@@ -132,9 +133,9 @@ def small_containers_are_kept_out_of_groups(changes: Changes) -> None:
     """A plausible author admits to a group only what needs one, under every policy."""
 
     def allocate(
-        original: Any, self: Any, held: Any, reuse: Any, pod: Any, container: Any, affinity: Any
+        original: Any, self: Any, held: Any, pod: Any, container: Any, affinity: Any
     ) -> Any:
-        after, kept = original(self, held, reuse, pod, container, affinity)
+        after = original(self, held, pod, container, affinity)
         for block in after.of(pod.uid, container.name) or () if after is not held else ():
             most = max(memory.tables[block.kind].allocatable for memory in self.empty.values())
             lowest = (block.nodes & -block.nodes).bit_length() - 1
@@ -142,7 +143,7 @@ def small_containers_are_kept_out_of_groups(changes: Changes) -> None:
                 raise AllocationError(
                     "[memorymanager] preferred hint violates NUMA node allocation"
                 )
-        return after, kept
+        return after
 
     changes.around(StaticMemoryPolicy, "allocate", allocate)
 

@@ -14,8 +14,7 @@ from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import StartedNode
 from numaproof.reference.pods import quantity
-from numaproof.reference.topology.policy import KeptHint
-from numaproof.reference.topology.scope import NO_AFFINITY
+from numaproof.reference.topology.hints import NO_AFFINITY, TopologyHint
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -47,14 +46,14 @@ def _allocated(changes: Changes, change: Callable[[Any, Any, Any, Any], Any]) ->
     """
 
     def allocate(
-        original: Any, self: Any, held: Any, reuse: Any, pod: Any, container: Any, affinity: Any
+        original: Any, self: Any, held: Any, pod: Any, container: Any, affinity: Any
     ) -> Any:
         instead = change(self, held, pod, container)
-        if isinstance(instead, KeptHint):
+        if isinstance(instead, TopologyHint):
             affinity = instead
         elif instead is not None:
             container = instead
-        return original(self, held, reuse, pod, container, affinity)
+        return original(self, held, pod, container, affinity)
 
     changes.around(StaticMemoryPolicy, "allocate", allocate)
 
@@ -73,22 +72,22 @@ def huge_pages_come_from_the_lowest_node_that_has_them(changes: Changes) -> None
     """A plausible author allocates one memory type after the other, and binds memory alone."""
 
     def allocate(
-        original: Any, self: Any, held: Any, reuse: Any, pod: Any, container: Any, affinity: Any
+        original: Any, self: Any, held: Any, pod: Any, container: Any, affinity: Any
     ) -> Any:
         kinds = {kind for kind in container.requests if kind.startswith(_PAGES)}
         new = held.of(pod.uid, container.name) is None
         if not new or not kinds or _MEMORY not in container.requests or container.init:
-            return original(self, held, reuse, pod, container, affinity)
+            return original(self, held, pod, container, affinity)
         memory = _asking(container, lambda kind: kind == _MEMORY)
-        after, reuse = original(self, held, reuse, pod, memory, affinity)
+        after = original(self, held, pod, memory, affinity)
         first = after.of(pod.uid, container.name)
         if first is None:
-            return after, reuse
+            return after
         pages = _asking(container, kinds.__contains__)
-        before = MemoryState(after.nodes, held.entries, after.pods)
-        final, reuse = original(self, before, reuse, pod, pages, NO_AFFINITY)
+        before = dataclasses.replace(after, entries=held.entries)
+        final = original(self, before, pod, pages, NO_AFFINITY)
         both = (*(final.of(pod.uid, container.name) or ()), *first)
-        return final.with_blocks(pod.uid, container.name, both), reuse
+        return final.with_blocks(pod.uid, container.name, both)
 
     changes.around(StaticMemoryPolicy, "allocate", allocate)
 
@@ -113,9 +112,9 @@ def _free_pages(changes: Changes, more: Callable[[str], int]) -> None:
         return found
 
     def elsewhere(original: Any, held: Any, *rest: Any) -> Any:
-        return original(MemoryState(shifted(held.nodes), held.entries, held.pods), *rest)
+        return original(dataclasses.replace(held, nodes=shifted(held.nodes)), *rest)
 
-    changes.around(hints, "demand", elsewhere)
+    changes.around(MemoryState, "demand", elsewhere)
     changes.around(policies, "satisfies", elsewhere)
 
 
@@ -134,12 +133,12 @@ def one_huge_page_too_many_is_handed_out(changes: Changes) -> None:
 def _looking_at(changes: Changes, looked_at: Callable[[Any], Any]) -> None:
     """Lets the manager look at some of the memory types that are asked for."""
 
-    def demand(original: Any, held: Any, reuse: Any, uid: Any, amounts: Any) -> Any:
+    def demand(original: Any, held: Any, uid: Any, amounts: Any) -> Any:
         known = all(kind in memory.tables for memory in held.nodes.values() for kind in amounts)
         fewer = looked_at(amounts) if known else amounts
-        return original(held, reuse, uid, fewer or amounts)
+        return original(held, uid, fewer or amounts)
 
-    changes.around(hints, "demand", demand)
+    changes.around(MemoryState, "demand", demand)
     changes.around(
         policies,
         "satisfies",
@@ -177,7 +176,7 @@ def huge_pages_beyond_one_node_come_from_all_nodes(changes: Changes) -> None:
     def everywhere(policy: Any, held: Any, pod: Any, container: Any) -> Any:
         every = sum(1 << node for node in policy.empty)
         new = held.of(pod.uid, container.name) is None
-        return KeptHint(every, preferred=False) if new and _spans(policy, container) else None
+        return TopologyHint(every, preferred=False) if new and _spans(policy, container) else None
 
     _allocated(changes, everywhere)
 
@@ -194,7 +193,7 @@ def _leaking(before: MemoryState, after: MemoryState, leaks: Callable[[str], boo
         )
         for node, memory in after.nodes.items()
     }
-    return MemoryState(nodes, after.entries, after.pods)
+    return dataclasses.replace(after, nodes=nodes)
 
 
 def _leaks_pages(kind: str) -> bool:
@@ -265,9 +264,9 @@ def _app_kinds(pod: Any) -> set[str]:
 def huge_pages_of_init_containers_are_not_hinted_in_scope_container(changes: Changes) -> None:
     """A plausible author asks for hints of the types that the pod will have when it runs."""
     changes.around(
-        StaticMemoryPolicy,
-        "hints_for_container",
-        lambda original, self, held, reuse, pod, container: original(
-            self, held, reuse, pod, _asking(container, _app_kinds(pod).__contains__)
+        hints,
+        "for_container",
+        lambda original, policy, held, pod, container: original(
+            policy, held, pod, _asking(container, _app_kinds(pod).__contains__)
         ),
     )

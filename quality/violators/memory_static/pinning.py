@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.reference.departures.pods import ClassBySums
+from numaproof.reference.deviations.pods import ClassBySums
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.policy import StaticMemoryPolicy
@@ -212,10 +212,10 @@ def nodes_without_cpus_have_no_memory(changes: Changes) -> None:
 def pods_admitted_again_are_placed_anew(changes: Changes) -> None:
     """A plausible author frees what a pod had before serving it."""
 
-    def allocate(original: Any, self: Any, held: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
+    def allocate(original: Any, self: Any, held: Any, pod: Any, *rest: Any) -> Any:
         if policies.is_served(pod) and not rest[0].init:
             held = held.release(pod.uid, rest[0].name)
-        return original(self, held, reuse, pod, *rest)
+        return original(self, held, pod, *rest)
 
     changes.around(StaticMemoryPolicy, "allocate", allocate)
 
@@ -225,11 +225,11 @@ def containers_that_ask_for_nothing_have_an_entry(changes: Changes) -> None:
     """A plausible author notes for every container what it got, be it nothing."""
 
     def allocate(
-        original: Any, self: Any, held: Any, reuse: Any, pod: Any, container: Any, affinity: Any
+        original: Any, self: Any, held: Any, pod: Any, container: Any, affinity: Any
     ) -> Any:
-        after, reuse = original(self, held, reuse, pod, container, affinity)
+        after = original(self, held, pod, container, affinity)
         if policies.is_served(pod) and not self.asks(pod, container):
             after = after.with_blocks(pod.uid, container.name, ())
-        return after, reuse
+        return after
 
     changes.around(StaticMemoryPolicy, "allocate", allocate)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.memory import state
-from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import StartedNode
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numaproof.reference.memory.state import MemoryState
 
 seeds = SubjectBugs("memory-static")
 
@@ -23,7 +24,7 @@ def _forgotten(held: MemoryState, uid: str, name: str) -> MemoryState:
     entries = {**held.entries, uid: left}
     if not left:
         del entries[uid]
-    return MemoryState(held.nodes, entries, held.pods)
+    return dataclasses.replace(held, entries=entries)
 
 
 @seeds("MEM-REMOVE-001")
@@ -45,11 +46,11 @@ def _when_ended(changes: Changes, keeps: Callable[[Any], bool]) -> None:
     """Lets some containers that have ended keep their memory until their pod is gone."""
 
     def remove(original: Any, self: Any, args: Any) -> Any:
-        held, reuse = self.memory.state, self.memory.reuse
+        held = self.memory.state
         pod = self.pods.get(args.uid)
         answer = original(self, args)
         if args.container is not None and pod and keeps(pod.container(args.container)):
-            self.memory.state, self.memory.reuse = held, reuse
+            self.memory.state = held
             self.memory.save()
         return answer
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import files
+from numaproof.reference.checkpoints import memory as memory_checkpoint
 from numaproof.reference.errors import AdmissionError, StartError
-from numaproof.reference.kubelet.checkpoints import files
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.node import StartedNode
@@ -77,8 +77,10 @@ def _left_behind(
     changes.around(StartedNode, "admit", admit)
     changes.around(
         manager,
-        "reclaim",
-        lambda original, self, pods: original(self, {**vars(self).get("refused", {}), **pods}),
+        "remove_stale_state",
+        lambda original, self, pods, when: original(
+            self, {**vars(self).get("refused", {}), **pods}, when
+        ),
     )
 
 

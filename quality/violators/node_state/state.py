@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import devices as device_checkpoint
 from numaproof.reference.devices.state import DeviceState, all_held
-from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.node import StartedNode
 from quality.seeding import Changes, SubjectBugs

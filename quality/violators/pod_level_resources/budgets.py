@@ -6,8 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.cpu.policy import StaticCPUPolicy
+from numaproof.reference.memory import hints as memory_hints
 from numaproof.reference.memory import requests
-from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.pods import budget
 from numaproof.reference.pods.pod import Pod
 from quality.seeding import Changes, SubjectBugs
@@ -115,15 +115,13 @@ def memory_that_is_used_up_by_parts_refuses_no_pod(changes: Changes) -> None:
 def memory_hints_of_a_budget_are_for_the_sum_of_its_containers(changes: Changes) -> None:
     """A plausible author changes the CPU Manager's hints and forgets the Memory Manager's."""
 
-    def hints_for_pod(
-        original: Any, self: StaticMemoryPolicy, state: Any, reuse: Any, pod: Any
-    ) -> Any:
-        found = original(self, state, reuse, pod)
-        if pod.budget is None or self.keeps(state, pod) or not all(found.values()):
+    def for_pod(original: Any, policy: Any, state: Any, pod: Any) -> Any:
+        found = original(policy, state, pod)
+        if pod.budget is None or policy.keeps(state, pod) or not all(found.values()):
             return found
-        return original(self, state, reuse, dataclasses.replace(pod, budget=None))
+        return original(policy, state, dataclasses.replace(pod, budget=None))
 
-    changes.around(StaticMemoryPolicy, "hints_for_pod", hints_for_pod)
+    changes.around(memory_hints, "for_pod", for_pod)
 
 
 def _in_scope_container(changes: Changes, change: Callable[[Any, Any], Any]) -> None:
@@ -131,10 +129,9 @@ def _in_scope_container(changes: Changes, change: Callable[[Any, Any], Any]) -> 
     changes.around(
         StaticCPUPolicy,
         "allocate",
-        lambda original, self, state, reuse, pod, container, affinity: original(
+        lambda original, self, state, pod, container, affinity: original(
             self,
             state,
-            reuse,
             pod if pod.budget is None else change(pod, container),
             container,
             affinity,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import NUMASet
+from numaproof.reference.config import gates
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.departures.pods import EmptyPodLevelDecides
-from numaproof.reference.departures.releases import Release
+from numaproof.reference.deviations.pods import EmptyPodLevelDecides
+from numaproof.reference.deviations.releases import Release
 from numaproof.reference.devices.manager import DeviceManager
-from numaproof.reference.kubelet import gates
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.node import StartedNode
 from numaproof.reference.topology import scope
+from numaproof.reference.topology.hints import NO_AFFINITY
 from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
 from quality.seeding import Changes, SubjectBugs
 
@@ -62,7 +62,7 @@ def _unaligned(changes: Changes, manager: type, when: Callable[[Any, Any], bool]
         manager,
         "allocate",
         lambda original, self, pod, container, affinity: original(
-            self, pod, container, scope.NO_AFFINITY if when(pod, container) else affinity
+            self, pod, container, NO_AFFINITY if when(pod, container) else affinity
         ),
     )
 
@@ -103,7 +103,7 @@ def cpus_follow_only_the_first_node_of_an_affinity(changes: Changes) -> None:
         StaticCPUPolicy,
         "aligned",
         lambda original, self, affinity: original(
-            self, NUMASet([min(affinity)]) if affinity else affinity
+            self, affinity._replace(nodes=affinity.nodes & -affinity.nodes)
         ),
     )
 

@@ -6,8 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import NUMASet
+from numaproof.reference.checkpoints.files import CheckpointFile
 from numaproof.reference.cpu.state import CPUState
-from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
 from numaproof.reference.memory.state import MemoryState, give_back
 from numaproof.reference.node import StartedNode
 from numaproof.reference.pods import pod_level, quantity
@@ -82,7 +82,7 @@ def memory_of_a_budget_returns_with_its_first_container(changes: Changes) -> Non
             size = block.size
             for node in NUMASet.from_mask(block.nodes):
                 size -= give_back(nodes, node, block.kind, size)
-        freed = MemoryState(nodes, self.entries, {**self.pods, uid: ()})
+        freed = MemoryState(nodes, self.entries, {**self.pods, uid: ()}, self.reuse)
         return original(freed, uid, name)
 
     changes.around(MemoryState, "release", release)

@@ -6,12 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
-from numaproof.reference.cpu import manager as cpu_manager
-from numaproof.reference.devices import manager as device_manager
+from numaproof.reference.config import configuration, validation
+from numaproof.reference.config.options import OptionError
+from numaproof.reference.cpu.manager import CPUManager
+from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import AdmissionError, StartError
-from numaproof.reference.kubelet import configuration, validation
-from numaproof.reference.kubelet.options import OptionError
-from numaproof.reference.memory import manager as memory_manager
+from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology import scope
@@ -78,7 +78,10 @@ def pods_with_resources_of_their_own_are_rejected_in_the_same_words(changes: Cha
     )
 
 
-def _failing(changes: Changes, module: Any, change: Callable[[Any], Any]) -> None:
+_UNEXPECTED = "UnexpectedAdmissionError"
+
+
+def _failing(changes: Changes, manager: type[Any], change: Callable[[Any], Any]) -> None:
     """Lets a manager's failure under best-effort have the reason that `change` gives it."""
     current: list[str] = []
 
@@ -86,41 +89,43 @@ def _failing(changes: Changes, module: Any, change: Callable[[Any], Any]) -> Non
         current.append(policy.name if policy is not None else policies.NONE)
         original(policy, *rest)
 
-    def unexpected(original: Any, error: Exception) -> Any:
-        found = original(error)
-        return change(found) if current[-1:] == [policies.BEST_EFFORT] else found
+    def allocate(original: Any, *args: Any) -> None:
+        try:
+            original(*args)
+        except AdmissionError as error:
+            if current[-1:] != [policies.BEST_EFFORT] or error.reason != _UNEXPECTED:
+                raise
+            raise change(error) from None
 
     changes.around(scope, "admit", admit)
-    changes.around(module, "unexpected", unexpected)
+    changes.around(manager, "allocate", allocate)
 
 
 @seeds("TOPO-ERROR-012")
 def too_few_cpus_are_an_affinity_error_under_best_effort(changes: Changes) -> None:
     """An author blames the Topology Manager for whatever it let pass."""
-    _failing(
-        changes, cpu_manager, lambda error: AdmissionError("TopologyAffinityError", str(error))
-    )
+    _failing(changes, CPUManager, lambda error: AdmissionError("TopologyAffinityError", str(error)))
 
 
 @seeds("TOPO-ERROR-012")
 def too_little_memory_is_out_of_memory_under_best_effort(changes: Changes) -> None:
     """An author names the resource in the reason, as the scheduler's check on the node does."""
-    _failing(changes, memory_manager, lambda error: AdmissionError("OutOfmemory", str(error)))
+    _failing(changes, MemoryManager, lambda error: AdmissionError("OutOfmemory", str(error)))
 
 
 @seeds("TOPO-ERROR-012")
 def too_few_devices_are_out_of_devices_under_best_effort(changes: Changes) -> None:
     """An author has a reason of its own for device plugins."""
-    _failing(changes, device_manager, lambda error: AdmissionError("OutOfdevices", str(error)))
+    _failing(changes, DeviceManager, lambda error: AdmissionError("OutOfdevices", str(error)))
 
 
 @seeds("TOPO-ERROR-012")
 def the_message_of_the_failed_manager_is_lost(changes: Changes) -> None:
     """An author keeps the reason under best-effort, and puts a sentence of its own behind it."""
-    for module in (cpu_manager, device_manager, memory_manager):
+    for manager in (CPUManager, DeviceManager, MemoryManager):
         _failing(
             changes,
-            module,
+            manager,
             lambda error: AdmissionError(error.reason, "Allocate failed, which is unexpected"),
         )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numaproof.reference.config import gates
+from numaproof.reference.config.options import OptionError
 from numaproof.reference.golang import numbers
-from numaproof.reference.kubelet import gates
-from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as policies
 from quality.seeding import Changes, SubjectBugs

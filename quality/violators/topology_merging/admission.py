@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology import scope
-from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
+from numaproof.reference.topology.hints import NO_AFFINITY, TopologyHint
+from numaproof.reference.topology.policy import TopologyPolicy
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ seeds = SubjectBugs("topology-merging")
 # What is stored, and used
 
 
-def _storing(changes: Changes, name: str, kept: Callable[..., KeptHint]) -> None:
+def _storing(changes: Changes, name: str, kept: Callable[..., TopologyHint]) -> None:
     """Lets `kept` say what the policy `name` keeps for a container."""
 
     def admit(original: Any, policy: Any, how: str, providers: Any, pod: Any, keep: Any) -> None:
-        def instead(container: Any, affinity: KeptHint) -> None:
+        def instead(container: Any, affinity: TopologyHint) -> None:
             if policy.name == name:
                 affinity = kept(container, affinity, policy)
             keep(container, affinity)
@@ -33,7 +34,7 @@ def _storing(changes: Changes, name: str, kept: Callable[..., KeptHint]) -> None
     changes.around(scope, "admit", admit)
 
 
-def _finding(changes: Changes, name: str, found: Callable[..., KeptHint]) -> None:
+def _finding(changes: Changes, name: str, found: Callable[..., TopologyHint]) -> None:
     """Lets `found` say what affinity the policy `name` finds."""
 
     def merge(original: Any, self: TopologyPolicy, providers: Any) -> Any:
@@ -50,7 +51,7 @@ def best_effort_keeps_all_nodes_where_none_is_preferred(changes: Changes) -> Non
         changes,
         policies.BEST_EFFORT,
         lambda kept, policy, _: (
-            kept if kept.preferred else KeptHint(policy.rules.nodes, preferred=False)
+            kept if kept.preferred else TopologyHint(policy.rules.nodes, preferred=False)
         ),
     )
 
@@ -70,7 +71,7 @@ def restricted_keeps_the_affinity_and_does_not_use_it(changes: Changes) -> None:
         for container in pod.containers:
             keep(container, found or scope.affinity_of(policy, providers, pod, container))
             for provider in providers:
-                provider.allocate(pod, container, scope.NO_AFFINITY)
+                provider.allocate(pod, container, NO_AFFINITY)
 
     changes.around(scope, "admit", admit)
 
@@ -81,11 +82,11 @@ def restricted_keeps_no_affinity_of_init_containers(changes: Changes) -> None:
     _storing(
         changes,
         policies.RESTRICTED,
-        lambda container, affinity, _: scope.NO_AFFINITY if container.passes else affinity,
+        lambda container, affinity, _: NO_AFFINITY if container.passes else affinity,
     )
 
 
-def _under(changes: Changes, name: str) -> Callable[[KeptHint], bool]:
+def _under(changes: Changes, name: str) -> Callable[[TopologyHint], bool]:
     """Whether the policy `name` admits now, and prefers an affinity."""
     current: list[str] = []
 
@@ -102,7 +103,9 @@ def devices_ignore_the_affinity_of_best_effort(changes: Changes) -> None:
     """An author has devices follow the affinity only where policies insist on it."""
     applies = _under(changes, policies.BEST_EFFORT)
 
-    def allocate(original: Any, self: Any, pod: Any, container: Any, affinity: KeptHint) -> None:
-        original(self, pod, container, scope.NO_AFFINITY if applies(affinity) else affinity)
+    def allocate(
+        original: Any, self: Any, pod: Any, container: Any, affinity: TopologyHint
+    ) -> None:
+        original(self, pod, container, NO_AFFINITY if applies(affinity) else affinity)
 
     changes.around(DeviceManager, "allocate", allocate)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.config import configuration
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.kubelet import configuration
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.options import TopologyOptions

@@ -9,7 +9,7 @@ from typing import Any
 from numaproof.reference import startup
 from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.manager import CPUManager
-from numaproof.reference.devices import allocation
+from numaproof.reference.devices import policy
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import AdmissionError
@@ -105,10 +105,10 @@ def exclusive_cpus_have_no_hints_beside_devices(changes: Changes) -> None:
     changes.around(
         cpu_hints,
         "for_container",
-        lambda original, policy, state, reuse, pod, container: (
+        lambda original, policy, state, pod, container: (
             {}
             if any("/" in resource for resource in container.limits)
-            else original(policy, state, reuse, pod, container)
+            else original(policy, state, pod, container)
         ),
     )
 
@@ -117,11 +117,9 @@ def exclusive_cpus_have_no_hints_beside_devices(changes: Changes) -> None:
 def fractions_of_cpus_round_up_for_hints(changes: Changes) -> None:
     """An author asks for nodes with a CPU to spare, though none becomes exclusive."""
 
-    def for_container(
-        original: Any, policy: Any, state: Any, reuse: Any, pod: Any, container: Any
-    ) -> Any:
+    def for_container(original: Any, policy: Any, state: Any, pod: Any, container: Any) -> Any:
         if not _fraction(pod, container):
-            return original(policy, state, reuse, pod, container)
+            return original(policy, state, pod, container)
         count = math.ceil(quantity.parse(container.requests.get("cpu", 0)))
         return {"cpu": cpu_hints.generate(policy, policy.available(state), 0, count)}
 
@@ -156,7 +154,7 @@ def every_kind_of_devices_must_have_as_many_as_all_together(changes: Changes) ->
     """An author counts the devices of a BestEffort container, whatever their kind."""
 
     def for_container(original: Any, self: Any, state: Any, pod: Any, container: Any) -> Any:
-        asked = allocation.requested(state, container)
+        asked = policy.requested(state, container)
         if pod.qos == "BestEffort" and not any(state.of(pod.uid, container.name)):
             every = dict.fromkeys(asked, sum(asked.values()))
             container = dataclasses.replace(container, limits={**container.limits, **every})

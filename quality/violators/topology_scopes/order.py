@@ -67,12 +67,12 @@ def _losing(
         vars(manager).get("lost", {}).pop(pod.uid, None)
         return answer
 
-    def reclaim(original: Any, self: Any, pods: Any) -> None:
-        original(self, {**vars(self).get("lost", {}), **pods})
+    def remove_stale_state(original: Any, self: Any, pods: Any, when: Any) -> None:
+        original(self, {**vars(self).get("lost", {}), **pods}, when)
 
     changes.around(DeviceManager, "allocate", allocate)
     changes.around(StartedNode, "admit", admit)
-    changes.around(owner, "reclaim", reclaim)
+    changes.around(owner, "remove_stale_state", remove_stale_state)
 
 
 @seeds("TOPO-ORDER-003")
@@ -85,8 +85,8 @@ def memory_of_containers_before_the_refused_one_is_lost(changes: Changes) -> Non
 def too_little_memory_is_an_empty_list_of_hints(changes: Changes) -> None:
     """An author reports what cannot be met as the other managers do."""
 
-    def calculated(original: Any, state: Any, reuse: Any, uid: Any, amounts: Any) -> Any:
-        return original(state, reuse, uid, amounts) or dict.fromkeys(amounts, ())
+    def calculated(original: Any, state: Any, uid: Any, amounts: Any) -> Any:
+        return original(state, uid, amounts) or dict.fromkeys(amounts, ())
 
     changes.around(memory_hints, "calculated", calculated)
 
@@ -150,8 +150,8 @@ def app_containers_are_given_cpus_anew_after_a_restart(changes: Changes) -> None
 def the_pod_scope_judges_a_running_pod_by_free_cpus_too(changes: Changes) -> None:
     """An author asks whether the pod could be placed, not whether it is placed well."""
 
-    def for_pod(original: Any, policy: Any, state: Any, reuse: Any, pod: Any) -> Any:
-        found = original(policy, state, reuse, pod)
+    def for_pod(original: Any, policy: Any, state: Any, pod: Any) -> Any:
+        found = original(policy, state, pod)
         held = 0
         for container in pod.containers:
             held |= state.of(pod.uid, container.name) or 0

@@ -9,7 +9,8 @@ from numaproof.reference.memory import requests
 from numaproof.reference.pods import containers
 from numaproof.reference.pods.pod import Pod
 from numaproof.reference.topology import scope
-from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
+from numaproof.reference.topology.hints import ANYWHERE, NO_AFFINITY, TopologyHint
+from numaproof.reference.topology.policy import TopologyPolicy
 from quality.seeding import Changes, SubjectBugs
 from quality.violators.topology_merging.policies import (
     aligning_without_policy,
@@ -40,7 +41,7 @@ def the_pod_scope_shares_out_budgets_without_a_policy(changes: Changes) -> None:
             original(policy, how, providers, pod, keep)
             return
         for provider in providers:
-            provider.allocate_pod(pod, scope.NO_AFFINITY)
+            provider.allocate_pod(pod, NO_AFFINITY)
 
     changes.around(scope, "admit", admit)
 
@@ -89,7 +90,7 @@ def _placing(changes: Changes, near: Callable[[Pod, Any], bool]) -> None:
         together = scope.affinity_of(policy, providers, pod, None)
         for container in pod.containers:
             keep(container, together)
-            used = together if near(pod, container) else scope.NO_AFFINITY
+            used = together if near(pod, container) else NO_AFFINITY
             for provider in providers:
                 provider.allocate(pod, container, used)
 
@@ -174,16 +175,17 @@ def later_containers_stay_near_the_first(changes: Changes) -> None:
         if policy is None or policy.negative or how != "container":
             original(policy, how, providers, pod, keep)
             return
-        group: KeptHint | None = None
+        group: TopologyHint | None = None
         for container in pod.containers:
             affinity = scope.affinity_of(policy, providers, pod, container)
-            if group is not None and group.nodes and affinity.nodes:
+            if group is not None and ANYWHERE not in (group.nodes, affinity.nodes):
                 rules = dataclasses.replace(policy.rules, nodes=group.nodes)
                 near = TopologyPolicy(policy.name, rules, policy.negative)
                 said = [provider.hints(pod, container) for provider in providers]
                 if any(said):
                     inside = near.merge(said)[0]
-                    inside = inside._replace(nodes=inside.nodes or group.nodes)
+                    if inside.nodes == ANYWHERE:
+                        inside = inside._replace(nodes=group.nodes)
                     affinity = inside if inside.preferred else affinity
             group = group or affinity
             keep(container, affinity)

@@ -9,9 +9,9 @@ import pytest
 from numaproof.conformance.cases import checkpoints, loading
 from numaproof.conformance.cases.checkpoints import FieldsError
 from numaproof.fakesys import DocumentError
+from numaproof.reference.checkpoints import cpu
 from numaproof.reference.cpu.state import CPUState
-from numaproof.reference.departures.releases import release
-from numaproof.reference.kubelet.checkpoints import cpu
+from numaproof.reference.deviations.releases import release
 
 EMPTY = {"total": 0, "systemReserved": 0, "allocatable": 0, "reserved": 0, "free": 0}
 MEMORY = {"total": 14537457664, "systemReserved": 1073741824, "allocatable": 13463715840}

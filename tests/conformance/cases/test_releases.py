@@ -6,7 +6,7 @@ import pytest
 
 from numaproof.conformance.cases.releases import ConstraintError, includes
 from numaproof.protocol.releases import RELEASES
-from numaproof.reference.departures import releases
+from numaproof.reference.deviations import releases
 
 
 def test_the_reference_knows_every_release_and_no_other() -> None:

@@ -95,7 +95,7 @@ BROKEN = {
     ),
     "NUMA nodes out of order": (
         ('"numa": None', '"numa": [1, 0]'),
-        "which is not sorted or repeats an id",
+        "is not sorted or repeats an id",
     ),
     "a stage that does not exist": (('"stage": "cpu"', '"stage": "cpus"'), '`stage` is "cpus"'),
     "an operation that can't be refused": (

@@ -100,16 +100,16 @@ TELLING = {
     ),
     "another period": (
         'args.get("tell") and config.update({"cpuManagerReconcilePeriod": "30s"})',
-        '`config.cpuManagerReconcilePeriod` is "30s"',
+        "config.cpuManagerReconcilePeriod\nexpected: 1m30s\ngot: 30s",
     ),
     "no quota": (
         'args.get("tell") and config.update({"cpuCFSQuota": False})',
-        "`config.cpuCFSQuota` is false",
+        "config.cpuCFSQuota\nexpected: true\ngot: false",
         "CFS quota, and a CPU limit [quota-enforces-limits]",
     ),
     "no preference": (
         '[one.pop("preferred", None) for one in args.get("devices", ())]',
-        "`app` has d0 of vendor.example/nic, whose plugin would have d2, d1 allocated, in this",
+        'containers.app.devices.vendor.example/nic\nexpected: ["d2"]\ngot: ["d0"]',
     ),
 }
 """What a program does with what it is asked to tell, and some of what it hears of that."""

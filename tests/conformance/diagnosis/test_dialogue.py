@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from numaproof.conformance.diagnosis import lines
 from numaproof.conformance.diagnosis import program as program_module
 
 if TYPE_CHECKING:
@@ -237,8 +239,33 @@ def test_an_exclusive_set_is_judged_without_state_too(examined: Examine) -> None
         ("free = self.allocatable & self.shared()", "free = {0}"),
         ("if count > len(free):", "if False:"),
     )
-    assert "`app` has 1 exclusive CPU (0); it is due 2" in findings(diagnosis)
-    assert "`app` has exclusive CPU 0, reserved" in findings(diagnosis)
+    assert "exclusive CPUs of app\nexpected: 2 CPUs\ngot: 1 CPU (0)" in findings(diagnosis)
+    apart = "exclusive CPUs of app\nexpected: CPUs apart from 0,4\ngot: 0"
+    assert apart in findings(diagnosis)
+
+
+def test_nothing_is_said_of_a_node_once_an_answer_about_it_cannot_be_read(
+    examined: Examine,
+) -> None:
+    diagnosis = examined(('{"ok": {"containers": self.shown(held)}}', '{"ok": {"containers": 5}}'))
+    assert {one.partition(" is")[0] for one in findings(diagnosis)} == {"`containers`"}
+
+
+def test_output_of_any_text_is_one_mistake(examined: Examine) -> None:
+    diagnosis = examined((PRINTED, f'print("doing", request["op"])\n        {PRINTED}'))
+    assert len(diagnosis.next_steps) == 2
+
+
+def test_the_time_that_reading_takes_is_not_the_programs(
+    examined: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(line: bytes, number: int, operation: str) -> lines.ReadLine:
+        time.sleep(0.3)
+        return lines.read(line, number, operation)
+
+    monkeypatch.setattr(program_module, "lines", SimpleNamespace(read=read))
+    diagnosis = examined(('["start", "admit", "remove", "state"]', '["start"]'), NO_FEATURES)
+    assert max(one.seconds for one in diagnosis.exchanges[1:3]) < 0.3
 
 
 def test_a_program_that_ends_is_quoted_in_what_to_do_next(examined_text: Examine) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numaproof.conformance.diagnosis.lines import read
+from numaproof.conformance.diagnosis.lines import MOST_MISTAKES, read
 from numaproof.protocol import codec, messages
 from numaproof.protocol.diagnosis import Finding
 from numaproof.protocol.operations import OPERATIONS
@@ -91,11 +91,11 @@ def test_every_mistake_of_a_line_is_told() -> None:
     body = {"cpus": {"all": [0], "extra": 1}, "memory": [{"numa": 0, "type": 3, "size": 1.5}]}
     assert [one.partition(" is")[0] for one in wrong(body)] == [
         "`cpus.all`",
-        "`cpus.extra`",
         "`cpus.allocatable`",
+        "`cpus.extra`",
         "`memory[0].numa`",
-        "`memory[0].type`",
         "`memory[0].size`",
+        "`memory[0].type`",
     ]
 
 
@@ -110,7 +110,7 @@ def test_repeated_keys_are_named_next_to_other_mistakes() -> None:
 def test_what_was_meant_is_taken_where_that_is_clear() -> None:
     line = b'{"id": "1", "ok": {"cpus": {"all": [1, 0], "allocatable": null}, "memory": null}}'
     found = read(line, 1, "start")
-    assert found.number == 1
+    assert found.is_response
     assert isinstance(found.answer, messages.Started)
     assert (str(found.answer.cpus.all), str(found.answer.cpus.allocatable)) == ("0-1", "")
 
@@ -175,14 +175,67 @@ def test_one_type_error_in_several_fields_is_one_finding() -> None:
     pods = {"uid-a": {"app": container, "side": {**container, "cpus": 7}}}
     assert wrong({"shared": [0], "pods": pods}, "state") == [
         (
-            "`shared` is a list ([0]); it must be a CPU set: a string in the Linux list format,"
-            ' `""` for none; so must `pods.uid-a.app.cpus`, `pods.uid-a.app.exclusive`'
+            "`pods.uid-a.app.cpus` is a list ([1]); it must be a CPU set: a string in the Linux"
+            ' list format, `""` for none; so must `pods.uid-a.app.exclusive`,'
+            " `pods.uid-a.side.exclusive`, `shared`"
         ),
         (
             "`pods.uid-a.side.cpus` is a number (7); it must be a CPU set: a string in the Linux"
             ' list format, `""` for none'
         ),
     ]
+
+
+def test_an_object_that_is_null_is_shown_with_its_fields() -> None:
+    container = {"cpus": "", "exclusive": "", "memory": [], "affinity": None}
+    line = json.dumps({"id": 1, "ok": {"containers": {"app": container}}}).encode()
+    (found,) = read(line, 1, "admit").findings
+    assert found.wrong.startswith("`containers.app.affinity` is null; it must be an object with")
+    assert found.right == '`{"affinity": {"numa": null, "preferred": false}}`'
+
+
+def test_nan_is_named_where_it_is() -> None:
+    line = b'{"id": 1, "ok": {"cpus": {"all": "", "allocatable": ""}, "memory": [{"numa": [0],'
+    found = read(line + b' "type": "memory", "size": NaN}]}}', 1, "start").findings
+    assert [one.wrong for one in found] == [
+        "the line has NaN, which JSON does not have",
+        "`memory[0].size` is a number (NaN); it must be an integer",
+    ]
+
+
+def test_a_result_without_fields_is_an_object_whatever_it_is() -> None:
+    found = read(b'{"id": 1, "ok": true}', 1, "remove")
+    assert [one.wrong for one in found.findings] == [
+        "`ok` is a boolean (true); it must be an object"
+    ]
+    assert found.answer == messages.Done()
+
+
+def test_the_nearest_name_is_found_in_any_case() -> None:
+    assert examples({"stage": "CPU", "message": ""}, "start", "refused") == ["did you mean `cpu`?"]
+
+
+def test_no_more_mistakes_are_shown_than_can_be_read() -> None:
+    found = wrong(
+        {"cpus": {"all": "", "allocatable": ""}, "memory": [], **dict.fromkeys("abcdefghijkl")}
+    )
+    assert len(found) == MOST_MISTAKES + 1
+    assert found[-1] == "... and 2 more mistakes in this line"
+
+
+def test_a_float_is_not_an_integer() -> None:
+    block = {"numa": [0], "type": "memory", "size": 1.0}
+    (found,) = wrong({"cpus": {"all": "", "allocatable": ""}, "memory": [block]})
+    assert found == "`memory[0].size` is a number (1.0); it must be an integer"
+
+
+@pytest.mark.parametrize(
+    ("cpus", "why"), [("0..7", "'0..7'"), ("7-0", "is reversed"), ("0-9000", "8191")]
+)
+def test_a_list_in_another_format_is_told_why(cpus: str, why: str) -> None:
+    (found,) = wrong({"cpus": {"all": cpus, "allocatable": ""}, "memory": []})
+    assert found.startswith(f'`cpus.all` is "{cpus}", not in the Linux list format (')
+    assert why in found
 
 
 def test_one_mistake_in_two_places_is_one_cause() -> None:

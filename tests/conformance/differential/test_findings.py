@@ -18,14 +18,14 @@ from numaproof.conformance.execution.machines import GivenMachine, ProfileMachin
 from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol.releases import RELEASES, between
-from numaproof.reference.departures import releases as table
-from numaproof.reference.departures.defects import DEFECTS
-from numaproof.reference.departures.departure import defect_of
+from numaproof.reference.deviations import releases as table
+from numaproof.reference.deviations.defects import DEFECTS
+from numaproof.reference.deviations.deviation import defect_of
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from numaproof.conformance.execution.machines import AnyMachine
-    from numaproof.reference.departures.departure import Defect
+    from numaproof.reference.deviations.deviation import Defect
 
 PAGE = Path(__file__).parents[3] / "docs" / "findings.md"
 SECTIONS = {
@@ -99,9 +99,9 @@ def test_a_kubelet_without_the_override_of_a_defect_does_not_show_it(
     defect: Defect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = table.release(defect.releases[-1])
-    others = tuple(one for one in release.departures if defect_of(one) is not defect)
-    assert len(others) < len(release.departures)
-    without = replace(release, departures=others)
+    others = tuple(one for one in release.deviations if defect_of(one) is not defect)
+    assert len(others) < len(release.deviations)
+    without = replace(release, deviations=others)
     monkeypatch.setattr(table, "release", lambda *_, **__: without)
     ended = outcome(defect.name, release.version, tmp_path, documented=True)
     assert ended == "pass"

@@ -295,10 +295,11 @@ def test_the_bundled_recordings_are_of_the_real_kubelet_and_many(release: str) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("release", RECORDED)
+@pytest.mark.parametrize("release", [one for one in RECORDED if one in RELEASES[1:-1]])
 def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
     release: str, tmp_path: Path
 ) -> None:
+    # CI's checks in the oldest and the newest release play the recordings of these.
     wrong = {
         recording_check.name_of(one): played.message
         for one in recordings.bundled(release)

@@ -17,7 +17,7 @@ from numaproof.conformance.fuzzing.exploration import upgrade
 from numaproof.conformance.fuzzing.generation.upgrades import CHANGES
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import messages
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.reference.deviations.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def played(seed: int, before: str, after: str, folder: Path) -> list[Call]:
     session = Session(
         InProcess(Reference), capabilities, StateDirectory(folder), before, made.machine, "kubelet"
     )
-    checker = UncheckedInvariants(session, Facts(made.machine))
-    ComparedPlayer(made.case, session, checker.facts, "kubelet", checker).play()
+    facts, checker = Facts(made.machine), UncheckedInvariants("kubelet")
+    ComparedPlayer(made.case, session, facts, "kubelet", checker).play()
     return session.calls
 
 

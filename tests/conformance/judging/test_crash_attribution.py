@@ -13,7 +13,7 @@ from numaproof.conformance.judging.known_defects import known_defects
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.departures.defects import DEFECTS
+from numaproof.reference.deviations.defects import DEFECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

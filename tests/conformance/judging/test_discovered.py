@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from builders.differences import parts
 from builders.machines import regular
 from numaproof.conformance.judging.discovered import difference, differing, seen_in
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, UncoreCache
 from numaproof.protocol.messages import StartRefused
-from numaproof.protocol.mismatch import Mismatch
 
 L3 = (UncoreCache(0, 1 << 20, "Unified", 3), UncoreCache(1, 1 << 20, "Unified", 3))
 L1 = UncoreCache(0, 32768, "Data", 1)
@@ -74,7 +74,7 @@ def test_a_difference_is_seen_by_whoever_claims_it_and_by_nobody_else(name: str)
     beside = {"caches"} if name == "cache_ids" else set()
     found = difference(CHANGES[name], MACHINE, {name, *beside})
     assert found
-    assert found.what.startswith("caches" if beside else name)
+    assert found.subject.startswith("caches" if beside else name)
     # What a node has is said of its id: whoever calls the node otherwise differs in all of it.
     of_nodes = {one for one in DISCOVERED if one.startswith("node")} | {"distances"}
     others = DISCOVERED.keys() - {name} - (of_nodes if name == "nodes" else set())
@@ -139,7 +139,7 @@ def test_a_refusal_differs_in_nothing_of_a_machine() -> None:
 
 def test_cores_are_known_by_their_threads() -> None:
     apart = regular(nodes=1, cores=16, threads=1)
-    assert difference(apart, MACHINE, {"cores"}) == Mismatch("cores of 0", "0,8", "0")
+    assert parts(difference(apart, MACHINE, {"cores"})) == ("cores of 0", "0,8", "0")
     assert difference(apart, MACHINE, {"num_cores"}) is None
 
 
@@ -168,7 +168,7 @@ def test_neither_the_order_nor_what_cores_and_caches_are_called_counts() -> None
 
 def test_a_core_with_cpus_of_another_is_not_hidden_by_it() -> None:
     found = difference(core(thread_ids=(0, 9)), MACHINE, {"cores"})
-    assert found == Mismatch("cores of 0", "0,8", '"0,8 and 0,9"')
+    assert parts(found) == ("cores of 0", "0,8", '"0,8 and 0,9"')
 
 
 def test_what_a_case_expects_is_called_as_claims_are() -> None:

@@ -18,7 +18,7 @@ from numaproof.conformance.fuzzing.generation.machines import machine
 from numaproof.conformance.judging import entitlement, pods
 from numaproof.conformance.judging.pods import PodResources, amount
 from numaproof.protocol.releases import NEWEST, RELEASES
-from numaproof.reference.departures.releases import release
+from numaproof.reference.deviations.releases import release
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod_level import PodRules

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
-from numaproof.conformance.execution.shown import cut
-from numaproof.conformance.judging.signatures import Evidence, signature
+from numaproof.conformance.judging.finding import Finding
+from numaproof.conformance.judging.signatures import Ended, signature
 from numaproof.protocol.events import GOOD
-from numaproof.protocol.mismatch import Mismatch
 
 GO = """panic: runtime error: index out of range [3] with length 2
 
@@ -34,136 +34,172 @@ TypeError: Cannot read properties of undefined (reading 'cpus')
 RUST = "thread 'main' panicked at src/pool.rs:12:5:\nindex out of bounds: the len is 1\n"
 
 
-def fail(message: str, operation: str = "admit", *invariants: str) -> str:
-    return signature(Evidence("fail", message, operation, invariants))
+def fail(finding: Finding, operation: str = "admit", *invariants: str) -> str:
+    return signature(Ended("fail", finding=finding), operation, invariants)
 
 
-def crash(trace: str, message: str = "the program ended at admit with exit code 2") -> str:
-    return signature(Evidence("crash", message, "admit", trace=trace))
+def crash(trace: str, ending: str = "exit code 2") -> str:
+    return signature(Ended("crash", words="it ended", ending=ending, stderr=trace), "admit")
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        (
-            "differs from the reference: containers.app.cpus is '0-3' against '4-7'",
-            "differs from the reference: containers.db.cpus is '' against '2'",
-        ),
-        (
-            "differs from the reference: pods.uid-a.app.affinity.numa is None against [0]",
-            "differs from the reference: pods.b.init.1.affinity.numa is [1] against [0, 1]",
-        ),
-        (
-            "differs from the reference: files.memory_manager_state is '{}' against '{\"a\": 1}'",
-            "differs from the reference: files.memory_manager_state.entries.a is 1 against 2",
-        ),
-        ("exclusive CPUs of app (0-1): expected 3 CPUs, got 2", "exclusive CPUs of a/b (): fewer"),
-        ("example.com/gpu of app: expected 2 devices, got 1", "intel.com/x of a/b: expected 1"),
-        ("there is no container a/app in the answer", "there is no container db in the answer"),
-        ("refused with X (no 3 CPUs): expected success", "refused with X (4): expected success"),
-    ],
-)
-def test_names_numbers_and_values_make_no_difference(left: str, right: str) -> None:
-    assert fail(left) == fail(right)
-
-
-FROM_REFERENCE = "differs from the reference: "
+expected = partial(Finding, "expectation")
+reference = partial(Finding, "reference", kind="field")
+side = partial(Finding, "other side", kind="field")
 
 
 @pytest.mark.parametrize(
-    ("before", "now"),
+    ("finding", "sentence", "name"),
     [
         (
-            f"{FROM_REFERENCE}containers.app.cpus is '0-3' against '4-7'",
-            Mismatch(f"{FROM_REFERENCE}containers.app.cpus", "4-7", "0-3"),
+            reference("containers.app.cpus", "", "4-7", "0-3"),
+            "differs from the reference: containers.app.cpus\nexpected: 4-7\ngot: 0-3",
+            "containers.*.cpus differs",
         ),
         (
-            "containers.app.devices.x is ['d1', 'd0'] against ['d0']",
-            Mismatch("containers.app.devices.x differs", '["d0"]', '["d1", "d0"]'),
+            side("containers.app.devices.x", "", '["d0"]', '["d0", "d0"]', remark=" (twice)"),
+            'containers.app.devices.x (twice) differs\nexpected: ["d0"]\ngot: ["d0", "d0"]',
+            "containers.*.devices.* differs",
         ),
         (
-            f"{FROM_REFERENCE}updates is [{{'a': 1}}] against []",
-            Mismatch(f"{FROM_REFERENCE}updates (only the order differs)", "[]", '[{"a": 1}]'),
+            Finding("other side", "containers.app", "", "(absent)", "{}", "field on one side"),
+            "containers.app differs\nexpected: (absent)\ngot: {}",
+            "containers.* is only on one side",
         ),
         (
-            "containers.app is only on one side",
-            Mismatch("containers.app differs", "(absent)", "{}"),
+            reference("files.memory_manager_state.entries.a", "", "1", "2"),
+            "differs from the reference: files.memory_manager_state.entries.a\nexpected: 1\ngot: 2",
+            "files.memory_manager_state differs",
         ),
         (
-            f"{FROM_REFERENCE}refused at stage cpu against accepted",
-            Mismatch(f"{FROM_REFERENCE}the outcome", "accepted", "refused at stage cpu"),
-        ),
-        ("a fault against accepted", Mismatch("the outcome differs", "accepted", "a fault")),
-        (
-            "refused with X (no 3 CPUs): expected success",
-            Mismatch("the outcome", "success", "refused with X (no 3 CPUs)"),
+            reference("pods.uid-a.app.affinity.numa", "", "[0]", "null"),
+            "differs from the reference: pods.uid-a.app.affinity.numa\nexpected: [0]\ngot: null",
+            "pods.*.affinity.numa differs",
         ),
         (
-            "refused with X (no 3 CPUs): expected Y",
-            Mismatch("the outcome", "a refusal with Y", "refused with X (no 3 CPUs)"),
+            Finding("reference", "the outcome", "", "accepted", "a fault", "outcome"),
+            "differs from the reference: the outcome\nexpected: accepted\ngot: a fault",
+            "a fault against accepted",
         ),
         (
+            Finding("reference", "nodes", "8", "0,8", "0-1"),
+            "differs from the reference: nodes of 8\nexpected: 0,8\ngot: 0-1",
+            "nodes not as expected",
+        ),
+        (
+            expected("the outcome", actual="X", kind="refused", text="no 3 CPUs"),
+            "the outcome\nexpected: success\ngot: refused with X (no 3 CPUs)",
+            "refused with X, expected success",
+        ),
+        (
+            Finding("expectation", "the outcome", "", "Y", "X", "refused otherwise", text="no"),
+            "the outcome\nexpected: a refusal with Y\ngot: refused with X (no)",
+            "refused with X, expected Y",
+        ),
+        (
+            expected("the outcome", "", "Y", "", "refused otherwise", text="no 3 CPUs"),
+            "the outcome\nexpected: a refusal with Y\ngot: refused with  (no 3 CPUs)",
+            "refused with (no # CPUs): expected Y",
+        ),
+        (
+            expected("the outcome", expected="Y", kind="accepted"),
+            "the outcome\nexpected: a refusal with Y\ngot: accepted",
             "accepted: expected a refusal with Y",
-            Mismatch("the outcome", "a refusal with Y", "accepted"),
         ),
         (
-            "exclusive CPUs of app (0-1): expected 3 CPUs, got 2",
-            Mismatch("exclusive CPUs of app", "3 CPUs", "2 CPUs (0-1)"),
+            expected("exclusive CPUs", "a/app", "3 CPUs", "2 CPUs (0-1)"),
+            "exclusive CPUs of a/app\nexpected: 3 CPUs\ngot: 2 CPUs (0-1)",
+            "exclusive CPUs not as expected",
         ),
         (
-            "example.com/gpu of app: expected ['d0'], got ['d1']",
-            Mismatch("example.com/gpu of app (lists d1 more than once)", '["d0"]', '["d1"]'),
+            expected("example.com/gpu", "app", '["d0"]', '["d1"]', remark=" (twice)"),
+            'example.com/gpu of app (twice)\nexpected: ["d0"]\ngot: ["d1"]',
+            "devices not as expected",
         ),
         (
-            "hints of cpu: expected {'cpu': []}, got {'cpu': None}",
-            Mismatch("hints of cpu", '{"cpu": []}', '{"cpu": null}'),
-        ),
-        ("admit: expected False, got True", Mismatch("admit", "false", "true")),
-        (
-            "machine.nodes.8.cpus: expected '0-1', got '0-1,6-7'",
-            Mismatch("machine.nodes.8.cpus", "0-1", "0-1,6-7"),
+            expected("hints of cpu", "", "{}", '{"cpu": null}', "hints"),
+            'hints of cpu\nexpected: {}\ngot: {"cpu": null}',
+            "hints of cpu",
         ),
         (
-            f"{FROM_REFERENCE}nodes of 8 is '0-1' against '0,8'",
-            Mismatch(f"{FROM_REFERENCE}nodes of 8", "0,8", "0-1"),
+            expected("machine.nodes.8.cpus", "", "0-1", "0-1,6-7"),
+            "machine.nodes.8.cpus\nexpected: 0-1\ngot: 0-1,6-7",
+            "machine.nodes.*.cpus not as expected",
+        ),
+        (
+            expected("machine.nodes", expected="8", kind="no field"),
+            "machine.nodes has no 8",
+            "machine.nodes not as expected",
+        ),
+        (
+            expected("a container", "a/app", kind="no container"),
+            "there is no container a/app in the answer",
+            "a container is missing",
+        ),
+        (
+            expected("cpu_manager_state", kind="no file"),
+            "there is no file cpu_manager_state",
+            "there is no file cpu_manager_state",
+        ),
+        (
+            expected("cpu_manager_state", kind="no JSON", text="line 1"),
+            "cpu_manager_state is not JSON: line 1",
+            "cpu_manager_state is not JSON not as expected",
+        ),
+        (
+            expected("the CFS quota", "app", kind="not included"),
+            "the CFS quota of app is not told, though the start asked for it",
+            "the CFS quota not as expected",
+        ),
+        (
+            expected("the refused pod", kind="not included"),
+            "the refused pod is not told, though the start asked for it",
+            "the refused pod is not told, though the start asked for it not as expected",
+        ),
+        (
+            Finding("node", "more than 9 entries", kind="statement", text="more than 9 entries: x"),
+            "more than 9 entries: x",
+            "more than # entries not as expected",
+        ),
+        (
+            Finding("invariant", "exclusive-to-one", kind="invariant", text="0 is twice"),
+            "0 is twice [exclusive-to-one]",
+            "invariant exclusive-to-one",
         ),
     ],
 )
-def test_signatures_in_older_files_of_known_failures_still_match(
-    before: str, now: Mismatch
+def test_sentence_and_signature_are_made_of_the_same_fields(
+    finding: Finding, sentence: str, name: str
 ) -> None:
-    assert fail(before) == fail(str(now))
+    assert str(finding) == sentence
+    assert fail(finding) == f"admit: {name}"
 
 
-def test_a_long_value_does_not_change_the_signature() -> None:
-    long = Mismatch.of("hints of cpu", {"cpu": "x" * 9000}, {"cpu": "y" * 9000})
-    assert (
-        fail(cut(str(long))) == fail("hints of cpu: expected {}, got {}") == "admit: hints of cpu"
-    )
-
-
-def test_the_operation_the_outcome_and_the_kind_of_answer_do() -> None:
+def test_the_operation_and_the_outcome_make_a_difference() -> None:
+    cpus = expected("the shared pool", "", "0-7", "0-3")
     whole = {
-        fail("accepted: expected a refusal with SMTAlignmentError"),
-        fail("accepted: expected a refusal with TopologyAffinityError"),
-        fail("the shared pool (0-3): expected '0-7'"),
-        fail("the shared pool (0-3): expected '0-7'", "start"),
-        fail("containers.a.cpus is '' against '1'"),
-        fail("containers.a.memory is [] against [1]"),
-        signature(Evidence("time-out", "no answer to admit within 1 s", "admit")),
+        fail(cpus),
+        fail(cpus, "start"),
+        signature(Ended("nondeterministic", finding=cpus), "admit"),
+        signature(Ended("time-out", words="no answer to admit within 1 s"), "admit"),
         crash(""),
     }
-    assert len(whole) == 8
+    assert len(whole) == 5
 
 
 def test_a_broken_invariant_is_the_cause_before_anything_else() -> None:
-    found = fail("differs from the reference: a", "state", "exclusive-to-one", "no-cpu-lost")
+    found = fail(reference("a"), "state", "exclusive-to-one", "no-cpu-lost")
     assert found == "invariant exclusive-to-one"
+
+
+def test_a_fault_on_one_side_is_known_by_what_differs() -> None:
+    found = Finding("other side", "the outcome", "", "accepted", "a fault", "outcome")
+    known = signature(Ended("fault", finding=found), "admit")
+    assert known == "fault at admit: the outcome differs expected: accepted got: a fault"
 
 
 @pytest.mark.parametrize("outcome", sorted(GOOD))
 def test_what_is_no_failure_has_none(outcome: str) -> None:
-    assert signature(Evidence(outcome, "whatever", "admit")) == ""  # type: ignore[arg-type]
+    assert signature(Ended(outcome), "admit") == ""  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -189,31 +225,24 @@ def test_a_python_program_is_known_by_its_last_exception_on_every_version() -> N
     code = "def take(cpus): return cpus['a']\nfor _ in [0]:\n  try: take({})\n  except KeyError:"
     text = f"{code} raise RuntimeError('no CPU 7')\n"
     ended = subprocess.run([sys.executable, "-c", text], capture_output=True, check=False)
-    message = "the program ended at admit with exit code 1"
-    found = crash(ended.stderr.decode(), message)
+    found = crash(ended.stderr.decode(), "exit code 1")
     assert found == "crash at admit: exit code 1, RuntimeError: no CPU # in <module>"
 
 
 def test_a_fault_is_known_by_its_message_and_the_function() -> None:
     trace = 'Traceback (most recent call last):\n  File "/x/a.py", line 3, in take\n    boom\n'
-    found = signature(Evidence("fault", "KeyError: 'a'", "remove", trace=trace))
+    found = signature(Ended("fault", words="KeyError: 'a'", stderr=trace), "remove")
     assert found == "fault at remove: KeyError: '…' in take"
 
 
-def test_what_stood_in_place_of_an_answer_makes_no_difference() -> None:
-    ends = ("; the line was hello 1", "; the line was bye… and 7 more characters")
-    one, other = (
-        signature(Evidence("protocol error", f"the answer is not JSON{end}", "start"))
-        for end in ends
-    )
-    assert one == other == "protocol error at start: the answer is not JSON"
-    asked = "there was output after its answer to start that no request asked for"
-    found = signature(Evidence("protocol error", f"{asked}: 'a'", "start"))
-    assert found == f"protocol error at start: {asked}"
+def test_a_protocol_error_is_known_by_its_words_without_their_numbers() -> None:
+    words = "a line is longer than 9 bytes"
+    found = signature(Ended("protocol error", words=words), "start")
+    assert found == "protocol error at start: a line is longer than # bytes"
 
 
 def test_a_defect_that_does_not_show_is_known_by_its_name() -> None:
-    found = signature(Evidence("missing expected failure", operation="state", defect="a-defect"))
+    found = signature(Ended("missing expected failure", defect="a-defect"), "state")
     assert found == "missing expected failure: a-defect"
 
 

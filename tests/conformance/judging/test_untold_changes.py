@@ -12,8 +12,13 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.conformance.judging.sides import UNCHANGED
 from numaproof.protocol.events import Parted
-from numaproof.reference.departures.defects import CHANGES, OVERRIDES
-from numaproof.reference.departures.departure import Change, defect_of, departure_of, name_of
+from numaproof.reference.deviations.defects import CHANGES, OVERRIDES
+from numaproof.reference.deviations.deviation import (
+    UndocumentedBehaviour,
+    defect_of,
+    deviation_of,
+    name_of,
+)
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -57,7 +62,7 @@ TOLD = """
 
 @pytest.fixture
 def played(tmp_path: Path, make_target: MakeTarget) -> Callable[..., tuple[RunResult, Run]]:
-    """Plays a text on 1.31 with two NUMA nodes, with these departures as the other way round."""
+    """Plays a text on 1.31 with two NUMA nodes, with these deviations as the other way round."""
 
     def played(
         text: str, left_out: frozenset[str], judged_as: str, **more: Any
@@ -141,8 +146,8 @@ def test_the_defects_of_kubelets_stay_wrong_where_only_the_documents_are_right(
 
 
 def test_every_change_has_a_name_of_its_own_or_is_one_of_a_defect() -> None:
-    changes = [one for one in OVERRIDES if isinstance(departure_of(one), Change)]
-    assert {departure_of(one) for one in changes if not defect_of(one)} == {*CHANGES}
+    changes = [one for one in OVERRIDES if isinstance(deviation_of(one), UndocumentedBehaviour)]
+    assert {deviation_of(one) for one in changes if not defect_of(one)} == {*CHANGES}
     assert len({one.name for one in CHANGES}) == len(CHANGES)
     assert len({name_of(one) for one in OVERRIDES if not defect_of(one)}) == len(CHANGES)
     assert all(name_of(one) for one in OVERRIDES)

@@ -57,8 +57,9 @@ def said(bugs: dict[str, set[str]], folder: Path) -> Iterator[tuple[str, str]]:
                     folder / f"run-{number}",
                 )
                 run.play()
-                bugs[name].update(run.player.problems)
-                yield from ((name, problem) for problem in run.player.problems)
+                sentences = [*map(str, run.player.problems)]
+                bugs[name].update(sentences)
+                yield from ((name, sentence) for sentence in sentences)
 
 
 @pytest.mark.parametrize("part", [BUGS[::2], BUGS[1::2]], ids=["even", "odd"])

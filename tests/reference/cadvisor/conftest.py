@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof.reference.cadvisor.discovery import discover
-from numaproof.reference.departures.releases import TABLE
+from numaproof.reference.deviations.releases import TABLE
 
 if TYPE_CHECKING:
     from pathlib import Path

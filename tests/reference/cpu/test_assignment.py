@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from tests.reference.conftest import Player
 
-Machine = "Callable[..., dict[str, Any]]"
-
 
 def assign(player: Player, machine: dict[str, Any], count: int, **more: Any) -> str:
     every = f"0-{machine['num_cores'] - 1}"
@@ -91,38 +89,6 @@ def test_uncore_caches_are_filled_with_odd_requests_since_1_34(
     assert found == cpus
 
 
-def test_no_socket_is_whole_on_a_machine_that_counts_none(
-    node: Player, machine: Callable[..., dict[str, Any]]
-) -> None:
-    shape = machine(nodes=3, sockets=3) | {"num_sockets": 0}
-    assert assign(node, shape, 8, available="0-4,12-14") == "0-4,12-14"
-
-
-@pytest.mark.parametrize("release", ["1.33", "1.34", "1.35", "1.36"])
-@pytest.mark.parametrize(
-    ("available", "count", "cpus"),
-    [
-        ("0-15", 6, "0-2,8-10"),
-        # The half-used first core of the first cache counts as a core there.
-        ("1-15", 4, "4-5,12-13"),
-        ("1-15", 6, "4-6,12-14"),
-        ("2-15", 2, "4,12"),
-    ],
-)
-def test_a_part_of_a_cache_is_taken_where_its_first_cores_are_whole(
-    node: Player,
-    machine: Callable[..., dict[str, Any]],
-    release: str,
-    available: str,
-    count: int,
-    cpus: str,
-) -> None:
-    options = ["prefer_align_cpus_by_uncorecache"]
-    shape = machine(cores=8, uncore=4)
-    given = {"available": available, "kubernetes": release, "options": options}
-    assert assign(node, shape, count, **given) == cpus
-
-
 def test_a_request_goes_to_the_first_cache_that_has_room_for_it_as_documented(
     documented: Player, machine: Callable[..., dict[str, Any]]
 ) -> None:
@@ -155,33 +121,12 @@ def test_an_even_share_comes_from_the_fewest_nodes(
     assert assign(node, shape, count, options=["distribute_cpus_across_numa"]) == cpus
 
 
-def test_groups_of_whole_cores_are_distributed_with_full_pcpus_only(
-    node: Player, machine: Callable[..., dict[str, Any]]
-) -> None:
-    both = ["distribute_cpus_across_numa", "full_pcpus_only"]
-    shape = machine(nodes=2, cores=4)
-    assert assign(node, shape, 10, options=both) == "0-2,4-5,8-10,12-13"
-    assert "not multiple cpus per core = 2" in assign(node, shape, 5, options=both)
-    few = assign(node, shape, 4, available="0-2", options=["full_pcpus_only"])
-    assert few == (
-        "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 3, "
-        "requested CPUs = 4, CPUs per core = 2"
-    )
-
-
 def test_a_chosen_combination_of_four_nodes_is_overwritten_by_the_last_one_looked_at(
     node: Player, documented: Player, machine: Callable[..., dict[str, Any]]
 ) -> None:
     shape, option = machine(nodes=6, cores=2, smt=1), ["distribute_cpus_across_numa"]
     assert assign(node, shape, 8, options=option) == "0-5,10-11"
     assert assign(documented, shape, 8, options=option) == "0-7"
-
-
-def test_a_combination_of_five_nodes_has_memory_of_its_own(
-    node: Player, machine: Callable[..., dict[str, Any]]
-) -> None:
-    shape = machine(nodes=6, cores=2, smt=1)
-    assert assign(node, shape, 10, options=["distribute_cpus_across_numa"]) == "0-9"
 
 
 def test_reserved_threads_that_break_cores_do_not_make_the_distribution_endless(

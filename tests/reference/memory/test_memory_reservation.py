@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from builders.machines import of_memory
-from numaproof.reference.departures import releases
-from numaproof.reference.kubelet import configuration
+from numaproof.reference.config import configuration
+from numaproof.reference.deviations import releases
 from numaproof.reference.memory import reservation
 
 MACHINE = of_memory(8 << 30, 8 << 30)
@@ -19,21 +19,6 @@ def by_node(*entries: tuple[int, dict[str, str]], **given: Any) -> reservation.R
     reserved = [{"numaNode": node, "limits": limits} for node, limits in entries]
     loaded = configuration.load({"reservedMemory": reserved, **given}, ENABLED)
     return reservation.by_node(loaded, MACHINE)
-
-
-def test_the_default_eviction_threshold_is_part_of_the_reservation() -> None:
-    assert by_node((0, {"memory": "100Mi"})) == {0: {"memory": 100 << 20}, 1: {}}
-
-
-def test_kube_system_and_eviction_add_up() -> None:
-    found = by_node(
-        (0, {"memory": "1Gi"}),
-        (1, {"memory": "1Gi"}),
-        kubeReserved={"memory": "1Gi"},
-        systemReserved={"memory": "512Mi"},
-        evictionHard={"memory.available": "512Mi"},
-    )
-    assert found == {0: {"memory": 1 << 30}, 1: {"memory": 1 << 30}}
 
 
 def test_a_threshold_in_percent_is_of_the_machine() -> None:
@@ -97,63 +82,6 @@ def test_what_does_not_add_up_is_refused_as_the_kubelet_says(
     with pytest.raises(reservation.ReservationError) as refused:
         by_node(*entries, **given)
     assert str(refused.value) == message
-
-
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        (
-            "x",
-            (
-                "string into Go struct field KubeletConfiguration.reservedMemory of type "
-                "[]v1beta1.MemoryReservation"
-            ),
-        ),
-        (
-            [1],
-            (
-                "number into Go struct field KubeletConfiguration.reservedMemory of type "
-                "v1beta1.MemoryReservation"
-            ),
-        ),
-        (
-            [{"numaNode": "a"}],
-            "string into Go struct field MemoryReservation.reservedMemory.numaNode of type int32",
-        ),
-        (
-            [{"numaNode": 0.5}],
-            (
-                "number 0.5 into Go struct field MemoryReservation.reservedMemory."
-                "numaNode of type int32"
-            ),
-        ),
-        (
-            [{"numaNode": -(1 << 31) - 1}],
-            (
-                "number -2147483649 into Go struct field MemoryReservation.reservedMemory."
-                "numaNode of type int32"
-            ),
-        ),
-        (
-            [{"numaNode": 1 << 31}],
-            (
-                "number 2147483648 into Go struct field MemoryReservation.reservedMemory."
-                "numaNode of type int32"
-            ),
-        ),
-        (
-            [{"limits": "x"}],
-            (
-                "string into Go struct field MemoryReservation.reservedMemory.limits "
-                "of type v1.ResourceList"
-            ),
-        ),
-    ],
-)
-def test_reservations_of_a_wrong_type_do_not_decode(value: object, problem: str) -> None:
-    with pytest.raises(configuration.ConfigError) as refused:
-        configuration.load({"reservedMemory": value}, ENABLED)
-    assert str(refused.value) == f"failed to decode: json: cannot unmarshal {problem}"
 
 
 @pytest.mark.parametrize("node", [-(1 << 31), (1 << 31) - 1])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from builders.pods import Sidecar, guaranteed, numbered
-from numaproof.reference.departures import releases
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.checkpoints import memory as memory_checkpoint
+from numaproof.reference.checkpoints.files import CheckpointError
+from numaproof.reference.deviations import releases
 
 if TYPE_CHECKING:
     from tests.reference.conftest import Player
@@ -52,34 +52,6 @@ def refusal(node: Player, manifest: dict[str, Any]) -> tuple[str, str]:
 def entries(node: Player, file: str = "cpu_manager_state") -> dict[str, Any]:
     found: dict[str, Any] = json.loads(node.ask("state")["ok"]["files"][file])
     return found
-
-
-def test_containers_without_a_part_share_what_the_others_leave(node: Player) -> None:
-    node.start(**CONFIG)
-    given = node.admit(pod(of("4", "1Gi"), of("2"), {}, of("500m")))
-    assert given == {"app0": "1,5", "app1": "2,6", "app2": "2,6"}
-    file = entries(node)
-    assert file["podEntries"] == {"u": {"cpuSet": "1-2,5-6"}}
-    assert file["defaultCpuSet"] == "0,3-4,7"
-
-
-def test_an_init_container_may_use_all_but_what_sidecars_before_it_have(node: Player) -> None:
-    node.start(**CONFIG)
-    init = ({}, Sidecar(of("1")), {}, of("3"))
-    given = node.admit(pod(of("4", "1Gi"), of("2"), {}, init=init))
-    assert given["init0"] == "1-2,5-6"
-    assert (given["init1"], given["init2"], given["init3"]) == ("1", "2,5-6", "2,5-6")
-    assert (given["app0"], given["app1"]) == ("2,6", "5")
-
-
-def test_what_a_pod_has_as_a_whole_returns_with_its_last_container(node: Player) -> None:
-    node.start(**CONFIG)
-    node.admit(pod(of("3", "1Gi"), of("2"), {}))
-    node.ask("remove", uid="u", container="app0")
-    assert entries(node)["podEntries"] == {"u": {"cpuSet": "1,4-5"}}
-    node.ask("remove", uid="u", container="app1")
-    assert "podEntries" not in entries(node)
-    assert node.shared() == "0-7"
 
 
 @pytest.mark.parametrize(
@@ -130,25 +102,6 @@ def test_a_refused_affinity_says_whose_it_was(node: Player, scope: str) -> None:
     )
 
 
-def test_in_scope_container_only_containers_with_requests_are_served(node: Player) -> None:
-    node.start(**{**CONFIG, "topologyManagerScope": "container"}, **MEMORY)
-    assert node.admit(pod(of("4", "512Mi"), of("2"), {})) == {"app0": "1,5", "app1": ""}
-    assert "podEntries" not in entries(node)
-    assert entries(node, "memory_manager_state")["entries"]["u"]["app1"] == []
-
-
-def test_memory_of_a_pod_is_one_block_that_its_containers_divide(node: Player) -> None:
-    node.start(**CONFIG, **MEMORY)
-    node.admit(pod(of("4", "512Mi"), of("2"), {}, init=({}, Sidecar(of("1")))))
-    file = entries(node, "memory_manager_state")
-    blocks = {name: own[0]["size"] >> 20 for name, own in file["entries"]["u"].items()}
-    assert blocks == {"app0": 64, "app1": 384, "init0": 512, "init1": 64}
-    assert [block["size"] >> 20 for block in file["podEntries"]["u"]["memoryBlocks"]] == [512]
-    assert file["machineState"]["0"]["numberOfAssignments"] == 1
-    node.ask("remove", uid="u")
-    assert entries(node, "memory_manager_state")["machineState"]["0"]["numberOfAssignments"] == 0
-
-
 @pytest.mark.parametrize(
     ("who", "cpus", "assignments"), [("node", "2,6", 2), ("documented", "1,5", 1)]
 )
@@ -163,31 +116,6 @@ def test_a_pod_keeps_what_it_has_over_a_restart_only_as_documented(
     assert player.admit(manifest) == {"app0": cpus}
     nodes = entries(player, "memory_manager_state")["machineState"]
     assert nodes["0"]["numberOfAssignments"] == assignments
-
-
-def test_parts_larger_than_the_whole_are_refused_and_the_whole_is_lost(node: Player) -> None:
-    node.start(**CONFIG)
-    reason, message = refusal(node, pod(of("2", "1Gi"), of("3")))
-    assert reason == "UnexpectedAdmissionError"
-    assert "requested=3, available=2" in message
-    assert node.shared() == "0,2-4,6-7"
-
-
-def test_a_pods_whole_cores_are_asked_for_as_one(node: Player) -> None:
-    node.start(**CONFIG, cpuManagerPolicyOptions={"full-pcpus-only": "true"})
-    reason, _ = refusal(node, pod(of("3", "1Gi"), of("1")))
-    assert reason == "SMTAlignmentError"
-    assert node.admit(pod(of("4", "1Gi"), of("1"), {}))["app0"] == "1"
-
-
-def test_amounts_that_are_no_integers_are_not_given_as_a_whole(node: Player) -> None:
-    node.start(**CONFIG, **MEMORY)
-    node.admit(pod(of("2", "64.5Mi"), of("1", "32Mi"), {}))
-    assert "entries" not in entries(node, "memory_manager_state")
-    assert (
-        "failed to represent quantity"
-        in refusal(node, pod(of("4", "256Mi"), of("1", "1.5Mi"), {}))[1]
-    )
 
 
 # Files

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.reference.departures.topology import DistancesByPosition
+from numaproof.reference.deviations.topology import DistancesByPosition
 from numaproof.reference.topology.distances import Distances
 from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint, listed
 from numaproof.reference.topology.merge import Rules

@@ -1,0 +1,219 @@
+"""Findings: what is wrong with an answer, as fields.
+
+Judges return findings. The sentence that people read and the cause that names a failure in files of
+known failures are both rendered from the fields, each by one function, so that a better sentence
+changes no file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from numaproof.protocol import machine, messages
+from numaproof.protocol.mismatch import Mismatch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Source = Literal["expectation", "invariant", "reference", "other side", "documents", "node"]
+"""Who says so: the case, an invariant, the reference, the other of two sides, the documents as
+`numaproof doctor` reads them, or what is left on the node."""
+
+Kind = Literal[
+    "value",
+    "hints",
+    "refused",
+    "refused otherwise",
+    "accepted",
+    "no container",
+    "no file",
+    "no JSON",
+    "no field",
+    "not included",
+    "fault",
+    "invariant",
+    "statement",
+    "field",
+    "field on one side",
+    "outcome",
+]
+"""What is wrong with what was compared."""
+
+
+class _Words(NamedTuple):
+    """Templates: the headline of the sentence, its two sides if it has any, and the cause."""
+
+    headline: str
+    cause: str
+    expected: str = ""
+    actual: str = ""
+
+
+_BOTH = ("{expected}", "{actual}")
+_REFUSED = "refused with {actual} ({text})"
+
+_WORDS: Mapping[Kind, _Words] = {
+    "value": _Words("{subject}", "{rule} not as expected", *_BOTH),
+    "hints": _Words("{subject}", "{rule}", *_BOTH),
+    "refused": _Words(
+        "the outcome", "refused with {actual}, expected success", "success", _REFUSED
+    ),
+    "refused otherwise": _Words(
+        "the outcome",
+        "refused with {actual}, expected {expected}",
+        "a refusal with {expected}",
+        _REFUSED,
+    ),
+    "accepted": _Words(
+        "the outcome",
+        "accepted: expected a refusal with {expected}",
+        "a refusal with {expected}",
+        "accepted",
+    ),
+    "no container": _Words("there is no container {of} in the answer", "a container is missing"),
+    "no file": _Words("there is no file {rule}", "there is no file {rule}"),
+    "no JSON": _Words("{rule} is not JSON: {text}", "{rule} is not JSON not as expected"),
+    "no field": _Words("{rule} has no {expected}", "{rule} not as expected"),
+    "not included": _Words(
+        "{subject} is not told, though the start asked for it",
+        "{rule} is not told, though the start asked for it not as expected",
+    ),
+    "fault": _Words("the implementation broke: {text}", "the implementation broke not as expected"),
+    "invariant": _Words("{text} [{rule}]", "invariant {rule}"),
+    "statement": _Words("{text}", "{rule} not as expected"),
+    "field": _Words("{subject}", "{rule} differs", *_BOTH),
+    "field on one side": _Words("{subject}", "{rule} is only on one side", *_BOTH),
+    "outcome": _Words("the outcome", "{actual} against {expected}", *_BOTH),
+}
+
+_FRAMES: Mapping[Source, str] = {
+    "reference": "differs from the reference: {}",
+    "other side": "{} differs",
+}
+"""What stands around the headline of a comparison."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with an answer.
+
+    Attributes:
+        source: who says so.
+        rule: what was compared, without names that a case chose: a path in the answer, words for
+            a part of it such as ``exclusive CPUs``, a file, an invariant.
+        of: whose it is, as the case names it: a container, a NUMA node; mostly empty.
+        expected: the right side, as shown.
+        actual: what came instead, as shown.
+        kind: what is wrong with it.
+        remark: what else the headline says of the two sides, in brackets; mostly empty.
+        text: more words: of a program, or of an invariant about what it saw.
+        requirement: the requirement that is broken, as far as it is known.
+    """
+
+    source: Source
+    rule: str
+    of: str = ""
+    expected: str = ""
+    actual: str = ""
+    kind: Kind = "value"
+    remark: str = ""
+    text: str = ""
+    requirement: str = ""
+
+    def __str__(self) -> str:
+        """The sentence; both sides stand on lines of their own."""
+        return str(self.mismatch or self.headline)
+
+    @property
+    def headline(self) -> str:
+        """The sentence without its two sides."""
+        return _FRAMES.get(self.source, "{}").format(self._filled(_WORDS[self.kind].headline))
+
+    @property
+    def mismatch(self) -> Mismatch | None:
+        """The sentence with its two sides; None if it has none."""
+        words = _WORDS[self.kind]
+        if not words.expected:
+            return None
+        return Mismatch(self.headline, self._filled(words.expected), self._filled(words.actual))
+
+    @property
+    def subject(self) -> str:
+        """What was compared and whose it is, as the headline says it."""
+        return self.rule + (f" of {self.of}" if self.of else "") + self.remark
+
+    def swapped(self) -> Finding:
+        """The same with what was expected and what came in each other's place."""
+        return replace(self, expected=self.actual, actual=self.expected)
+
+    def _filled(self, template: str) -> str:
+        return template.format(
+            rule=self.rule,
+            of=self.of,
+            subject=self.subject,
+            expected=self.expected,
+            actual=self.actual,
+            text=self.text,
+        )
+
+
+def cause(finding: Finding) -> str:
+    """What a finding is called in a signature, whatever case and machine it is from."""
+    template = _WORDS[finding.kind].cause
+    actual = finding.actual
+    match finding.kind:
+        case "field" | "field on one side":
+            return template.format(rule=field_names(finding.rule))
+        case "refused" | "refused otherwise" if actual.split() == [actual]:
+            return template.format(actual=actual, expected=finding.expected)
+        case "refused" | "refused otherwise":
+            expected = finding.expected or "success"
+            return plain(f"refused with {actual} ({finding.text}): expected {expected}")
+        case "accepted" | "outcome":
+            return plain(template.format(actual=actual, expected=finding.expected))
+        case "not included" if finding.of:
+            template = _WORDS["value"].cause
+    return template.format(rule=_named(finding.rule))
+
+
+def _named(rule: str) -> str:
+    if "/" in rule:
+        return "devices"  # the name of their resource
+    return field_names(rule) if "." in rule else plain(rule)
+
+
+# Text without what differs between machines, cases and seeds
+
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+_NUMBER = r"(?:0x[0-9a-f]+|\d+(?:[-.]\d+)*)"
+_NUMBERS = re.compile(rf"\[?{_NUMBER}(?:, ?{_NUMBER})*\]?", re.IGNORECASE)
+
+
+def plain(words: str) -> str:
+    """Words without quoted values and numbers, on one line."""
+    return " ".join(_NUMBERS.sub("#", _QUOTED.sub("'…'", words)).split())
+
+
+_FIELDS = frozenset(
+    field.encode_name
+    for module in (messages, machine)
+    for one in vars(module).values()
+    if isinstance(one, type) and issubclass(one, msgspec.Struct)
+    for field in msgspec.structs.fields(one)
+) | {"machine", "nodes"}
+"""The names of fields that messages have; any other name in a path is a case's own choice."""
+
+
+def field_names(path: str) -> str:
+    """A path in an answer, without the names that a case chose.
+
+    The name of a checkpoint file stays; what is inside the file does not.
+    """
+    if path.startswith("files."):
+        return ".".join(path.split(".")[:2])
+    parts = [one if one in _FIELDS else "*" for one in path.split(".")]
+    return ".".join(part for n, part in enumerate(parts) if part != "*" or parts[n - 1] != "*")

@@ -1,0 +1,245 @@
+"""The CPU Manager's checkpoint file ``cpu_manager_state``: its formats, read and written.
+
+Version 1 has the CPUs of each container by container id, version 2 by pod uid and container name;
+version 3 adds the CPUs of pods as a whole. Version 4 says all that in a part of its own, besides
+what version 2 says, and has the baselines: the CPUs that each container was given first. Releases
+differ in the version that they try first, which shows in the error for a damaged file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.checkpoints import files
+from numaproof.reference.checkpoints.formats import Format, Formats, TwoPartFormat
+from numaproof.reference.config.cpulist import CPUListError
+from numaproof.reference.config.cpulist import parse as parse_cpus
+from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.golang import decoding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FILE_NAME = "cpu_manager_state"
+
+
+def _check_pod(entry: Mapping[str, str]) -> None:
+    try:
+        parse_cpus(entry["cpuSet"])
+    except CPUListError as error:
+        raise CPUListError(f"failed to parse cpuset: {error}") from None
+
+
+def _dumped(entry: Mapping[str, str]) -> str:
+    """The CPUs of a pod as Go's dump shows a set: a map to empty structures."""
+    cpus = " ".join(f"{cpu}:{{}}" for cpu in parse_cpus(entry.get("cpuSet", "")))
+    return f"{{CPUSet:(cpuset.CPUSet){{elems:(map[int]struct {{}})map[{cpus}]}}}}"
+
+
+_BY_ID = decoding.Keyed(decoding.Text(), "map[string]string", made=True)
+_BY_POD = decoding.Keyed(
+    decoding.Keyed(decoding.Text(), "map[string]string"), "map[string]map[string]string", made=True
+)
+_POD_ENTRIES = decoding.Keyed(
+    decoding.Fields(
+        "state.podEntryJSON",
+        {"cpuSet": decoding.Text()},
+        check=_check_pod,
+        dumped=_dumped,
+    ),
+    "state.PodCPUAssignments",
+    made=True,
+)
+_BASELINES = decoding.Keyed(
+    decoding.Keyed(
+        decoding.Fields("state.ContainerCPUs", {"baseline": decoding.Text()}),
+        "map[string]state.ContainerCPUs",
+    ),
+    "map[string]map[string]state.ContainerCPUs",
+    made=True,
+)
+_POLICY: Mapping[str, decoding.Kind] = {
+    "policyName": decoding.Text(),
+    "defaultCpuSet": decoding.Text(),
+}
+_WRITTEN_TYPE = "state.CPUManagerCheckpoint"
+"""The structure whose checksum is written, so that earlier releases take it; all take it."""
+
+
+def version_1() -> Format:
+    """The format with the CPUs of each container by container id."""
+    return Format(
+        f"{_WRITTEN_TYPE}V1",
+        {**_POLICY, "entries": _BY_ID},
+        (_WRITTEN_TYPE,),
+    )
+
+
+def version_2(structure: str, *more: str) -> Format:
+    """The format with the CPUs of each container by pod uid and container name.
+
+    The file is read into this `structure`; `more` structures' checksums are taken, too.
+    """
+    return Format(
+        structure,
+        {**_POLICY, "entries": _BY_POD},
+        (_WRITTEN_TYPE, *more),
+    )
+
+
+def version_3(structure: str, *more: str) -> Format:
+    """The format with the CPUs of pods as a whole besides, likewise."""
+    return Format(
+        structure,
+        {**_POLICY, "entries": _BY_POD, "podEntries": _POD_ENTRIES},
+        (_WRITTEN_TYPE, *more),
+        takes_no_checksum=False,
+    )
+
+
+def version_4() -> TwoPartFormat:
+    """The format with a part for earlier releases, and one that has everything."""
+    return TwoPartFormat(
+        _WRITTEN_TYPE,
+        "v4",
+        "cpu manager",
+        version_2(f"{_WRITTEN_TYPE}V2"),
+        f"{_WRITTEN_TYPE}Data",
+        {**_POLICY, "entries": _BY_POD, "podEntries": _POD_ENTRIES, "baselines": _BASELINES},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CPUFormats(Formats):
+    """The formats of the CPU Manager's file in a release.
+
+    Attributes:
+        migration_error: how a failure to move a version 1 file on begins.
+        shared_pool: what errors call the shared pool.
+        keeps_baselines: whether the CPUs that each container was given first are kept.
+    """
+
+    migration_error: str = ""
+    shared_pool: str = "default cpu set"
+    keeps_baselines: bool = False
+
+    @property
+    def empty(self) -> CPUState:
+        """The state where there is no file."""
+        return CPUState(baselines={} if self.keeps_baselines else None)
+
+
+def restore(
+    content: bytes, policy: str, running: Mapping[str, tuple[str, str]], formats: CPUFormats
+) -> CPUState:
+    """The state that a checkpoint file holds, for the configured policy.
+
+    `running` are pod uid and container name by container id, which version 1 needs.
+
+    Raises:
+        CheckpointError: the file is damaged, or of another policy.
+
+    Requirements: CPU-CHECKPOINT-007, CPU-CHECKPOINT-013, CPU-CHECKPOINT-014, CPU-CHECKPOINT-015,
+    CPU-CHECKPOINT-022.
+    """
+    found_as, found = formats.read(content)
+    entries = found["entries"] or {}
+    if found_as.fields["entries"] is _BY_ID:
+        entries = _by_pod(entries, running, formats)
+    if found["policyName"] != policy:
+        raise files.CheckpointError(
+            f'configured policy "{policy}" differs from state checkpoint policy '
+            f'"{found["policyName"]}"'
+        )
+    shared = _cpus(found["defaultCpuSet"], f"could not parse {formats.shared_pool} {{0}}: {{1}}")
+    exclusive = {
+        uid: {
+            name: _cpus(
+                text,
+                f'could not parse cpuset {{0}} for container "{name}" in pod "{uid}": {{1}}',
+            )
+            for name, text in (containers or {}).items()
+        }
+        for uid, containers in entries.items()
+    }
+    pods = found["podEntries"] or {}
+    return CPUState(
+        shared,
+        exclusive,
+        {uid: parse_cpus(entry["cpuSet"]).mask for uid, entry in pods.items()},
+        _baselines(found, exclusive) if formats.keeps_baselines else None,
+    )
+
+
+def _baselines(
+    found: Mapping[str, Any], exclusive: Mapping[str, Mapping[str, int]]
+) -> Mapping[str, Mapping[str, int]]:
+    """The CPUs that containers were given first: what they have, unless the file says otherwise."""
+    baselines: Mapping[str, Any] = found.get("baselines") or {}
+    if not baselines:
+        return exclusive
+    return {
+        uid: {
+            name: _cpus(
+                entry["baseline"],
+                f'could not parse Baseline cpuset {{0}} for container "{name}" in pod "{uid}": '
+                "{1}",
+            )
+            for name, entry in (containers or {}).items()
+        }
+        for uid, containers in baselines.items()
+    }
+
+
+def _by_pod(
+    entries: Mapping[str, str], running: Mapping[str, tuple[str, str]], formats: CPUFormats
+) -> Mapping[str, Mapping[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for container, cpus in entries.items():
+        if container not in running:
+            raise files.CheckpointError(
+                f"{formats.migration_error}: containerID '{container}' not found in initial "
+                "containers list"
+            )
+        uid, name = running[container]
+        found.setdefault(uid, {})[name] = cpus
+    return found
+
+
+def dump(state: CPUState, policy: str, formats: CPUFormats) -> bytes:
+    """The file that holds the state, byte for byte as the kubelet writes it.
+
+    Requirements: CPU-CHECKPOINT-001, CPU-CHECKPOINT-003, CPU-CHECKPOINT-019, CPU-CHECKPOINT-025,
+    NODE-PODLEVEL-015.
+    """
+    return formats.written.write(
+        {
+            "policyName": policy,
+            "defaultCpuSet": _text(state.shared),
+            "entries": {
+                uid: {name: _text(cpus) for name, cpus in sorted(containers.items())}
+                for uid, containers in sorted(state.exclusive.items())
+            },
+            "podEntries": {
+                uid: {"cpuSet": _text(cpus)} if cpus else {}
+                for uid, cpus in sorted(state.pods.items())
+            },
+            "baselines": {
+                uid: {name: {"baseline": _text(cpus)} for name, cpus in sorted(containers.items())}
+                for uid, containers in sorted((state.baselines or {}).items())
+            },
+        }
+    )
+
+
+def _text(cpus: int) -> str:
+    return str(CPUSet.from_mask(cpus))
+
+
+def _cpus(text: str, problem: str) -> int:
+    try:
+        return parse_cpus(text).mask
+    except CPUListError as error:
+        raise files.CheckpointError(problem.format(f'"{text}"', error)) from None

@@ -1,0 +1,200 @@
+"""The Memory Manager's checkpoint file ``memory_manager_state``, read and written.
+
+Go's JSON orders the keys of maps as text, so node 10 comes before node 2; the textual dump that
+the checksum is made of orders nodes by number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.sets import NUMASet
+from numaproof.reference.checkpoints import files
+from numaproof.reference.checkpoints.formats import Format, Formats, TwoPartFormat
+from numaproof.reference.golang import decoding
+from numaproof.reference.memory.state import Block, MemoryState, MemoryTable, NodeMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numaproof.reference.memory.state import Blocks
+
+FILE_NAME = "memory_manager_state"
+
+_TABLE_FIELDS = ("total", "systemReserved", "allocatable", "reserved", "free")
+_INTEGERS = decoding.Listed(decoding.Signed(), "[]int")
+_NODE = decoding.Fields(
+    "state.NUMANodeState",
+    {
+        "numberOfAssignments": decoding.Signed(),
+        "memoryMap": decoding.Keyed(
+            decoding.Fields(
+                "state.MemoryTable", dict.fromkeys(_TABLE_FIELDS, decoding.Unsigned()), pointer=True
+            ),
+            "map[v1.ResourceName]*state.MemoryTable",
+        ),
+        "cells": _INTEGERS,
+    },
+    pointer=True,
+)
+_BLOCK = decoding.Fields(
+    "state.Block",
+    {
+        "numaAffinity": _INTEGERS,
+        "type": decoding.Text("v1.ResourceName"),
+        "size": decoding.Unsigned(),
+    },
+)
+_FIELDS: Mapping[str, decoding.Kind] = {
+    "policyName": decoding.Text(),
+    "machineState": decoding.Keyed(_NODE, "state.NUMANodeMap", numbered=True, made=True),
+    "entries": decoding.Keyed(
+        decoding.Keyed(decoding.Listed(_BLOCK, "[]state.Block"), "map[string][]state.Block"),
+        "state.ContainerMemoryAssignments",
+        made=True,
+    ),
+}
+_POD_ENTRIES = decoding.Keyed(
+    decoding.Fields("state.PodEntry", {"memoryBlocks": decoding.Listed(_BLOCK, "[]state.Block")}),
+    "state.PodMemoryAssignments",
+    made=True,
+)
+_WRITTEN_TYPE = "state.MemoryManagerCheckpoint"
+"""The structure whose checksum is written, so that earlier releases take it; all take it."""
+_EMPTY_NODE: Mapping[str, Any] = {"numberOfAssignments": 0, "memoryMap": {}, "cells": []}
+_EMPTY_TABLE = dict.fromkeys(_TABLE_FIELDS, 0)
+"""What ``null`` stands for as a node or a table: unlike any that a machine has."""
+
+_NOWHERE = 1 << 12
+"""The id that stands for every node id that no machine has."""
+
+
+def version_1(structure: str, *more: str, takes_no_checksum: bool) -> Format:
+    """The format with the memory of each container.
+
+    The file is read into this `structure`; `more` structures' checksums are taken, too.
+    """
+    return Format(structure, _FIELDS, (_WRITTEN_TYPE, *more), takes_no_checksum)
+
+
+def version_2(structure: str) -> Format:
+    """The format with the memory of pods as a whole besides."""
+    return Format(
+        structure,
+        {**_FIELDS, "podEntries": _POD_ENTRIES},
+        (_WRITTEN_TYPE,),
+        takes_no_checksum=False,
+    )
+
+
+def version_3() -> TwoPartFormat:
+    """The format with a part for earlier releases, and one that has everything."""
+    return TwoPartFormat(
+        _WRITTEN_TYPE,
+        "v3",
+        "memory manager",
+        version_1(f"{_WRITTEN_TYPE}V1", takes_no_checksum=True),
+        f"{_WRITTEN_TYPE}Data",
+        {**_FIELDS, "podEntries": _POD_ENTRIES},
+    )
+
+
+def restore(content: bytes, policy: str, formats: Formats) -> MemoryState:
+    """The state that a checkpoint file holds, for the configured policy.
+
+    Raises:
+        CheckpointError: the file is damaged, or of another policy.
+
+    Requirements: MEM-CHECKPOINT-001, MEM-CHECKPOINT-004, MEM-CHECKPOINT-005, MEM-CHECKPOINT-006,
+    MEM-CHECKPOINT-007, MEM-CHECKPOINT-008, MEM-CHECKPOINT-009.
+    """
+    _, found = formats.read(content)
+    if found["policyName"] != policy:
+        raise files.CheckpointError(
+            f'[memorymanager] configured policy "{policy}" differs from state checkpoint policy '
+            f'"{found["policyName"]}"'
+        )
+    return _state(found)
+
+
+def dump(state: MemoryState, policy: str, formats: Formats) -> bytes:
+    """The file that holds the state, byte for byte as the kubelet writes it.
+
+    Requirements: MEM-CHECKPOINT-003, NODE-PODLEVEL-015.
+    """
+    return formats.written.write(_document(state, policy))
+
+
+def _state(found: Mapping[str, Any]) -> MemoryState:
+    nodes = {
+        node: _node_memory(memory or _EMPTY_NODE)
+        for node, memory in sorted((found["machineState"] or {}).items())
+    }
+    entries = {
+        uid: {name: _blocks(blocks) for name, blocks in (containers or {}).items()}
+        for uid, containers in (found["entries"] or {}).items()
+    }
+    pods = {
+        uid: None if (blocks := entry["memoryBlocks"]) is None else _blocks(blocks)
+        for uid, entry in (found["podEntries"] or {}).items()
+    }
+    return MemoryState(nodes, entries, pods)
+
+
+def _blocks(blocks: Iterable[Mapping[str, Any]] | None) -> Blocks:
+    return tuple(
+        Block(_mask(block["numaAffinity"]), block["type"], block["size"]) for block in blocks or ()
+    )
+
+
+def _node_memory(memory: Mapping[str, Any]) -> NodeMemory:
+    cells: list[int] = memory["cells"] or []
+    repeated = len(cells) != len(set(cells))
+    return NodeMemory(
+        memory["numberOfAssignments"],
+        {
+            kind: MemoryTable(*(table or _EMPTY_TABLE).values())
+            for kind, table in (memory["memoryMap"] or {}).items()
+        },
+        _mask([*cells, *([_NOWHERE] if repeated else [])]),
+    )
+
+
+def _mask(nodes: Iterable[int] | None) -> int:
+    mask = 0
+    for node in nodes or ():
+        mask |= 1 << (node if 0 <= node < _NOWHERE else _NOWHERE)
+    return mask
+
+
+def _document(state: MemoryState, policy: str) -> dict[str, Any]:
+    """The state as the fields of the file, maps in the order of their keys' text."""
+    return {
+        "policyName": policy,
+        "machineState": {
+            node: {
+                "numberOfAssignments": memory.assignments,
+                "memoryMap": {
+                    kind: dict(zip(_TABLE_FIELDS, memory.tables[kind], strict=True))
+                    for kind in sorted(memory.tables)
+                },
+                "cells": [*NUMASet.from_mask(memory.cells)],
+            }
+            for node, memory in sorted(state.nodes.items(), key=lambda item: str(item[0]))
+        },
+        "entries": {
+            uid: {name: _listed(blocks) for name, blocks in sorted(containers.items())}
+            for uid, containers in sorted(state.entries.items())
+        },
+        "podEntries": {
+            uid: {"memoryBlocks": None if blocks is None else _listed(blocks)}
+            for uid, blocks in sorted(state.pods.items())
+        },
+    }
+
+
+def _listed(blocks: Blocks) -> list[dict[str, Any]]:
+    return [
+        {"numaAffinity": [*NUMASet.from_mask(own.nodes)], "type": own.kind, "size": own.size}
+        for own in blocks
+    ]

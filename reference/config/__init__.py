@@ -1,0 +1,1 @@
+"""The kubelet's configuration: flags, fields, feature gates, reservations and thresholds."""

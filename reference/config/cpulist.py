@@ -1,0 +1,41 @@
+"""CPU lists as the kubelet reads them: in part stricter, in part looser than the kernel."""
+
+from __future__ import annotations
+
+from numaproof.protocol.sets import LARGEST_MEMBER, CPUSet
+from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.golang import numbers
+
+
+class CPUListError(ValueError):
+    """The text is not a CPU list; the message is the kubelet's."""
+
+
+def parse(text: str) -> CPUSet:
+    """The CPUs that a list such as ``0-3,8`` names; the empty text is the empty set.
+
+    Raises:
+        CPUListError: the text is not a CPU list.
+        NotBuiltError: it is one, of more CPUs than any machine has.
+    """
+    if text.count(",") >= LARGEST_MEMBER:
+        raise NotBuiltError(f"a CPU list of more than {LARGEST_MEMBER} parts")
+    mask = 0
+    for part in text.split(",") if text else ():
+        first, dash, last = part.partition("-")
+        low = _integer(first)
+        high = _integer(last) if dash else low
+        if low > high:
+            raise CPUListError(f'invalid range "{part}" ({low} > {high})')
+        mask |= (1 << (high + 1)) - (1 << low)
+    return CPUSet.from_mask(mask)
+
+
+def _integer(text: str) -> int:
+    try:
+        number = numbers.signed(text)
+    except numbers.NumeralError as error:
+        raise CPUListError(str(error)) from None
+    if number >= LARGEST_MEMBER:
+        raise NotBuiltError(f"CPU {number}; the last one that there can be is {LARGEST_MEMBER - 1}")
+    return number

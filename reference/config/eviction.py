@@ -1,0 +1,126 @@
+"""Hard eviction thresholds: which signals there are, and what an amount may be.
+
+(Kubernetes documentation, "Node-pressure Eviction: Eviction signals" and "Eviction thresholds".)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.config import fields
+from numaproof.reference.golang.numbers import NumeralError, float32, single
+from numaproof.reference.pods import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULTS: Mapping[str, str] = {
+    "imagefs.available": "15%",
+    "imagefs.inodesFree": "5%",
+    "memory.available": "100Mi",
+    "nodefs.available": "10%",
+    "nodefs.inodesFree": "5%",
+}
+
+_MEMORY = "memory.available"
+_SIGNALS = frozenset(
+    {
+        _MEMORY,
+        "allocatableMemory.available",
+        "containerfs.available",
+        "containerfs.inodesFree",
+        "imagefs.available",
+        "imagefs.inodesFree",
+        "nodefs.available",
+        "nodefs.inodesFree",
+        "pid.available",
+    }
+)
+_NO_THRESHOLDS = ("0%", "100%")
+"""Percentages that mean no threshold, but only when they are written so."""
+
+_NOT_A_NUMBER = -(1 << 63)
+"""What a 64-bit x86 processor makes of an integer out of no number."""
+
+
+class ThresholdError(ValueError):
+    """A threshold is invalid; the text is the kubelet's."""
+
+
+def configured(given: Mapping[str, Any]) -> Mapping[str, str]:
+    """The hard thresholds of a configuration by signal.
+
+    The defaults hold only where it gives none, unless it has them merged.
+
+    Raises:
+        ConfigError: a value of the wrong type.
+
+    Requirements: MEM-RESERVE-006.
+    """
+    merged = fields.boolean(given, "mergeDefaultEvictionSettings", default=False)
+    thresholds = fields.texts(given, "evictionHard")
+    if merged or given.get("evictionHard") is None:
+        return {**DEFAULTS, **thresholds}
+    return thresholds
+
+
+def check(thresholds: Mapping[str, str]) -> None:
+    """Checks all thresholds; reports the first bad one by signal, where the kubelet reports any.
+
+    Raises:
+        ThresholdError: an unknown signal, or an invalid amount or share.
+
+    Requirements: MEM-CONFIG-011.
+    """
+    for signal, text in sorted(thresholds.items()):
+        if signal not in _SIGNALS:
+            raise ThresholdError(f"unsupported eviction signal {signal}")
+        if text.endswith("%"):
+            _check_share(signal, text)
+        else:
+            _check_amount(signal, text)
+
+
+def of_memory(thresholds: Mapping[str, str], capacity: int) -> str | None:
+    """The threshold for memory as a quantity; None where there is none.
+
+    A share is one of `capacity` bytes. `thresholds` have been checked.
+
+    Requirements: MEM-RESERVE-007.
+    """
+    text = thresholds.get(_MEMORY)
+    if text is None or text in _NO_THRESHOLDS:
+        return None
+    if not text.endswith("%"):
+        return text
+    share = _share(text)
+    size = _NOT_A_NUMBER if math.isnan(share) else int(capacity * share)
+    return quantity.canonical(size, "binary") if size else None
+
+
+def _check_share(signal: str, text: str) -> None:
+    if text in _NO_THRESHOLDS:
+        return
+    share = _share(text)
+    for wrong, limit in ((share < 0, ">= 0%"), (share > 1, "<= 100%")):
+        if wrong:
+            raise ThresholdError(f"eviction percentage threshold {signal} must be {limit}: {text}")
+
+
+def _check_amount(signal: str, text: str) -> None:
+    try:
+        amount = quantity.parse(text)
+    except quantity.QuantityError as error:
+        raise ThresholdError(str(error)) from None
+    if amount <= 0:
+        written = quantity.canonical(amount, quantity.style(text))
+        raise ThresholdError(f"eviction threshold {signal} must be positive: {written}")
+
+
+def _share(text: str) -> float:
+    """A percentage as a share of 1; the kubelet keeps it as a floating-point number of 32 bits."""
+    try:
+        return single(float32(text.rstrip("%")) / 100)
+    except NumeralError as error:
+        raise ThresholdError(str(error)) from None

@@ -1,0 +1,230 @@
+"""The kubelet's command line: the flags that set fields of the configuration.
+
+The flags of all releases are the table ``flags.txt`` beside this module. (Kubernetes documentation,
+"kubelet"; how flags are read is that of the Go package ``pflag``.)
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.config.fields import ConfigError
+from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.golang import durations, numbers
+from numaproof.reference.golang.text import boolean, quote
+from numaproof.reference.pods import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numaproof.reference.config import fields
+
+
+class FlagError(ValueError):
+    """The value of a flag cannot be read; the text is the kubelet's."""
+
+
+@cache
+def table() -> Mapping[str, frozenset[str]]:
+    """The flags of every release in the table."""
+    text = Path(__file__).with_name("flags.txt").read_text(encoding="ascii")
+    head, *rows = [line.split() for line in text.split("\n\n")[1].splitlines()]
+    return {
+        release: frozenset(row[0] for row in rows if row[column] == "x")
+        for column, release in enumerate(head[1:], start=1)
+    }
+
+
+def read(
+    given: Sequence[str], release: str, of_one_pair: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """The fields of the configuration that a command line sets, decoded, by name.
+
+    Of a flag that is given several times the last counts, and of a map every entry. Flags
+    `of_one_pair` take a comma for a part of the value.
+
+    Raises:
+        ConfigError: a flag that the release does not have, or a value that cannot be read.
+        NotBuiltError: a flag that concerns none of the managers.
+
+    Requirements: CPU-CONFIG-016, CPU-CONFIG-017, CPU-CONFIG-018, CPU-CONFIG-019, CPU-CONFIG-020,
+    TOPO-POLICY-017.
+    """
+    found: dict[str, Any] = {}
+    for name, value in _flags(given, table()[release]):
+        field, reader = _FIELDS[name]
+        reader = _one_pair if name in of_one_pair else reader
+        if field == "reservedMemory" and not value:
+            continue  # an empty one sets nothing
+        try:
+            found[field] = reader(value, found.get(field))
+        except FlagError as error:
+            raise _unread(
+                f"invalid argument {quote(value)} for {quote(f'--{name}')} flag: {error}"
+            ) from None
+    return found
+
+
+def _flags(given: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Names and values in order; a value may be an argument of its own."""
+    commands = []
+    left: Iterator[str] = iter(given)
+    for argument in left:
+        if not argument.startswith("-") or argument == "-":
+            commands.append(argument)
+        elif argument == "--":
+            commands += left
+        else:
+            name = _name(argument, known)
+            _, separator, value = argument.partition("=")
+            if not separator:
+                following = "true" if name in _SWITCHES else next(left, None)
+                if following is None:
+                    raise _unread(f"flag needs an argument: {argument}")
+                value = following
+            yield name, value
+    if commands:
+        raise ConfigError(f"unknown command {commands[0]}")
+
+
+def _name(argument: str, known: frozenset[str]) -> str:
+    if not argument.startswith("--"):
+        if argument[1] in _SHORT:
+            raise NotBuiltError(f"flag {argument}")
+        raise _unread(f"unknown shorthand flag: '{argument[1]}' in {argument}")
+    written = argument.removeprefix("--").partition("=")[0]
+    if not written or written.startswith("-"):
+        raise _unread(f"bad flag syntax: {argument}")
+    name = written.replace("_", "-")
+    if name not in known:
+        raise _unread(f"unknown flag: --{written}")
+    if name not in _FIELDS:
+        raise NotBuiltError(f"flag --{name}")
+    return name
+
+
+def _unread(problem: str) -> ConfigError:
+    return ConfigError(f"failed to parse kubelet flag: {problem}")
+
+
+# The values
+
+
+def _text(value: str, _: Any) -> str:
+    return value
+
+
+def _truth(value: str, _: Any) -> bool:
+    try:
+        return boolean(value)
+    except ValueError as error:
+        raise FlagError(str(error)) from None
+
+
+def _duration(value: str, _: Any) -> str:
+    try:
+        return durations.shown(durations.nanoseconds(value))
+    except durations.DurationError as error:
+        raise FlagError(str(error)) from None
+
+
+def _pairs(value: str, earlier: Any, separator: str = "=", of: str = "string") -> dict[str, str]:
+    found: dict[str, str] = earlier or {}
+    for pair in filter(None, value.split(",")):
+        found |= _pair(pair, separator, of)
+    return found
+
+
+def _pair(text: str, separator: str = "=", of: str = "string") -> dict[str, str]:
+    key, there, value = text.partition(separator)
+    if not there:
+        raise FlagError(f"malformed pair, expect string{separator}{of}")
+    return {key.strip(): value.strip()}
+
+
+def _one_pair(value: str, earlier: Any) -> dict[str, str]:
+    return {**(earlier or {}), **_pair(value)}
+
+
+def _thresholds(value: str, earlier: Any) -> dict[str, str]:
+    return _pairs(value, earlier, "<")
+
+
+def _gates(value: str, earlier: Any) -> dict[str, bool]:
+    found: dict[str, bool] = earlier or {}
+    for pair in filter(None, value.split(",")):
+        for name, on in _pair(pair, of="bool").items():
+            try:
+                found[name] = _truth(on, None)
+            except FlagError as error:
+                raise FlagError(f"invalid value of {name}: {on}, err: {error}") from None
+    return found
+
+
+_FORMAT = (
+    "the reserved memory has incorrect format, expected "
+    "numaNodeID:type=quantity[,type=quantity...], got {}"
+)
+
+
+def _reservations(value: str, earlier: Any) -> fields.MemoryReservations:
+    found = [*(earlier or ())]
+    for reservation in value.split(";"):
+        node, *amounts = reservation.split(":")
+        if len(amounts) != 1:
+            raise FlagError(_FORMAT.format(reservation))
+        found.append((_node(node), dict(map(_amount, amounts[0].split(",")))))
+    return tuple(found)
+
+
+def _node(text: str) -> int:
+    """A node's id, of which the kubelet keeps the lower 32 bits."""
+    try:
+        number = numbers.signed(text)
+    except numbers.NumeralError:
+        raise FlagError(
+            f"failed to convert the NUMA node ID, expected integer, got {text}"
+        ) from None
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _amount(text: str) -> tuple[str, str]:
+    kind, *amounts = text.split("=")
+    if len(amounts) != 1:
+        raise FlagError(
+            f"the reserved limit has incorrect value, expected type=quantity, got {text}"
+        )
+    if kind != "memory" and not kind.startswith("hugepages-"):
+        raise FlagError(f"memory type conversion error, unknown type: {quote(kind)}")
+    try:
+        quantity.parse(amounts[0])
+    except quantity.QuantityError:
+        raise FlagError(f"failed to parse the quantity: {amounts[0]}") from None
+    return kind, amounts[0]
+
+
+_FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
+    "cpu-cfs-quota": ("cpuCFSQuota", _truth),
+    "cpu-manager-policy": ("cpuManagerPolicy", _text),
+    "cpu-manager-policy-options": ("cpuManagerPolicyOptions", _one_pair),
+    "cpu-manager-reconcile-period": ("cpuManagerReconcilePeriod", _duration),
+    "eviction-hard": ("evictionHard", _thresholds),
+    "feature-gates": ("featureGates", _gates),
+    "kube-reserved": ("kubeReserved", _pairs),
+    "memory-manager-policy": ("memoryManagerPolicy", _text),
+    "reserved-cpus": ("reservedSystemCPUs", _text),
+    "reserved-memory": ("reservedMemory", _reservations),
+    "system-reserved": ("systemReserved", _pairs),
+    "topology-manager-policy": ("topologyManagerPolicy", _text),
+    "topology-manager-policy-options": ("topologyManagerPolicyOptions", _pairs),
+    "topology-manager-scope": ("topologyManagerScope", _text),
+}
+"""The field that each flag sets, and how its value is read."""
+
+_SHORT = ("h", "v")
+"""Flags of one letter, of which none concerns the managers."""
+
+_SWITCHES = frozenset({"cpu-cfs-quota"})
+"""Flags that need no value."""

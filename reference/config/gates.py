@@ -1,0 +1,139 @@
+"""Feature gates: those that each release knows, and those that a configuration turns on.
+
+The gates of all releases are the table ``gates.txt`` beside this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from numaproof.reference.config import fields
+from numaproof.reference.config.fields import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Maturity = Literal["alpha", "beta", "stable", "deprecated"]
+
+MATURITIES: dict[str, Maturity] = {
+    "a": "alpha",
+    "b": "beta",
+    "s": "stable",
+    "d": "deprecated",
+}
+
+
+class GateError(ConfigError):
+    """The feature gates cannot be set so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A feature gate in one release.
+
+    Attributes:
+        maturity: how far it has come.
+        default: whether it is on by default.
+        locked: whether it is locked to that.
+        needs: the gates that must be on where it is on, those that are always on left out.
+    """
+
+    maturity: Maturity
+    default: bool
+    locked: bool = False
+    needs: tuple[str, ...] = ()
+
+
+@cache
+def table() -> Mapping[str, Mapping[str, Gate]]:
+    """The gates of every release in the table, by release and name."""
+    text = Path(__file__).with_name("gates.txt").read_text(encoding="ascii")
+    gates, dependencies = (
+        [line.split() for line in part.splitlines()]
+        for part in text.split("\n\n")
+        if not part.startswith("#")
+    )
+    releases = gates[0][1:]
+    found: dict[str, dict[str, Gate]] = {}
+    for column, release in enumerate(releases, start=1):
+        needs: dict[str, tuple[str, ...]] = {}
+        for name, needed, *cells in dependencies[1:]:
+            if cells[column - 1] == "x":
+                needs[name] = (*needs.get(name, ()), needed)
+        found[release] = {
+            row[0]: _gate(row[column], needs.get(row[0], ()))
+            for row in gates[1:]
+            if row[column] != "."
+        }
+    return found
+
+
+def of_release(version: str) -> Mapping[str, Gate]:
+    """The gates of a release, by name.
+
+    Requirements: CPU-GATE-001, CPU-GATE-003, TOPO-OPT-013, TOPO-OPT-014.
+    """
+    return MappingProxyType(table()[version])
+
+
+def _gate(cell: str, needs: tuple[str, ...]) -> Gate:
+    letter = cell[0]
+    return Gate(
+        MATURITIES[letter.lower()],
+        default=letter.isupper(),
+        locked=cell.endswith("!"),
+        needs=needs,
+    )
+
+
+def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str, bool]:
+    """Which of the `known` gates are on in a configuration.
+
+    Raises:
+        ConfigError: a value of the wrong type.
+        GateError: a gate that is unknown or locked, or one that is on without a gate that it needs.
+
+    Requirements: CPU-GATE-001, CPU-GATE-002, CPU-GATE-008, CPU-GATE-009, CPU-GATE-010,
+    CPU-GATE-011, CPU-GATE-015, MEM-GATE-002.
+    """
+    wanted = fields.gates(given)
+    for name, on in sorted(wanted.items()):
+        gate = known.get(name)
+        if gate is None and name not in ("AllAlpha", "AllBeta"):
+            raise GateError(f"unrecognized feature gate: {name}")
+        if gate and gate.locked and on != gate.default:
+            raise GateError(
+                f"cannot set feature gate {name} to {str(on).lower()}, feature is locked to "
+                f"{str(gate.default).lower()}"
+            )
+    found = {name: gate.default for name, gate in known.items()}
+    for maturity in ("alpha", "beta"):
+        every = wanted.get(f"All{maturity.capitalize()}")
+        if every is not None:
+            found |= {name: every for name, gate in known.items() if gate.maturity == maturity}
+    found |= {name: on for name, on in wanted.items() if name in found}
+    problems = list(dependency_problems(found, known))
+    if problems:
+        text = ", ".join(problems)
+        raise GateError(f"[{text}]" if len(problems) > 1 else text)
+    return found
+
+
+def dependency_problems(gates: Mapping[str, bool], known: Mapping[str, Gate]) -> Iterator[str]:
+    """The gates that are on without those they need; the kubelet names them in any order.
+
+    Requirements: CPU-GATE-011, NODE-PODLEVEL-007.
+    """
+    for name, gate in known.items():
+        if not gate.needs or not gates[name]:
+            continue
+        missing = [needed for needed in gate.needs if not gates[needed]]
+        if missing:
+            yield (
+                f"{name} is enabled, but depends on features that are disabled: "
+                f"[{' '.join(missing)}]"
+            )

@@ -1,0 +1,62 @@
+"""Policy options, whose values a configuration gives as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.golang import text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.reference.config.gates import Maturity
+
+
+class OptionError(Exception):
+    """The policy options are invalid; the text is the kubelet's."""
+
+
+def as_map(given: Mapping[str, str]) -> str:
+    """Options as Go prints a map."""
+    return f"map[{' '.join(f'{name}:{given[name]}' for name in sorted(given))}]"
+
+
+def boolean(name: str, value: str) -> bool:
+    """The value of an option that is on or off.
+
+    Raises:
+        OptionError: the value is neither.
+
+    Requirements: CPU-CONFIG-005, CPU-CONFIG-006.
+    """
+    try:
+        return text.boolean(value)
+    except ValueError as error:
+        raise OptionError(f'bad value for option "{name}": {error}') from None
+
+
+def check_available(
+    manager: str,
+    name: str,
+    maturity: Maturity | None,
+    gates: Mapping[str, bool] | None,
+    hidden: str,
+) -> None:
+    """Checks that an option exists, and that its maturity level is open; `hidden` says if not.
+
+    Args:
+        manager: whose option it is, such as ``CPU Manager``.
+        name: the option's.
+        maturity: how far the option has come; None if there is no such option.
+        gates: the feature gates; None opens all levels.
+        hidden: the error for an option whose level is not open.
+
+    Raises:
+        OptionError: it is unknown, or hidden by its gate.
+    """
+    if maturity is None:
+        raise OptionError(f'unknown {manager} Policy option: "{name}"')
+    level = maturity.capitalize()
+    gate = f"{manager.replace(' ', '')}Policy{level}Options"
+    if gates is not None and maturity in ("alpha", "beta") and not gates[gate]:
+        raise OptionError(hidden.format(level=maturity, Level=level, name=name))

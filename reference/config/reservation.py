@@ -1,0 +1,78 @@
+"""The CPU reservation: ``kubeReserved``, ``systemReserved`` and ``reservedSystemCPUs``.
+
+(Kubernetes documentation, "Reserve Compute Resources for System Daemons".)
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from numaproof.reference.config.fields import ConfigError
+from numaproof.reference.pods import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numaproof.protocol.sets import CPUSet
+    from numaproof.reference.config.configuration import Config
+
+RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
+
+
+def reserved_cpus(
+    config: Config, online: CPUSet, *, counted: Callable[[Fraction], Fraction]
+) -> Fraction:
+    """The CPU reservation in CPUs; 0 for none.
+
+    CPUs reserved by name replace both amounts. `counted` tells what an amount
+    counts in the release.
+
+    Raises:
+        ConfigError: a CPU reserved by name is not online, or an amount is invalid.
+
+    Requirements: CPU-CONFIG-010, CPU-RESERVE-006, CPU-RESERVE-011, CPU-RESERVE-014.
+    """
+    kube, system = dict(config.kube_reserved), dict(config.system_reserved)
+    if config.named_cpus:
+        if not config.named_cpus.issubset(online):
+            raise ConfigError(
+                f"reserved-cpus: {config.named_text} is not a subset of online-cpus: {online}"
+            )
+        kube.pop("cpu", None)
+        system["cpu"] = str(len(config.named_cpus))
+    return counted(cpus_of(kube, "kube")) + counted(cpus_of(system, "system"))
+
+
+def to_thousandths(amount: Fraction) -> Fraction:
+    """An amount to the nearest thousandth, after its millionths were rounded up.
+
+    Requirements: CPU-RESERVE-014.
+    """
+    return Fraction((math.ceil(amount * 10**6) + 500) // 1000, 1000)
+
+
+def cpus_of(amounts: Mapping[str, str], whose: str) -> Fraction:
+    """The CPUs among the reserved `amounts` by resource; `whose` they are, kube or system.
+
+    Raises:
+        ConfigError: a resource that cannot be reserved, or an invalid amount of it.
+
+    Requirements: CPU-CONFIG-011, CPU-CONFIG-012, CPU-CONFIG-013, CPU-CONFIG-015, MEM-CONFIG-010.
+    """
+    problem = f"--{whose}-reserved value failed to parse: "
+    for resource, text in sorted(amounts.items()):
+        if resource not in RESERVABLE:
+            raise ConfigError(f'{problem}cannot reserve "{resource}" resource')
+        try:
+            amount = quantity.parse(text)
+        except quantity.QuantityError as error:
+            raise ConfigError(
+                f'{problem}failed to parse quantity "{text}" for "{resource}" resource: {error}'
+            ) from None
+        if amount < 0:
+            raise ConfigError(
+                f'{problem}resource quantity for "{resource}" cannot be negative: {text}'
+            )
+    return quantity.parse(amounts.get("cpu", "0"))

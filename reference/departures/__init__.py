@@ -1,5 +1,0 @@
-"""Where kubelets depart from the documents, manager by manager, and the table of releases.
-
-Each departure is a class that overrides a rule at one of its methods, beside what is known of it.
-A release composes those that it has onto the rule: see `numaproof.reference.departures.releases`.
-"""

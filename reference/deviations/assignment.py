@@ -1,0 +1,295 @@
+"""Where kubelets choose CPUs otherwise than documented."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from numaproof.protocol.releases import between
+from numaproof.reference.cpu.assignment import (
+    Assignment,
+    caches_by_node,
+    cores_in_order,
+    sockets_in_order,
+)
+from numaproof.reference.cpu.topology import touching, union
+from numaproof.reference.deviations.deviation import ALL, ISSUES, Defect, UndocumentedBehaviour
+
+if TYPE_CHECKING:
+    from numaproof.reference.cpu.assignment import PartialAssignment, Step
+
+_FULL_CORES = (
+    "If the full-pcpus-only policy option is specified, the static policy will always allocate "
+    "full physical cores."
+)
+
+
+class FreeCoreByAverage(Assignment):
+    """Counts a core, or a socket, as free by the average of the machine.
+
+    A core counts as free when as many of its CPUs are free as a core has on average, rounded
+    down, and is then taken with all its CPUs. On machines with half-offline or hybrid cores a
+    reserved or used CPU is handed out, and one CPU can be exclusive and in the shared pool at
+    once.
+    """
+
+    deviation = Defect(
+        "free-core-by-average",
+        ALL,
+        "The amount of exclusively allocatable CPUs is equal to the total number of CPUs in the "
+        "node minus any CPU reservations set by the kubelet configuration.",
+        f"{ISSUES}140495",
+    )
+
+    def free_cores(self, free: int) -> list[int]:
+        """The cores with as many free CPUs as a core has on average."""
+        topology, cores = self.topology, self.topology.cores
+        size = topology.cpu_count // topology.core_count
+        order = cores_in_order(topology, free)
+        return [cores[core] for core in order if (cores[core] & free).bit_count() == size]
+
+    def free_sockets(self, free: int) -> list[int]:
+        """The sockets with as many free CPUs as a socket has on average."""
+        topology, sockets = self.topology, self.topology.sockets
+        if not topology.socket_count:
+            return []
+        size = topology.cpu_count // topology.socket_count
+        order = sockets_in_order(topology, free)
+        return [sockets[number] for number in order if (sockets[number] & free).bit_count() == size]
+
+
+class ReservedByBestFit(Assignment):
+    """Reserves the CPUs that a container would get.
+
+    CPUs are reserved as if for a container, of the smallest units first: on machines of unequal
+    cores, NUMA nodes or sockets those with the fewest CPUs, whatever their ids.
+    """
+
+    deviation = Defect(
+        "reservation-by-best-fit",
+        ALL,
+        "CPUs reserved by these options are taken, in integer quantity, from the initial shared "
+        "pool in ascending order by physical core ID.",
+    )
+
+    def reserve(self, count: int) -> int:
+        """As many CPUs as for a container on the idle machine."""
+        return self.take(self.topology.cpus, count)
+
+
+class BrokenCoreTaken(Assignment):
+    """Hands out parts of cores where whole ones were asked for.
+
+    On hybrid machines single threads of cores are handed out; with distribute-cpus-across-numa
+    also the sibling of a reserved CPU.
+    """
+
+    deviation = Defect("full-pcpus-only-takes-broken-core", ALL, _FULL_CORES)
+
+    @property
+    def only_whole_cores(self) -> bool:
+        """Not there: any CPU will do once the number of CPUs is right."""
+        return super().only_whole_cores and _is_plain(self)
+
+    @property
+    def cpus_per_core(self) -> int:
+        """The average of the machine, rounded down."""
+        return self.topology.cpus_per_core
+
+
+class CoreSplitAtAffinity(Assignment):
+    """Fills the affinity up before it takes whole cores.
+
+    Where the NUMA nodes of the affinity have too few whole cores for a container, parts of
+    theirs are taken, siblings of reserved CPUs among them, and what is still missing elsewhere:
+    cores are split on both sides.
+    """
+
+    deviation = Defect("full-pcpus-only-splits-cores-at-affinity", ALL, _FULL_CORES)
+
+    @property
+    def only_whole_cores(self) -> bool:
+        """Not where cores are alike: there the number of CPUs says whether they are whole."""
+        return super().only_whole_cores and not _is_plain(self)
+
+
+def _is_plain(assignment: Assignment) -> bool:
+    """Whether all cores are alike, and CPUs are packed."""
+    return assignment.topology.has_even_cores and not assignment.options.across_numa
+
+
+class FullestSocketSpillsOver(Assignment):
+    """Begins in the fullest socket, whether it has enough CPUs or not.
+
+    CPUs come from the socket with the fewest free ones and, where these do not suffice, from
+    the next, though another socket has enough for all.
+    """
+
+    deviation = Defect(
+        "full-pcpus-only-splits-sockets",
+        ALL,
+        "Just like the behaviour in case of static policy, takeByTopology will try to first "
+        "allocate CPUs from the same socket and only in case the request cannot be satisfied on a "
+        "single socket, CPU allocation is done for a workload to occupy all CPUs on a physical "
+        "core.",
+    )
+
+    def room(self, free: int, count: int) -> int:
+        """All that are free, wherever they are."""
+        return free
+
+
+class SpreadByCPUNumber(Assignment):
+    """Spreads CPUs over cores by their numbers alone.
+
+    CPUs are taken in the order of their numbers, so that on machines that number the threads of
+    a core one after the other whole cores are filled.
+    """
+
+    deviation = Defect(
+        "distribute-across-cores-by-cpu-number",
+        ALL,
+        "If the distribute-cpus-across-cores policy option is specified, the static policy will "
+        "attempt to allocate virtual cores (hardware threads) across different physical cores.",
+    )
+
+    def turn(self, before: int, place: int) -> tuple[int, ...]:
+        """That of the first CPU of a core of the first socket, for any CPU."""
+        return super().turn(0, 0)
+
+
+class SocketsFilled(Assignment):
+    """Spreads CPUs over the cores of one socket after the other.
+
+    Free NUMA nodes and sockets are taken with all threads of their cores, and the cores of one
+    socket are filled before those of the next are used.
+    """
+
+    deviation = Defect(
+        "distribute-across-cores-fills-sockets",
+        between("1.31"),
+        "By enabling the distribute-cpus-across-cores policy, the static policy ensures that CPUs "
+        "are distributed across as many physical cores as possible.",
+    )
+
+    def spreading_steps(self) -> list[Step]:
+        """Large units come first."""
+        return [*self.large_units(), *super().spreading_steps()]
+
+    def turn(self, before: int, place: int) -> tuple[int, ...]:
+        """That of its socket, and there as documented."""
+        return place, *super().turn(before, place)
+
+
+class FullestSocketFirst(Assignment):
+    """Takes single CPUs from the fullest socket, wherever the cores are that were taken.
+
+    What is wanted beside whole cores comes from the socket with the fewest free CPUs, though
+    the cores are on another one that has partly used cores, too.
+    """
+
+    deviation = Defect(
+        "single-cpus-from-fullest-socket",
+        ALL,
+        "Acquire single threads, preferring to fill partially-allocated cores on the same sockets "
+        "as the whole cores we have already taken in this allocation.",
+    )
+
+    def cores_to_break(self, progress: PartialAssignment) -> list[int]:
+        """All in the same order."""
+        return cores_in_order(self.topology, progress.free)
+
+
+class IdleCachesAlone(Assignment):
+    """Takes all of an uncore cache only where nobody uses any of it.
+
+    A request that is larger than an uncore cache is packed as by default where no cache is
+    entirely free: it gets CPUs of more caches than it needs.
+    """
+
+    deviation = Defect(
+        "uncore-caches-not-the-fewest",
+        between("1.32"),
+        "If the container's CPU requirement exceeds the CPU capacity of a single uncore cache, the "
+        "CPUManager minimizes the number of uncore caches used in order to maintain optimal uncore "
+        "cache alignment.",
+    )
+
+    def all_of_caches(self, progress: PartialAssignment, order: list[int]) -> PartialAssignment:
+        """Takes entirely free ones, where at least as much is wanted as they hold on average."""
+        uncores = self.topology.uncores
+        if progress.wanted < self.topology.cpus_per_uncore:
+            return progress
+        return progress.take_units(
+            uncores[uncore] for uncore in order if not uncores[uncore] & ~progress.free
+        )
+
+
+class HalfUsedCores(Assignment):
+    """Counts a half-used core of an uncore cache as a whole one.
+
+    An uncore cache with a half-used core is passed over for a request that fits in it.
+    """
+
+    deviation: ClassVar[Defect | UndocumentedBehaviour] = Defect(
+        "uncore-skips-half-used-cores",
+        between("1.32"),
+        "If the prefer-align-cpus-by-uncorecache policy option is specified, the static policy "
+        "will allocate CPU resources for individual containers such that all CPUs assigned to a "
+        "container share the same uncore cache block.",
+        f"{ISSUES}137315",
+    )
+
+    def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
+        """The request out of the first cores, of which the last may be split."""
+        size, wanted = self.topology.cpus_per_core, progress.wanted
+        cpus = self._first_cores(progress, cache, -(-wanted // size))
+        if wanted % 2 and size > 1 and cpus.bit_count() > wanted:
+            cpus ^= 1 << (cpus.bit_length() - 1)
+        return cpus
+
+    def _first_cores(self, progress: PartialAssignment, cache: int, count: int) -> int:
+        """The free CPUs of the first `count` cores that have free CPUs in a cache."""
+        cores = touching(self.topology.cores, cache & progress.free)[:count]
+        return union(self.topology.cores[core] for core in cores) & progress.free
+
+
+class OddRequestsPassedOver(HalfUsedCores):
+    """Meets no odd request out of a part of an uncore cache.
+
+    A request that is no multiple of a core's threads is never met within a part of an uncore
+    cache.
+    """
+
+    deviation = UndocumentedBehaviour("", between("1.32", "1.33"))
+
+    def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
+        """The request out of the first cores, of which none is split."""
+        return self._first_cores(progress, cache, progress.wanted // self.topology.cpus_per_core)
+
+
+class CacheCountedTwice(Assignment):
+    """Counts an uncore cache once for each NUMA node that it lies in.
+
+    An uncore cache that lies in two NUMA nodes is taken once and counted once for each: the
+    container gets fewer CPUs than it asked for.
+    """
+
+    deviation = Defect(
+        "uncore-across-nodes-counted-twice",
+        between("1.32"),
+        "The static policy allows containers in Guaranteed pods with integer CPU requests access "
+        "to exclusive CPUs on the node.",
+    )
+
+    def caches_in_order(self, free: int) -> list[int]:
+        """The uncore caches with free CPUs, node by node."""
+        return caches_by_node(self.topology, free)
+
+
+DIVISION_PANIC = Defect(
+    "cpus-per-core-zero-panic",
+    ALL,
+    _FULL_CORES,
+    what="A machine with fewer CPUs than cores, by its totals, ends in a division by zero.",
+    answers=False,
+)

@@ -1,0 +1,127 @@
+"""Where kubelets serve a container with CPUs otherwise than documented."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.releases import between
+from numaproof.reference.cpu.policy import StaticCPUPolicy, not_whole_cores
+from numaproof.reference.deviations.deviation import (
+    ALL,
+    AT_ONCE,
+    ISSUES,
+    RESTARTS,
+    Defect,
+    UndocumentedBehaviour,
+)
+
+if TYPE_CHECKING:
+    from numaproof.reference.cpu.state import CPUState
+    from numaproof.reference.topology.hints import Demand
+
+
+class OwnPodRefused(StaticCPUPolicy):
+    """Asks for free cores on behalf of a container that has its own.
+
+    A pod that has its CPUs already is admitted again after a restart only if as many others are
+    free.
+    """
+
+    deviation = Defect(
+        "full-pcpus-only-refuses-own-pod",
+        between("1.30", "1.36"),
+        "With the option enabled, the pod will be admitted by the kubelet only if the CPU request "
+        "of all its containers can be fulfilled by allocating full physical cores.",
+        f"{ISSUES}129078",
+    )
+
+    def check_again(self, state: CPUState, count: int, reusable: int) -> None:
+        """Whether as many CPUs as the container has already are free besides."""
+        self.check_alignment(count, self.in_unbroken_cores(state, reusable))
+
+
+class ShortageMisreported(StaticCPUPolicy):
+    """Blames the request where no core is free at all.
+
+    Where no physical core is free, the refusal says that the request is no multiple of a core's
+    CPUs, which it may well be.
+    """
+
+    deviation = UndocumentedBehaviour(
+        "full-pcpus-only-shortage-misreported", between("1.30", "1.31")
+    )
+
+    def check_alignment(self, count: int, free: int) -> None:
+        """As documented, in other words where nothing is free."""
+        super().check_alignment(count, free or count)
+        if self.options.full_cores and count > free == 0:
+            raise not_whole_cores(count, self.assignment.cpus_per_core)
+
+
+class InitCPUsNotReused(StaticCPUPolicy):
+    """Takes CPUs of ended init containers no sooner than free ones.
+
+    An app container takes CPUs of ended init containers and free ones alike, so that the pod
+    holds more CPUs than it ever needs at once.
+    """
+
+    deviation = Defect("init-cpus-not-reused", ALL, AT_ONCE, f"{ISSUES}112228")
+
+    def taken_again(self, reusable: int, available: int, count: int) -> int:
+        """No CPUs before others."""
+        return 0
+
+
+class InitCPUsBind(StaticCPUPolicy):
+    """Keeps an app container on the nodes of its init containers.
+
+    An app container must be on the nodes of the CPUs that its pod's init containers had, and is
+    refused where it fits on other nodes alone.
+    """
+
+    deviation = Defect(
+        "init-cpus-bind-later-containers",
+        ALL,
+        "In scope container there is no notion of grouping the containers to a specific set of "
+        "NUMA nodes; the Topology Manager aligns each container by itself.",
+        f"{ISSUES}94220",
+    )
+
+    def binds(self, near: Demand) -> bool:
+        """Always."""
+        return True
+
+
+class ReusableCPUsCountedTwice(StaticCPUPolicy):
+    """Counts CPUs twice that are free and may be taken again.
+
+    The CPUs of the init containers of a pod that was removed or refused are free, and stay
+    reusable for the pod until another one comes. When it comes again with the same uid, they
+    count twice: nodes are suggested that cannot serve it.
+    """
+
+    deviation = Defect(
+        "reusable-cpus-counted-twice",
+        ALL,
+        "The CPU Manager suggests NUMA nodes that have enough free CPUs.",
+    )
+
+    def how_many(self, available: int, reusable: int) -> int:
+        """The sum of both."""
+        return available.bit_count() + reusable.bit_count()
+
+
+class StrictEmptyPoolRefused(StaticCPUPolicy):
+    """Refuses to start with a shared pool that is used up.
+
+    With strict-cpu-reservation, once exclusive CPUs have used up the shared pool, the kubelet's
+    next start is refused because of the empty default set.
+    """
+
+    deviation = Defect(
+        "strict-reservation-empty-pool-refused", between("1.32"), RESTARTS, f"{ISSUES}141196"
+    )
+
+    def is_used_up(self, state: CPUState, cpus: int) -> bool:
+        """Never: an empty shared pool is damage."""
+        return False

@@ -1,0 +1,103 @@
+"""Where the Device Manager of kubelets does otherwise than documented."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.releases import between
+from numaproof.reference.cadvisor.discovery import NodeOrder
+from numaproof.reference.deviations.deviation import ALL, ISSUES, Defect, UndocumentedBehaviour
+from numaproof.reference.devices.hints import DeviceHints
+from numaproof.reference.devices.manager import DeviceManager
+from numaproof.reference.topology.hints import ANYWHERE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.devices.policy import Near
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.topology.hints import TopologyHint
+
+
+class AllNodesConsidered(DeviceHints):
+    """Makes hints from all nodes of the machine, where `ALL_NODES_FOR_DEVICES` comes from.
+
+    Hints for devices name all nodes of the machine, in its order.
+    """
+
+    deviation = UndocumentedBehaviour("device-hints-name-all-nodes", between("1.30", "1.35"))
+
+    def considered(self, near: Iterable[int]) -> tuple[int, ...]:
+        """All of the machine's nodes."""
+        return self.nodes
+
+
+class NodesByName(NodeOrder):
+    """Lists NUMA nodes as cAdvisor does, which the hints of `AllNodesConsidered` keep to.
+
+    Discovery lists NUMA nodes by the names of their folders, so node 10 before node 2.
+    """
+
+    deviation = UndocumentedBehaviour("nodes-listed-by-name", ALL)
+
+    def of(self, machine: MachineInfo) -> MachineInfo:
+        """The machine as it was discovered."""
+        return machine
+
+
+class PodLevelWithoutDevices(DeviceManager):
+    """Gives no devices to pods that are given CPUs and memory as a whole.
+
+    With the gate PodLevelResourceManagers and scope pod, a pod with resources of its own is
+    admitted without the devices that its containers request, even where there are none.
+    """
+
+    deviation = Defect(
+        "pod-level-without-devices",
+        between("1.36"),
+        "A container of any QoS class gets as many devices of each resource as its limits say.",
+    )
+
+    def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
+        """Gives nothing."""
+
+
+class AnyDeviceReused(DeviceManager):
+    """Reuses devices of ended init containers wherever they are.
+
+    Of the devices that ended init containers leave to an app container any is taken, one that
+    belongs to no NUMA node as soon as one on the affinity.
+    """
+
+    deviation = Defect(
+        "init-devices-reused-without-node",
+        ALL,
+        "The Device Manager takes devices on the NUMA nodes of the Topology Manager's affinity "
+        "before others.",
+    )
+
+    def near(self, affinity: TopologyHint) -> Near:
+        """As documented for free devices, anywhere for others."""
+        return super().near(affinity)._replace(reused=ANYWHERE)
+
+
+ALL_NODES_FOR_DEVICES = Defect(
+    "device-hints-over-all-nodes",
+    between("1.30", "1.35"),
+    "With max-allowable-numa-nodes nodes with more than 8 NUMA nodes can run with the "
+    "Topology Manager enabled.",
+    f"{ISSUES}135541",
+    what="Hints for devices are made from all sets of the machine's nodes, so that on 34 nodes an "
+    "admission with devices never ends.",
+    answers=False,
+)
+
+VANISHED_DEVICE_PANIC = Defect(
+    "hints-panic-on-vanished-device",
+    between("1.34"),
+    "The Topology Manager collects hints from Hint Providers.",
+    what="Hints for a container that holds a device which its plugin no longer reports, while "
+    "another of the resource has NUMA nodes, end in a panic.",
+    answers=False,
+)

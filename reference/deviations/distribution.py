@@ -1,0 +1,232 @@
+"""Where kubelets distribute CPUs over NUMA nodes otherwise than documented."""
+
+from __future__ import annotations
+
+from itertools import combinations, dropwhile
+from typing import TYPE_CHECKING, ClassVar
+
+from numaproof.protocol.releases import between
+from numaproof.reference.cpu.distribution import DistributedAssignment
+from numaproof.reference.deviations.deviation import (
+    ALL,
+    ISSUES,
+    PULLS,
+    Defect,
+    UndocumentedBehaviour,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numaproof.reference.cpu.distribution import CPURequest, Distribution
+
+_BY_SOCKET = (
+    "If the align-by-socket policy option is specified, CPUs will be considered aligned at the "
+    "socket boundary when deciding how to allocate CPUs to a container."
+)
+_EVENLY = (
+    "If the distribute-cpus-across-numa policy option is specified, the static policy will evenly "
+    "distribute CPUs across NUMA nodes in cases where more than one NUMA node is required to "
+    "satisfy the allocation."
+)
+
+
+class NodesAcrossSockets(DistributedAssignment):
+    """Distributes over NUMA nodes of any sockets.
+
+    With distribute-cpus-across-numa a request that one socket can hold is spread over nodes of
+    several sockets.
+    """
+
+    deviation = Defect(
+        "distribute-across-numa-ignores-sockets",
+        between("1.30", "1.36"),
+        _BY_SOCKET,
+        f"{ISSUES}114642",
+    )
+
+    def choose(self, request: CPURequest, sizes: Sequence[int]) -> Distribution | None:
+        """The best distribution over as few nodes as possible, on whatever sockets."""
+        found = (self.best_of_size(request, size) for size in sizes)
+        return next((best for best in found if best), None)
+
+
+class EvenSharesAlone(DistributedAssignment):
+    """Distributes evenly or not at all, with align-by-socket as without.
+
+    NUMA nodes that cannot give an even share are no choice, on one socket or on several.
+    """
+
+    deviation = UndocumentedBehaviour("distribute-even-shares-alone", between("1.30", "1.36"))
+
+    def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:
+        """An even share; None where a node has too few for it."""
+        even = request.even_share(nodes)
+        return even if all(request.free[node] >= even for node in nodes) else None
+
+
+class FewNodesBeforeOneSocket(NodesAcrossSockets):
+    """Stays on one socket only where that takes no more NUMA nodes.
+
+    With distribute-cpus-across-numa a request that one socket can hold is spread over several,
+    where this takes fewer NUMA nodes than one socket does.
+    """
+
+    deviation = Defect("distribute-prefers-few-nodes-to-one-socket", between("1.37"), _BY_SOCKET)
+
+    def is_better(self, found: Distribution, best: Distribution) -> bool:
+        """As documented between two that are on one socket, or two that are not."""
+        if self._stays(found) != self._stays(best):
+            return self._stays(found)
+        return super().is_better(found, best)
+
+    def is_best(self, found: Distribution) -> bool:
+        """As documented, but only on one socket."""
+        return self._stays(found) and super().is_best(found)
+
+    def _stays(self, distribution: Distribution) -> bool:
+        """Whether the nodes are on one socket, where that matters."""
+        return not self.options.by_socket or self.on_one_socket(distribution.nodes)
+
+
+class LargeNodesOverlooked(DistributedAssignment):
+    """Works out by the average of the machine on how many NUMA nodes a request has room.
+
+    On machines of unequal NUMA nodes a request that one of the larger can hold, but that is
+    larger than a node is on average, is distributed over several.
+    """
+
+    deviation = Defect("distribute-overlooks-large-nodes", ALL, _EVENLY)
+
+    def fewest(self, request: CPURequest) -> int:
+        """As many as it takes of average nodes that are entirely free."""
+        groups = -(-self.topology.cpus.bit_count() // request.group)
+        groups_per_node = -(-groups // len(self.topology.nodes))
+        return -(-request.wanted // request.group // groups_per_node)
+
+
+class AffinityShrunk(DistributedAssignment):
+    """Distributes over fewer NUMA nodes than the affinity has.
+
+    With distribute-cpus-across-numa CPUs go to as few nodes as can share them, although the
+    affinity, which the devices need, has more.
+    """
+
+    deviation = Defect(
+        "distribute-shrinks-affinity",
+        ALL,
+        "The hint is stored in the Topology Manager and used by the Hint Providers when making "
+        "the resource allocation decisions.",
+        f"{ISSUES}139430",
+    )
+
+    def sizes(self, request: CPURequest, least: int) -> list[int]:
+        """As few as possible."""
+        return super().sizes(request, 0)
+
+
+class CombinationOverwritten(DistributedAssignment):
+    """Overwrites the chosen combination by those looked at later.
+
+    The chosen combination of four, or of six and more, NUMA nodes is overwritten in memory by
+    combinations that are looked at after it: its last nodes become the last nodes of the
+    machine, or the CPUs are not found there and the pod is refused.
+    """
+
+    deviation: ClassVar[Defect | UndocumentedBehaviour] = Defect(
+        "distribute-combination-overwritten", ALL, _EVENLY, f"{ISSUES}141237"
+    )
+
+    def best_of_size(
+        self, request: CPURequest, size: int, *, one_socket: bool = False
+    ) -> Distribution | None:
+        """The best distribution, with what its nodes have become in memory by then."""
+        best = super().best_of_size(request, size, one_socket=one_socket)
+        if best is None:
+            return None
+        to_the_end = not self.is_best(best)
+        nodes = _overwritten(best.nodes, tuple(request.free), to_the_end=to_the_end)
+        return self.over_others(request, best, nodes)
+
+    def over_others(
+        self, request: CPURequest, best: Distribution, nodes: tuple[int, ...]
+    ) -> Distribution:
+        """The distribution over `nodes` instead: their share is what the poorest of them has.
+
+        Where the remainder cannot make up for that the kubelet never answers, and the distribution
+        is kept as it was.
+        """
+        share = min(best.share, *(request.whole_groups(node) for node in nodes))
+        left = {
+            node: request.whole_groups(node) - (share if node in nodes else 0)
+            for node in best.remainder
+        }
+        missing = request.wanted - share * len(nodes)
+        return best if sum(left.values()) < missing else best._replace(nodes=nodes, share=share)
+
+    def over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
+        """The best distribution over just these nodes; what takes the remainder, likewise."""
+        best = super().over(request, nodes)
+        if best is None or not best.remainder:
+            return best
+        takers = tuple(node for node in nodes if request.free[node] - best.share >= request.group)
+        return best._replace(remainder=_overwritten(best.remainder, takers, to_the_end=True))
+
+
+class OverwrittenShareKept(CombinationOverwritten):
+    """Asks nodes for the share of those that they have overwritten.
+
+    A node that is distributed over by mistake is asked for the share of the node that was
+    chosen; the pod is refused where it has less.
+    """
+
+    deviation = UndocumentedBehaviour("", between("1.30", "1.36"))
+
+    def over_others(
+        self, request: CPURequest, best: Distribution, nodes: tuple[int, ...]
+    ) -> Distribution:
+        """The distribution over `nodes` instead, with the same share."""
+        return best._replace(nodes=nodes)
+
+
+def _overwritten(
+    chosen: tuple[int, ...], among: tuple[int, ...], *, to_the_end: bool
+) -> tuple[int, ...]:
+    """What is left of a chosen combination once the kubelet has walked on to later ones.
+
+    It keeps the combination in memory that later ones partly share: combinations that agree up to
+    one more than the largest power of two below their size have the rest in common. It walks to
+    the end, or no further than the combination that follows.
+    """
+    size = len(chosen)
+    own = 1 + (1 << (size - 1).bit_length() >> 1)
+    if own >= size:
+        return chosen
+    last = chosen[:own] + among[own - size :]
+    if not to_the_end:
+        walk = dropwhile(lambda nodes: nodes != chosen, combinations(among, size))
+        next(walk)
+        last = next(walk, chosen)
+    return last if last[:own] == chosen[:own] else chosen
+
+
+ENDLESS_LOOP = Defect(
+    "distribute-endless-loop",
+    ALL,
+    _EVENLY,
+    f"{PULLS}140730",
+    what="With full-pcpus-only, and reserved CPUs that break cores, handing out the remainder of "
+    "an uneven request never ends.",
+    answers=False,
+)
+
+OVERWRITTEN_LOOP = Defect(
+    "distribute-overwritten-endless-loop",
+    between("1.37"),
+    _EVENLY,
+    f"{ISSUES}141237",
+    what="Where the last of the chosen NUMA nodes are overwritten in memory by nodes with fewer "
+    "free CPUs, what these lack is wanted from nodes that have none left, and the search never "
+    "ends.",
+    answers=False,
+)

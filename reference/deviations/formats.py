@@ -1,0 +1,94 @@
+"""The formats of the managers' checkpoints in each release that changed them, as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.checkpoints import cpu, memory
+from numaproof.reference.checkpoints.cpu import CPUFormats
+from numaproof.reference.checkpoints.formats import Formats
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CPU_1_30 = CPUFormats(
+    attempts=(cpu.version_1(), cpu.version_2("state.CPUManagerCheckpoint")),
+    written=cpu.version_2("state.CPUManagerCheckpoint"),
+    migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
+)
+"""Version 1 is tried first, since kubelets before 1.18 wrote it."""
+CPU_1_36 = CPUFormats(
+    attempts=(
+        cpu.version_2("state.CPUManagerCheckpointV2", "state.CPUManagerCheckpointV2"),
+        cpu.version_1(),
+    ),
+    written=cpu.version_2("state.CPUManagerCheckpointV2"),
+    migration_error="failed to migrate checkpoint from v1 to v2",
+)
+"""Version 2 is tried first, and has a structure of its own, whose checksum is taken, too."""
+PODS_CPU_1_36: Mapping[str, Any] = {
+    "attempts": (
+        cpu.version_3("state.CPUManagerCheckpoint"),
+        cpu.version_2("state.CPUManagerCheckpointV2"),
+        cpu.version_1(),
+    ),
+    "written": cpu.version_3("state.CPUManagerCheckpoint"),
+    "keeps_pods": True,
+    "joins_pods": True,
+}
+"""Version 3 is written, and tried first."""
+CPU_1_37 = CPUFormats(
+    attempts=(
+        cpu.version_4(),
+        cpu.version_3("state.CPUManagerCheckpointV3", "state.CPUManagerCheckpointV3"),
+        cpu.version_2("state.CPUManagerCheckpointV2", "state.CPUManagerCheckpointV2"),
+    ),
+    written=cpu.version_4(),
+    shared_pool="default CPU set",
+)
+"""Version 4 is written, whatever the gates, and version 1 is gone."""
+PODS_CPU_1_37: Mapping[str, Any] = {
+    "attempts": (
+        cpu.version_4(),
+        cpu.version_3("state.CPUManagerCheckpointV3", "state.CPUManagerCheckpointV3"),
+        cpu.version_2("state.CPUManagerCheckpointV2"),
+    ),
+    "keeps_pods": True,
+}
+"""Pods are kept, and version 2 is taken with the checksum of earlier releases alone."""
+
+MEMORY_1_30 = Formats(
+    attempts=(memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),),
+    written=memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),
+)
+"""There is one version, which needs its checksum."""
+MEMORY_1_36 = Formats(
+    attempts=(
+        memory.version_1(
+            "state.MemoryManagerCheckpointV1",
+            "state.MemoryManagerCheckpointV1",
+            takes_no_checksum=True,
+        ),
+    ),
+    written=memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
+)
+"""The version has a structure of its own, whose checksum is taken, too, and needs none."""
+PODS_MEMORY_1_36: Mapping[str, Any] = {
+    "attempts": (
+        memory.version_2("state.MemoryManagerCheckpoint"),
+        memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
+    ),
+    "written": memory.version_2("state.MemoryManagerCheckpoint"),
+    "keeps_pods": True,
+    "joins_pods": True,
+}
+"""Version 2 is written, and tried first."""
+MEMORY_1_37 = Formats(
+    attempts=(
+        memory.version_3(),
+        memory.version_2("state.MemoryManagerCheckpointV2"),
+        memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
+    ),
+    written=memory.version_3(),
+)
+"""Version 3 is written, whatever the gates."""

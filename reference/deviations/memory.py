@@ -1,0 +1,176 @@
+"""Where the Memory Manager of kubelets does otherwise than documented."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.releases import between
+from numaproof.reference.deviations.deviation import (
+    ALL,
+    AT_ONCE,
+    ISSUES,
+    RESTARTS,
+    Defect,
+    UndocumentedBehaviour,
+)
+from numaproof.reference.memory import requests
+from numaproof.reference.memory.policy import StaticMemoryPolicy
+from numaproof.reference.memory.requests import UNSIGNED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.reference.memory.requests import Amounts
+    from numaproof.reference.memory.state import MemoryState, NodeMemory, ReusableMemory
+    from numaproof.reference.pods.containers import PodContainer
+    from numaproof.reference.pods.pod import Pod
+
+
+_ALONE_OR_IN_GROUP = (
+    "A node is used for single-NUMA allocations or within one group of nodes, never both."
+)
+
+
+class SingleNodeInGroup(StaticMemoryPolicy):
+    """Takes a single node out of a group that is in use.
+
+    A hint for one node of a group that is in use is taken, so that the group's nodes no longer
+    agree about the group.
+    """
+
+    deviation = Defect("single-node-taken-out-of-group", ALL, _ALONE_OR_IN_GROUP, f"{ISSUES}113035")
+
+    def breaks_group(self, state: MemoryState, nodes: int) -> bool:
+        """As documented for several nodes; never for one."""
+        return nodes.bit_count() > 1 and super().breaks_group(state, nodes)
+
+
+class AffinityBreaksGroup(StaticMemoryPolicy):
+    """Takes whatever nodes the Topology Manager says.
+
+    The Topology Manager's affinity is taken as it is: nodes that serve containers alone become
+    a group, or part of another one, when the CPUs or devices want it so.
+    """
+
+    deviation = Defect(
+        "affinity-breaks-group", between("1.30", "1.31"), _ALONE_OR_IN_GROUP, f"{ISSUES}120733"
+    )
+
+    def breaks_group(self, state: MemoryState, nodes: int) -> bool:
+        """Never."""
+        return False
+
+
+class GroupComparedByNode(StaticMemoryPolicy):
+    """Compares the state file with the machine node by node.
+
+    How much of a group's memory lies on which of its nodes depends on what came and went. The
+    kubelet expects it as if it had come in the order of the file, and does not start.
+    """
+
+    deviation = Defect(
+        "group-compared-by-node", between("1.30", "1.31"), RESTARTS, f"{ISSUES}113130"
+    )
+
+    def agree(self, real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
+        """Only if each node has as much in use as is expected of it."""
+        return real == expected
+
+
+class ReservationWraps(StaticMemoryPolicy):
+    """Lets a reservation beyond a node wrap around.
+
+    Where reservedMemory and huge pages exceed a node's memory, the difference wraps around: the
+    node has almost 2**64 bytes to hand out.
+    """
+
+    deviation = Defect(
+        "reservation-beyond-node-wraps",
+        ALL,
+        "The Memory Manager guarantees memory out of what a NUMA node has beside its reservation.",
+    )
+
+    @staticmethod
+    def left(total: int, kept: int) -> int:
+        """The difference as an unsigned number of 64 bits."""
+        return (total - kept) % UNSIGNED
+
+
+class InitOnlyPagesNotHinted(StaticMemoryPolicy):
+    """Leaves out what only init containers ask for.
+
+    Under scope pod the Memory Manager leaves out of its hints what only init containers ask
+    for, such as huge pages.
+    """
+
+    deviation = Defect("init-only-huge-pages-not-hinted", ALL, AT_ONCE, f"{ISSUES}140814")
+
+    def at_once(self, pod: Pod) -> Amounts:
+        """As documented, but only of the types that an app container asks for."""
+        amounts = super().at_once(pod)
+        if pod.budget is not None:
+            return amounts
+        apps = (container for container in pod.containers if not container.init)
+        asked = {kind for app in apps for kind in requests.part(pod, app)}
+        return {kind: size for kind, size in amounts.items() if kind in asked}
+
+
+class EmptyPartsServed(StaticMemoryPolicy):
+    """Gives a container that asks for nothing its part of nothing.
+
+    A container without memory requests gets nodes, and an entry without memory in the
+    checkpoint; the pod is refused where no nodes can be found.
+    """
+
+    deviation = UndocumentedBehaviour("empty-memory-parts-served", between("1.30", "1.36"))
+
+    def asks(self, pod: Pod, container: PodContainer) -> bool:
+        """Every container does."""
+        return True
+
+
+class ReusableAfterRemoval(StaticMemoryPolicy):
+    """Lets a pod that comes again take what it had before it was removed.
+
+    The memory of a removed pod's init containers stays reusable until another pod is admitted:
+    a pod that comes again with the same uid gets it without a reservation, and others get it,
+    too.
+    """
+
+    deviation = Defect(
+        "reusable-memory-outlives-pod",
+        ALL,
+        "The Memory Manager reserves the memory that it gives to a container, on its NUMA nodes.",
+    )
+
+    def still_reusable(self, state: MemoryState) -> ReusableMemory:
+        """All of it."""
+        return state.reuse
+
+
+NULL_STATE_PANIC = Defect(
+    "null-in-machine-state-panic",
+    ALL,
+    "A kubelet whose state file does not fit the machine does not start, and says so.",
+    what="A node or a memory type that is null in memory_manager_state, under a right checksum, "
+    "ends in a panic when it is compared with the machine.",
+    answers=False,
+)
+
+MISSING_PAGES_PANIC = Defect(
+    "missing-huge-pages-panic",
+    ALL,
+    "A pod that cannot have its memory is not admitted.",
+    what="A Guaranteed pod that asks for huge pages of a size that a node does not have ends in a "
+    "panic.",
+    answers=False,
+)
+
+MEMORYLESS_PANIC = Defect(
+    "hugepages-without-memory-panic",
+    between("1.32", "1.33"),
+    "A pod that cannot have its memory is not admitted.",
+    what="A container that asks for huge pages and no memory, in a pod that is Guaranteed by its "
+    "resources as a whole, ends in a panic on a node with the gate PodLevelResources.",
+    answers=False,
+)

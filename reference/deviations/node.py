@@ -1,0 +1,107 @@
+"""Where nodes do otherwise than documented: at a start, at admissions, and when pods have gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.releases import between
+from numaproof.reference.deviations.deviation import (
+    ALL,
+    AT_ONCE,
+    ISSUES,
+    RESTARTS,
+    Defect,
+    UndocumentedBehaviour,
+)
+from numaproof.reference.manager import Manager
+from numaproof.reference.pods.readmission import Readmission
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.reference.manager import Occasion
+    from numaproof.reference.pods.containers import PodContainer
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.pods.readmission import Holdings
+    from numaproof.reference.topology.hints import Resources, TopologyHint
+
+
+class EndedInitServed(Readmission):
+    """Serves init containers that have finished.
+
+    A pod that is admitted again after a restart is given CPUs and memory for init containers
+    that ended long ago; where these are not free the running pod is refused.
+    """
+
+    deviation = Defect("ended-init-served-again", ALL, AT_ONCE, f"{ISSUES}107906")
+
+    def has_ended(self, state: Holdings, pod: Pod, container: PodContainer) -> bool:
+        """Never."""
+        return False
+
+
+class PodLevelTakenAnew(Readmission):
+    """Takes anew what a pod has as a whole.
+
+    With the alpha gate PodLevelResourceManagers and scope pod, a pod with resources of its own
+    that is admitted again after a restart is given other CPUs and memory, and the CPUs that it
+    had are lost.
+    """
+
+    deviation = Defect("pod-level-cpus-taken-anew", between("1.36"), RESTARTS, f"{ISSUES}140989")
+
+    def keeps(self, state: Holdings, pod: Pod) -> bool:
+        """Never."""
+        return False
+
+
+class LastPodKept(Manager[Any]):
+    """Takes nothing back from the pod that it was last asked about.
+
+    A reconcile pass takes nothing back from the pod that was last asked about, even if it was
+    refused: its exclusive CPUs lie idle until another pod comes.
+    """
+
+    # https://github.com/kubernetes/kubernetes/issues/107074
+    deviation = UndocumentedBehaviour("last-pod-kept", between("1.30", "1.31"))
+
+    _asked: Mapping[str, Pod] = {}
+    _present: Mapping[str, Pod] | None = None
+
+    def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
+        """As documented, after what the pod last asked about held is taken back."""
+        self._turn_to(pod)
+        return super().hints(pod, container)  # type: ignore[safe-super]
+
+    def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
+        """As documented, likewise."""
+        self._turn_to(pod)
+        super().allocate(pod, container, affinity)  # type: ignore[safe-super]
+
+    def remove_stale_state(self, pods: Mapping[str, Pod], when: Occasion) -> None:
+        """Spares the pod last asked about, unless all is to go now.
+
+        Before an admission it waits for what it is asked: the pod in question keeps what it holds.
+        """
+        if when == "admission":
+            self._present = pods
+            return
+        if when == "now":
+            self._asked, self._present = {}, None
+        super().remove_stale_state({**self._asked, **pods}, when)
+
+    def _turn_to(self, pod: Pod) -> None:
+        self._asked = {pod.uid: pod}
+        if self._present is not None:
+            self.remove_stale_state(self._present, "reconcile")
+            self._present = None
+
+
+GATES_PANIC = Defect(
+    "bad-feature-gates-panic",
+    between("1.32"),
+    "A feature gate that the release does not know must be refused.",
+    what="Unknown, locked or contradictory feature gates in the configuration file end in a panic "
+    "while its defaults are filled in.",
+    answers=False,
+)

@@ -1,0 +1,105 @@
+"""Where kubelets read and limit the resources of pods otherwise than documented."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.releases import between
+from numaproof.reference.config.quota import Quotas
+from numaproof.reference.deviations.deviation import ISSUES, Defect, UndocumentedBehaviour
+from numaproof.reference.pods import quantity
+from numaproof.reference.pods.containers import PodContainer
+from numaproof.reference.pods.pod_level import PodRules, missing_pages, requested_together
+from numaproof.reference.pods.qos import RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.pods.qos import QoSClass
+
+
+class ClassBySums(PodRules):
+    """Compares what all containers request with what all of them limit.
+
+    A pod is Guaranteed if its containers, all of which limit CPU and memory, request as much
+    together as they limit together.
+    """
+
+    deviation = UndocumentedBehaviour("qos-class-by-sums", between("1.30", "1.36"))
+
+    @staticmethod
+    def qos_class(members: tuple[PodContainer, ...]) -> QoSClass:
+        """The QoS class by the sums of all containers."""
+        sums: dict[str, dict[str, Fraction]] = {"requests": {}, "limits": {}}
+        everywhere = True
+        for member, resource in product(members, RESOURCES):
+            amounts = {"requests": member.requests, "limits": member.limits}
+            for kind, quantities in amounts.items():
+                amount = quantity.parse(quantities.get(resource, 0))
+                if amount > 0:
+                    sums[kind][resource] = sums[kind].get(resource, Fraction()) + amount
+                elif kind == "limits":
+                    everywhere = False
+        if not sums["requests"] and not sums["limits"]:
+            return "BestEffort"
+        equal = sums["requests"] == sums["limits"]
+        return "Guaranteed" if everywhere and equal else "Burstable"
+
+
+class EmptyPodLevelDecides(PodRules):
+    """Lets pod-level resources decide the QoS class that name nothing.
+
+    A pod with pod-level resources that name neither CPU, memory nor huge pages is BestEffort,
+    whatever its containers ask for.
+    """
+
+    deviation = UndocumentedBehaviour("empty-pod-level-decides-qos-class", between("1.30", "1.36"))
+
+    @staticmethod
+    def decide(pod: PodContainer) -> bool:
+        """Whenever they are there."""
+        return True
+
+
+class DefaultsBesideLimits(PodRules):
+    """Fills in pod-level requests only, and only beside pod-level limits.
+
+    Missing pod-level requests are filled in where the pod has limits of its own; missing limits
+    are not.
+    """
+
+    deviation = UndocumentedBehaviour("pod-level-defaults-beside-limits", between("1.30", "1.36"))
+
+    @staticmethod
+    def as_one(
+        requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[PodContainer, ...]
+    ) -> PodContainer:
+        """The pod's own `requests` and `limits` as those of a single container."""
+        if requests or limits:
+            limits = {**limits, **missing_pages(requests, limits, members)}
+        if limits:
+            requests = {**limits, **requested_together(members), **requests}
+        return PodContainer("", requests, limits)
+
+
+class QuotaDespiteExclusiveCPUs(Quotas):
+    """Limits containers with exclusive CPUs as it does all others.
+
+    A container with two exclusive CPUs has a CFS quota of two CPUs, and is throttled on CPUs
+    that nobody else may use.
+    """
+
+    deviation = Defect(
+        "quota-limits-exclusive-cpus",
+        between("1.30", "1.32"),
+        "CFS quota is not used to bound the CPU usage of these containers as their usage is bound "
+        "by the scheduling domain itself.",
+        f"{ISSUES}70585",
+    )
+
+    def limits(self, pod: Pod, container: PodContainer, cpus: int | None) -> bool:
+        """Whether there is a limit to enforce, whoever has the CPUs."""
+        return self.enforced and bool(pod.cpu_limit(container))

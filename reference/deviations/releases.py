@@ -1,0 +1,317 @@
+"""What differs between Kubernetes releases, as data.
+
+A release is its feature gates, its options, the formats of its files, and its deviations from the
+rules. This table is the only place that knows releases; the feature gates, its largest part, are a
+data file with a column for each. Nothing else compares version numbers, and no rule knows of any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from numaproof.protocol.releases import NEWEST, RELEASES
+from numaproof.reference.cadvisor.discovery import NO_CPU, NodeOrder
+from numaproof.reference.config import gates
+from numaproof.reference.config.reservation import to_thousandths
+from numaproof.reference.cpu.assignment import Assignment
+from numaproof.reference.cpu.distribution import DistributedAssignment
+from numaproof.reference.cpu.policy import CPURules, StaticCPUPolicy
+from numaproof.reference.deviations import formats
+from numaproof.reference.deviations.defects import OVERRIDES
+from numaproof.reference.deviations.deviation import defect_of, deviation_of, name_of
+from numaproof.reference.deviations.pods import DefaultsBesideLimits, EmptyPodLevelDecides
+from numaproof.reference.topology.options import HIDDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from fractions import Fraction
+
+    from _typeshed import DataclassInstance
+
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.checkpoints.cpu import CPUFormats
+    from numaproof.reference.checkpoints.formats import Formats
+    from numaproof.reference.config.gates import Gate, Maturity
+    from numaproof.reference.pods.pod_level import PodLevel
+
+
+Rule = TypeVar("Rule")
+Changeable = TypeVar("Changeable", bound="DataclassInstance")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release as the managers behave in it.
+
+    Attributes:
+        version: the minor release.
+        gates: its feature gates by name.
+        gates_refused: how the refusal of feature gates begins. Where the kubelet panics over them
+            there is none, and nothing precedes the reason.
+        cpu_options: the options of the static CPU Manager policy and how mature they are.
+        topology_options: the options of the Topology Manager's policies, likewise.
+        hidden_topology_option: the refusal of one whose maturity level is not open.
+        foreign_memory_policies: the Memory Manager policies that only other platforms have.
+        unknown_fields: the fields of a configuration that it does not know, and passes over.
+        reserves_exactly: whether CPU reservations count in full, not to the nearest thousandth.
+        pod_level, pod_level_without_gate: what resources of a pod as a whole do with the gate
+            ``PodLevelResources`` on, and off.
+        cpu_files, memory_files: the formats of the CPU Manager's and the Memory Manager's
+            checkpoints.
+        under_gates: what each of these gates changes, where it is on: attributes by name, and of
+            the files' formats theirs.
+        without_gates: the deviations of earlier releases that come back where one of these gates
+            is off.
+        reads_cpus_for_every_policy: whether the CPU Manager reads the machine's CPUs under policy
+            none, too, and refuses to start where it cannot.
+        no_cpu: how discovery begins its complaint about a tree without CPUs.
+        flag_words: what refusals of flags say in the place of other words.
+        flags_of_one_pair: flags that hold one pair each, of which others hold several.
+        deviations: the classes that override a rule in it.
+
+    Requirements: CPU-OPT-ALIGNSOCKET-001, CPU-OPT-DISTCORES-001, CPU-OPT-DISTNUMA-001,
+    CPU-OPT-FULLPCPUS-001, CPU-OPT-STRICT-001, CPU-OPT-UNCORE-001.
+    """
+
+    version: str
+    gates: Mapping[str, Gate] = field(repr=False)
+    gates_refused: str
+    cpu_options: Mapping[str, Maturity]
+    topology_options: Mapping[str, Maturity]
+    hidden_topology_option: str
+    foreign_memory_policies: tuple[str, ...]
+    unknown_fields: frozenset[str]
+    reserves_exactly: bool
+    pod_level: PodLevel
+    pod_level_without_gate: PodLevel
+    cpu_files: CPUFormats
+    memory_files: Formats
+    under_gates: Mapping[str, Mapping[str, Any]]
+    without_gates: Mapping[str, type]
+    reads_cpus_for_every_policy: bool
+    no_cpu: str
+    flag_words: Mapping[str, str]
+    flags_of_one_pair: frozenset[str]
+    deviations: tuple[type, ...]
+
+    def rule(self, documented: type[Rule]) -> type[Rule]:
+        """The class of a rule with the deviations from it that this release has."""
+        rule: type = documented
+        return cast("type[Rule]", with_deviations(rule, self.deviations))
+
+    def counted(self, reserved: Fraction) -> Fraction:
+        """What an amount of reserved CPUs counts."""
+        return reserved if self.reserves_exactly else to_thousandths(reserved)
+
+    def in_order(self, discovered: MachineInfo) -> MachineInfo:
+        """A machine that was discovered, with its NUMA nodes in the release's order."""
+        return self.rule(NodeOrder)().of(discovered)
+
+    @property
+    def cpu_rules(self) -> CPURules:
+        """What the CPU Manager's static policy is made of."""
+        return CPURules(
+            self.rule(StaticCPUPolicy), self.rule(Assignment), self.rule(DistributedAssignment)
+        )
+
+    def enabled(self, given: Mapping[str, Any]) -> Mapping[str, bool]:
+        """Which of its feature gates are on in a configuration.
+
+        Raises:
+            ConfigError: as for `numaproof.reference.config.gates.enabled`.
+        """
+        return gates.enabled(given, self.gates)
+
+    def pod_level_under(self, gates: Mapping[str, bool]) -> PodLevel:
+        """What a node with these feature gates makes of pod-level resources.
+
+        Requirements: NODE-PODLEVEL-001, NODE-PODLEVEL-005, NODE-PODLEVEL-006.
+        """
+        on = gates.get("PodLevelResources", False)
+        return self.pod_level if on else self.pod_level_without_gate
+
+    def under(self, gates: Mapping[str, bool]) -> Release:
+        """The release as it behaves with these feature gates."""
+        changed = self
+        for gate, changes in self.under_gates.items():
+            if gates.get(gate):
+                changed = _changed(changed, changes)
+        back = tuple(one for gate, one in self.without_gates.items() if not gates.get(gate, True))
+        return replace(changed, deviations=(*changed.deviations, *back)) if back else changed
+
+
+def _changed(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
+    """The value with other attributes, and others within them where the change is a mapping."""
+    nested = {
+        name: _changed(getattr(whole, name), change) if isinstance(change, dict) else change
+        for name, change in changes.items()
+    }
+    return replace(whole, **nested)
+
+
+@cache
+def with_deviations(rule: type, deviations: tuple[type, ...]) -> type:
+    """The class of a rule with those of the deviations that override it."""
+    # An override comes before the ones it builds on, as a class does before its bases.
+    overrides = [one for one in reversed(deviations) if issubclass(rule, _overridden(one))]
+    return _composed((*overrides, rule)) if overrides else rule
+
+
+@cache
+def _composed(bases: tuple[type, ...]) -> type:
+    """The class of a rule and its overrides: the same one in all releases that have these."""
+    return type(bases[-1].__name__, bases, {})
+
+
+def _overridden(override: type) -> type:
+    """The rule that an override deviates from, be it by way of another override."""
+    return next(base for base in override.__mro__ if "deviation" not in vars(base))
+
+
+_CPU_OPTIONS = {
+    "align-by-socket": "aaaaaaaa",
+    "distribute-cpus-across-numa": "aaabbbbb",
+    "full-pcpus-only": "bbbsssss",
+    "distribute-cpus-across-cores": ".aaaaaaa",
+    "prefer-align-cpus-by-uncorecache": "..aabbss",
+    "strict-cpu-reservation": "..abbsss",
+}
+_TOPOLOGY_OPTIONS = {
+    "prefer-closest-numa-nodes": "bbssssss",
+    "max-allowable-numa-nodes": ".bbbbsss",
+}
+"""The maturity of each option in 1.30 to 1.37 by its letter; a dot where there is none yet."""
+
+
+def _options(known: Mapping[str, str], column: int) -> Mapping[str, Maturity]:
+    return {
+        name: gates.MATURITIES[row[column]] for name, row in known.items() if row[column] != "."
+    }
+
+
+_ROWS: Mapping[str, Mapping[str, Any]] = {
+    "1.30": {
+        "gates_refused": "failed to set feature gates from initial flags-based config: ",
+        "hidden_topology_option": (
+            "Topology Manager Policy {Level}-level Options not enabled, "
+            'but option "{name}" provided'
+        ),
+        "foreign_memory_policies": (),
+        "unknown_fields": frozenset({"mergeDefaultEvictionSettings"}),
+        "reserves_exactly": True,
+        "pod_level": "ignored",
+        "pod_level_without_gate": "ignored",
+        "cpu_files": formats.CPU_1_30,
+        "memory_files": formats.MEMORY_1_30,
+        "under_gates": {},
+        "without_gates": {},
+        "reads_cpus_for_every_policy": False,
+        "no_cpu": "Any CPU is not available",
+        "flag_words": {
+            "expected integer": "exptected integer",
+            "value, expected type=quantity": "value, expected type=quantatity",
+            "failed to parse the quantity:": (
+                "failed to parse the quantatity, expected quantatity, got"
+            ),
+        },
+        "flags_of_one_pair": frozenset({"topology-manager-policy-options"}),
+    },
+    "1.31": {"flags_of_one_pair": frozenset()},
+    "1.32": {
+        "gates_refused": "",
+        "foreign_memory_policies": ("BestEffort",),
+        "pod_level": "QoS class",
+        "reads_cpus_for_every_policy": True,
+    },
+    "1.33": {"hidden_topology_option": HIDDEN, "unknown_fields": frozenset()},
+    "1.34": {"pod_level": "shared pool"},
+    "1.35": {"flag_words": {}},
+    "1.36": {
+        "pod_level_without_gate": "shared pool alone",
+        "cpu_files": formats.CPU_1_36,
+        "memory_files": formats.MEMORY_1_36,
+        "under_gates": {
+            "PodLevelResourceManagers": {
+                "pod_level": "budget",
+                "cpu_files": formats.PODS_CPU_1_36,
+                "memory_files": formats.PODS_MEMORY_1_36,
+            },
+        },
+        "no_cpu": NO_CPU,
+    },
+    "1.37": {
+        "reserves_exactly": False,
+        "cpu_files": formats.CPU_1_37,
+        "memory_files": formats.MEMORY_1_37,
+        "under_gates": {
+            "PodLevelResourceManagers": {
+                "pod_level": "budget",
+                "cpu_files": formats.PODS_CPU_1_37,
+                "memory_files": {"keeps_pods": True},
+            },
+            "InPlacePodVerticalScalingExclusiveCPUs": {"cpu_files": {"keeps_baselines": True}},
+        },
+        "without_gates": {
+            "PodLevelResourcesFixDefaulting": DefaultsBesideLimits,
+            "PodLevelResourcesFixKubeletQOSClass": EmptyPodLevelDecides,
+        },
+    },
+}
+"""The attributes that each release changes, beside its gates, options and deviations."""
+
+
+def _table() -> Iterator[tuple[str, Release]]:
+    known: dict[str, Any] = {}
+    for column, (version, changes) in enumerate(_ROWS.items()):
+        known |= changes
+        yield (
+            version,
+            Release(
+                version=version,
+                gates=gates.of_release(version),
+                cpu_options=_options(_CPU_OPTIONS, column),
+                topology_options=_options(_TOPOLOGY_OPTIONS, column),
+                deviations=tuple(one for one in OVERRIDES if version in deviation_of(one).releases),
+                **known,
+            ),
+        )
+
+
+TABLE: Mapping[str, Release] = MappingProxyType(dict(_table()))
+"""What is known of each release, oldest first."""
+
+
+class UnknownReleaseError(ValueError):
+    """No such release in the table."""
+
+
+def release(
+    version: str | None, *, documented: bool = False, exceptions: frozenset[str] = frozenset()
+) -> Release:
+    """The release by its minor version, the newest for None; `documented` without its defects.
+
+    Args:
+        version: the minor release.
+        documented: whether the documents are kept where the kubelets of the release break them.
+        exceptions: the names of defects for which it is the other way round, and of changes that
+            are left out: there it does as the newest release.
+
+    Raises:
+        UnknownReleaseError: the table has no such release.
+    """
+    found = TABLE.get(version or NEWEST)
+    if found is None:
+        raise UnknownReleaseError(
+            f"Kubernetes release {version!r} is not one of {', '.join(RELEASES)}"
+        )
+    if documented or exceptions:
+        kept = tuple(
+            one
+            for one in found.deviations
+            if (name_of(one) in exceptions) == (documented and defect_of(one) is not None)
+        )
+        return replace(found, deviations=kept)
+    return found

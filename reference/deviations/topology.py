@@ -1,0 +1,83 @@
+"""Where the Topology Manager of kubelets does otherwise than documented."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.sets import NUMASet
+from numaproof.reference.deviations.deviation import ALL, ISSUES, Defect
+from numaproof.reference.topology.distances import Distances, by_average
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numaproof.reference.topology.distances import Table
+
+_CLOSEST = (
+    "If the prefer-closest-numa-nodes policy option is specified, the best-effort and restricted "
+    "policies favor sets of NUMA nodes with shorter distance between them."
+)
+
+
+class DistancesByPosition(Distances):
+    """Looks distances up as if the ids of nodes had no gaps.
+
+    On machines whose node ids have gaps, distances are looked up by id where they stand in the
+    order of the nodes, so that sets of nodes are compared by distances of others.
+    """
+
+    deviation = Defect("closest-nodes-by-position", ALL, _CLOSEST)
+
+    @cached_property
+    def misread(self) -> Table | None:
+        """The distances that a kubelet finds, if not all of the true ones."""
+        if sorted(self.rows) == [*range(len(self.rows))]:
+            return None
+        found = [node for node in self.rows if all(node < len(row) for row in self.rows.values())]
+        return {node: {other: self.rows[node][other] for other in found} for node in found}
+
+    @property
+    def by_table_alone(self) -> bool:
+        """Only if nothing is misread: the ids themselves tell nodes apart otherwise."""
+        return self.misread is None
+
+    def ordered(self, sets: Collection[int]) -> list[int]:
+        """Sets by the misread distances.
+
+        Where one has a node for which the kubelet finds no distances it panics, and the true ones
+        are kept to.
+        """
+        misread = self.misread
+        if misread is None or any(nodes & ~NUMASet(misread).mask for nodes in sets):
+            return super().ordered(sets)
+        return by_average(sets, misread)
+
+
+CLOSEST_PANIC = Defect(
+    "closest-nodes-panic-on-node-id",
+    ALL,
+    _CLOSEST,
+    what="Comparing sets of NUMA nodes by distance ends in a panic where one has a node whose id "
+    "is not below the number of nodes, on machines whose ids have gaps.",
+    answers=False,
+)
+
+NODE_ID_PANIC = Defect(
+    "hints-panic-on-node-id",
+    ALL,
+    "The Topology Manager collects hints from Hint Providers.",
+    what="Hints on a machine with a NUMA node id below 0 or above 63 end in a panic.",
+    answers=False,
+)
+
+ALL_COMBINATIONS = Defect(
+    "merge-of-all-combinations",
+    ALL,
+    "The maximum number of NUMA nodes that the Topology Manager allows is 8; with more there "
+    "is a state explosion when it enumerates the possible affinities.",
+    f"{ISSUES}131738",
+    what="Every combination of the providers' hints is merged: on eight nodes with four resources "
+    "that are 255 to the power of 4, and an admission takes minutes.",
+    answers=False,
+)

@@ -1,1 +1,0 @@
-"""The kubelet around the managers: its configuration, feature gates and eviction thresholds."""

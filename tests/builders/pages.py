@@ -1,0 +1,136 @@
+"""Pages: sessions of commands, each a text file with all that the commands print.
+
+A page has prose at the margin and sessions indented by two spaces, as `cram` has them::
+
+    An unknown policy is refused.
+
+      $ cat > kubelet.yaml << END
+      > kind: KubeletConfiguration
+      > END
+      $ numaproof config check kubelet.yaml | head -1
+      kubelet.yaml:1: ...
+      ! warning: ...
+      [2]
+
+Lines that begin with `! ` are standard error; the exit code follows unless it is 0. Shell commands
+set up files and filter output. `numaproof` runs in this process; around it may stand `NAME=value`
+for the environment, `|`, `>/dev/null` and `2>/dev/null`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OUR_COMMAND = re.compile(r"(?:(.*?) \| )?((?:\w+=\S* )*)numaproof( .*?)?(?: \| (.*))?", re.DOTALL)
+"""What feeds our command, its environment, its arguments, and what reads its output."""
+
+_SILENCE = (">/dev/null", "2>/dev/null")
+
+
+class Finished(Protocol):
+    """How a command ended."""
+
+    @property
+    def code(self) -> int: ...
+    @property
+    def out(self) -> str: ...
+    @property
+    def err(self) -> str: ...
+
+
+@dataclass
+class _Block:
+    """Some prose, and the commands below it."""
+
+    prose: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs the commands of a page in the current directory.
+
+    Attributes:
+        ours: runs `numaproof` with arguments, an environment and standard input.
+        hide: leaves out of the output what is different each time.
+    """
+
+    ours: Callable[[list[str], dict[str, str], str], Finished]
+    hide: Callable[[str], str]
+
+    def play(self, page: str) -> str:
+        """The page with what its commands print now."""
+        return (
+            "\n\n".join(
+                part
+                for block in _read(page)
+                for part in ("\n".join(block.prose), "\n".join(map(self._session, block.commands)))
+                if part
+            )
+            + "\n"
+        )
+
+    def _session(self, command: str) -> str:
+        first, *more = command.split("\n")
+        code, out, err = self._run(command)
+        lines = [
+            *self.hide(out).splitlines(),
+            *(f"! {line}" for line in self.hide(err).splitlines()),
+        ]
+        lines += [f"[{code}]"] if code else []
+        shown = [f"  {line}".rstrip() for line in lines]
+        return "\n".join([f"  $ {first}", *(f"  > {line}".rstrip() for line in more), *shown])
+
+    def _run(self, command: str) -> tuple[int, str, str]:
+        found = OUR_COMMAND.fullmatch(command)
+        if not found or "\n" in command:
+            return _sh(command)
+        before, settings, words, after = found.groups()
+        given = _sh(before)[1] if before else ""
+        environment = dict(word.split("=", 1) for word in shlex.split(settings))
+        given_words = _words(words or "")
+        ended = self.ours([one for one in given_words if one not in _SILENCE], environment, given)
+        said = "" if "2>/dev/null" in given_words else ended.err
+        if not after:
+            return ended.code, "" if ">/dev/null" in given_words else ended.out, said
+        _, out, err = _sh(after, ended.out)
+        return ended.code, out, said + err
+
+
+def _words(text: str) -> list[str]:
+    """The words of a command; a shell is asked only where it has to run something for them."""
+    if "$(" not in text:
+        return shlex.split(text)
+    return _sh(f"printf '%s\\0' {text}")[1].split("\0")[:-1]
+
+
+def _sh(command: str, given: str = "") -> tuple[int, str, str]:
+    """The exit code of a shell command, its output and its errors; any byte passes through."""
+    ran = subprocess.run(
+        ["sh", "-c", command], input=os.fsencode(given), capture_output=True, check=False
+    )
+    return ran.returncode, os.fsdecode(ran.stdout), os.fsdecode(ran.stderr)
+
+
+def _read(page: str) -> Iterator[_Block]:
+    block = _Block()
+    lines = page.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("  $ "):
+            rest = takewhile(lambda one: one.startswith("  >"), lines[number + 1 :])
+            block.commands.append("\n".join([line[4:], *(one[4:] for one in rest)]))
+        elif line and not line.startswith("  "):
+            if block.commands:
+                yield block
+                block = _Block()
+            block.prose.append(line)
+    yield block

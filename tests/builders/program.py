@@ -1,0 +1,48 @@
+"""What programs on pages are made of: they answer as the reference does, with changes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol import codec
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numaproof.protocol.codec import Request
+
+reference = Reference()
+
+
+def requests() -> Iterator[Request]:
+    """The requests on standard input."""
+    for line in sys.stdin.buffer:
+        yield codec.decode(line, codec.Request)
+
+
+def reply_to(request: Request) -> dict[str, Any]:
+    """The reference's reply to a request, as JSON has it."""
+    answer = reference.call(request.op, codec.decode_args(request))
+    reply: dict[str, Any] = json.loads(codec.encode_answer(request.id, answer))
+    return reply
+
+
+def send(request: Request, **reply: Any) -> None:
+    """Answers a request with `ok=...`, `refused=...` or `fault=...`."""
+    print(json.dumps({"id": request.id} | reply), flush=True)  # noqa: T201 - the protocol
+
+
+def answer(request: Request) -> None:
+    """Answers a request as the reference does."""
+    send(request, **reply_to(request))
+
+
+def change(edit: Callable[[Request, dict[str, Any]], None]) -> None:
+    """Answers every request with the reference's reply, edited."""
+    for request in requests():
+        reply = reply_to(request)
+        edit(request, reply)
+        send(request, **reply)

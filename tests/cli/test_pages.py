@@ -1,0 +1,60 @@
+"""Every page in `pages/` shows what the command prints.
+
+`NUMAPROOF_WRITE_PAGES=1` writes the pages anew: read what changed in them.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from builders.checkout import ROOT
+from builders.pages import Shell
+
+if TYPE_CHECKING:
+    from conftest import Command, Ended
+
+PAGES = sorted(Path(__file__).parent.glob("pages/*.txt"))
+
+VARYING = (
+    (re.compile(r"Usage: numaproof.*\nTry 'numaproof.*' for help.\n\n"), ""),
+    (re.compile(r"^ *\d+\.\d s  \d+ of \d+ done, \d+ failed\n", re.MULTILINE), ""),
+    (re.compile(r"\b\d+\.\d+ s\b"), "0.0 s"),
+    (re.compile(r'"(at|seconds)":\s?[\d.]+'), r'"\1": 0'),
+)
+"""What a page leaves out: the usage that click puts before an error, progress, and times."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_is_what_its_commands_print(
+    page: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = str(Path.cwd())
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+
+    def ours(words: list[str], environment: dict[str, str], given: str) -> Ended:
+        with pytest.MonkeyPatch.context() as during:
+            for name, value in environment.items():
+                during.setenv(name, value)
+            during.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(os.fsencode(given))))
+            return command(*words)
+
+    def hide(text: str) -> str:
+        for pattern, instead in VARYING:
+            text = pattern.sub(instead, text)
+        return text.replace(here, "$PWD").replace(sys.executable, "python")
+
+    text = page.read_text("utf-8")
+    shown = Shell(ours, hide).play(text)
+    if os.environ.get("NUMAPROOF_WRITE_PAGES"):
+        page.write_text(shown, "utf-8")
+    else:
+        assert shown.splitlines() == text.splitlines()

@@ -1,0 +1,128 @@
+"""Deviations stand apart from the rules, and each is one override beside what is known of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof import reference
+from numaproof.protocol.releases import RELEASES
+from numaproof.reference.cpu.assignment import Assignment
+from numaproof.reference.cpu.distribution import DistributedAssignment
+from numaproof.reference.cpu.policy import StaticCPUPolicy
+from numaproof.reference.deviations import assignment, cpu, releases
+from numaproof.reference.deviations.defects import DEFECTS, OVERRIDES
+from numaproof.reference.deviations.deviation import Defect, defect_of, deviation_of
+from numaproof.reference.topology.distances import Distances
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RULES = ("cpu", "memory", "topology", "devices", "pods")
+MODULES = [
+    path
+    for folder in RULES
+    for path in sorted((Path(reference.__file__).parent / folder).rglob("*.py"))
+]
+
+
+def named(module: Path) -> Iterator[str]:
+    """Everything that the code of a module names: imports, identifiers, texts in expressions."""
+    tree = ast.parse(module.read_text())
+    documentation = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(origin), names=names):
+                yield from (f"{origin}.{one.name}" for one in names)
+            case ast.Import(names=names):
+                yield from (one.name for one in names)
+            case ast.Name(id=name):
+                yield name
+            case ast.arg(arg=name) | ast.keyword(arg=str(name)):
+                yield name
+            case ast.Constant(value=str(text)) if id(node) not in documentation:
+                yield text
+            case _:
+                pass
+
+
+@pytest.mark.parametrize(
+    "module", MODULES, ids=lambda module: f"{module.parent.name}.{module.stem}"
+)
+def test_no_rule_knows_a_release_or_a_deviation(module: Path) -> None:
+    forbidden = {"deviations", "Release"} | {defect.name for defect in DEFECTS}
+    forbidden |= {one.__name__ for one in OVERRIDES}
+    for name in named(module):
+        assert not forbidden & {name, *name.split(".")}, name
+        assert not re.search(r"\b1\.[0-9]{2}\b", name), name
+
+
+@pytest.mark.parametrize(
+    "module", MODULES, ids=lambda module: f"{module.parent.name}.{module.stem}"
+)
+def test_no_rule_speaks_of_a_defect(module: Path) -> None:
+    text = module.read_text()
+    assert "defect" not in text.lower()
+    assert not [defect.name for defect in DEFECTS if defect.name in text]
+
+
+def test_every_defect_that_ends_with_an_answer_has_exactly_one_override() -> None:
+    made = Counter(one for one in map(deviation_of, OVERRIDES) if isinstance(one, Defect))
+    assert made == Counter(defect for defect in DEFECTS if defect.answers)
+
+
+@pytest.mark.parametrize("override", OVERRIDES, ids=lambda override: override.__name__)
+def test_every_override_is_in_the_releases_that_it_names_and_changes_its_rule(
+    override: type,
+) -> None:
+    own = {name for name in vars(override) if not name.startswith("__")} - {"deviation"}
+    for version in RELEASES:
+        has = override in releases.release(version).deviations
+        assert has == (version in deviation_of(override).releases)
+    inherited = {name for base in override.__mro__[1:] for name in vars(base)}
+    assert own & inherited
+
+
+def test_every_defect_names_releases_that_exist_and_the_sentence_it_breaks() -> None:
+    assert len({defect.name for defect in DEFECTS}) == len(DEFECTS)
+    for defect in DEFECTS:
+        assert set(defect.releases) <= set(RELEASES)
+        assert defect.sentence.endswith(".")
+
+
+def test_the_defects_that_end_without_an_answer_are_panics_and_what_takes_for_ever() -> None:
+    ends_badly = ("panic", "division by zero", "never ends", "takes minutes")
+    for defect in DEFECTS:
+        assert defect.answers != any(words in defect.what for words in ends_badly), defect.name
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_the_documents_have_no_defect_in_any_release(version: str) -> None:
+    documented = releases.release(version, documented=True)
+    assert not [one for one in documented.deviations if defect_of(one)]
+    assert documented.rule(Distances) is Distances
+    assert documented.rule(Assignment) is Assignment
+
+
+def test_a_release_composes_a_rule_once() -> None:
+    newest = releases.release(None)
+    assert newest.rule(StaticCPUPolicy) is newest.rule(StaticCPUPolicy)
+    assert issubclass(newest.rule(StaticCPUPolicy), cpu.InitCPUsNotReused)
+    assert issubclass(newest.rule(DistributedAssignment), assignment.FreeCoreByAverage)
+    assert not issubclass(newest.rule(Assignment), DistributedAssignment)
+
+
+def test_an_override_comes_before_the_one_that_it_builds_on() -> None:
+    oldest = releases.release("1.33").rule(Assignment)
+    assert oldest.part_of_cache is assignment.OddRequestsPassedOver.part_of_cache
+    newest = releases.release("1.34").rule(Assignment)
+    assert newest.part_of_cache is assignment.HalfUsedCores.part_of_cache

@@ -1,0 +1,294 @@
+"""What each report says of some runs is on a page: `pages/RUN/FORMAT`.
+
+`NUMAPROOF_WRITE_PAGES=1` writes the pages anew: read what changed in them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from numaproof.protocol.events import (
+    AnsweredByChance,
+    ClaimsReview,
+    Coverage,
+    Progress,
+    ReportedCall,
+    ReportedFinding,
+    RunEnded,
+)
+from numaproof.protocol.messages import Hello, Options, Policies
+from numaproof.reports.html import html
+from numaproof.reports.junit import junit
+from numaproof.reports.markdown import markdown
+from numaproof.reports.summary import OUTCOMES, Summary, summarize
+from numaproof.reports.terminal import Terminal
+from numaproof.reports.transcript import transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conftest import MakeDivergence, MakeMachine, MakeRun, MakeStarted, MakeStream
+    from numaproof.protocol.events import AnyEvent
+
+PAGES = Path(__file__).parent / "pages"
+EVIL = (
+    "</details><script>alert(1)</script> | a*b_c`d ``` @octocat #12 [x](javascript:y)\u202e\x1b[2J"
+)
+CALLS = [ReportedCall("state", {}, {}) for _ in range(3)]
+
+
+def different(what: str) -> ReportedFinding:
+    """A finding with two sides."""
+    return ReportedFinding("reference", "containers.app.cpus", what, "1,9", "1,8")
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs that pages are about, each made by a method of its name."""
+
+    stream: MakeStream
+    started: MakeStarted
+    run: MakeRun
+    story: MakeRun
+    divergence: MakeDivergence
+    machine: MakeMachine
+
+    def passed(self) -> list[AnyEvent]:
+        """All is well, but for what is unsupported, untested, and left behind."""
+        runs = (self.run(), self.run(machine="server"), self.run(requirements=("NONE-1",)))
+        skipped = self.run("unsupported", case="other", requirements=())
+        return self.stream(*runs, skipped, untested=("STATIC-2",), left=("12 sleep 999",))
+
+    def failed(self) -> list[AnyEvent]:
+        """A wrong answer, with what the harness did before it, and programs that broke."""
+        start, admit = self.story().steps
+        deeds = ("deleted cpu_manager_state", "took CPUs 7 offline")
+        admit = msgspec.structs.replace(admit, before=deeds)
+        unanswered = ReportedCall("remove", {"pod": "web"}, None, (), {"ok": {"cpus": "1"}})
+        return self.stream(
+            self.story(steps=(start, admit)),
+            self.story(outcome="crash", case="crash", steps=(start, unanswered), stderr="panic"),
+            self.run("fault", case="fault", message="boom", stderr="at line 7"),
+        )
+
+    def outcomes(self) -> list[AnyEvent]:
+        """Every outcome there is."""
+        return self.stream(*(self.run(one, case=one, message="because") for one in OUTCOMES))
+
+    def known(self) -> list[AnyEvent]:
+        """Failures that are known, and an entry that no run needs any more."""
+        found = different("containers.app.cpus")
+        known = {
+            "reason": "it is being fixed",
+            "signature": "admit: cpus differs",
+            "finding": found,
+        }
+        return self.stream(
+            *(self.run("known failure", case=one, message=str(found), **known) for one in "ab"),
+            self.run("expected failure", case="c", defect="init-leak"),
+            self.run("missing known failure", case="d", message="known.yaml:1: remove the entry"),
+        )
+
+    def alike(self) -> list[AnyEvent]:
+        """One bug in many case runs, and others."""
+        runs = (self.story(f"CPUs 0-{n} are lost", machine=f"m{n}") for n in range(16))
+        machines = {f"m{n}": self.machine(1, 1, 2, 1) for n in range(16)}
+        others = (self.run("fail", case="b", message="else"), self.run("crash", case="last"))
+        return self.stream(*runs, *others, start={"machines": machines})
+
+    def fuzzed(self) -> list[AnyEvent]:
+        """A finding, a known one, and what was reached."""
+        reached = Coverage(
+            at=1.0,
+            examples=1234,
+            counts={"actions": {"admit": 5678, "remove": 90}, "policies": {"CPU <static>": 7}},
+            highest={"providers": 12.0, "share": 0.5},
+        )
+        known = self.divergence(
+            outcome="known failure",
+            signature="invariant no-cpu-lost",
+            title="CPU 3 is lost",
+            message="finding: it loses CPUs: CPU 3 is lost",
+            reason="finding: it loses CPUs",
+            file="findings/fuzz-1.yaml",
+        )
+        changed = ReportedCall("admit", {}, {"cpus": "2-3"}, (), {"cpus": "0-1"})
+        again = self.divergence(title="Again", outcome="nondeterministic", steps=(changed,))
+        found = (self.divergence(stderr="panic"), again, known, reached)
+        counts = {"pass": 4, "fail": 1, "nondeterministic": 1, "known failure": 6}
+        return self.stream(*found, start={"kind": "fuzz", "seed": 42}, outcomes=counts)
+
+    def compared(self) -> list[AnyEvent]:
+        """A difference between two programs, and an answer that chance decides."""
+        title = "seed 3: admit: containers.app.cpus differs"
+        seen = different("containers.app.cpus differs")
+        step = ReportedCall(
+            "admit",
+            {},
+            {"containers": {"app": {"cpus": "1,8", "exclusive": "1,8"}}},
+            (str(seen),),
+            {"containers": {"app": {"cpus": "1,9", "exclusive": "1,9"}}},
+            findings=(seen,),
+        )
+        finding, cpus = different(title), different("cpus")
+        chance = AnsweredByChance(1.0, "seed 1", 3, "admit", str(cpus), finding=cpus)
+        found = self.divergence(title=title, message=str(finding), finding=finding, steps=(step,))
+        return self.stream(found, chance, start={"kind": "diff"}, outcomes={"pass": 1, "fail": 1})
+
+    def incomplete(self) -> list[AnyEvent]:
+        """A run that was killed after a failure."""
+        return self.stream(self.run("fail", message="wrong"))[:-1]
+
+    def nothing(self) -> list[AnyEvent]:
+        """No case was run."""
+        return self.stream()
+
+    def silent(self) -> list[AnyEvent]:
+        """A program that did not answer `hello`."""
+        return self.stream(self.run("crash", case="hello"), start={"implementation": None})
+
+    def claims(self) -> list[AnyEvent]:
+        """What the run showed of the claims of the program."""
+        review = ClaimsReview(
+            assumed=True,
+            unclaimed={"operation devices": 213, "feature restart": 1},
+            declined=12,
+            possible=("feature restart", "level placement (no answer differed)"),
+            untrue=("claims feature sidecars, but failed all 2 case runs that need it",),
+        )
+        return self.stream(self.run(), claims=review)
+
+    def hostile(self) -> list[AnyEvent]:
+        """Text from outside that would be markup, or drive a terminal."""
+        odd = {"title": EVIL, "case": EVIL, "machine": EVIL, "stderr": EVIL, "reproduce": EVIL}
+        hello = Hello(1, EVIL, EVIL, EVIL, ("1.35",), "kubelet", (), Policies(), Options())
+        hello = msgspec.structs.replace(hello, homepage="javascript:alert(3)")
+        start = {"implementation": hello, "command": EVIL}
+        return self.stream(self.story(EVIL, **odd), start=start, untested=(EVIL,))
+
+
+def terminal(events: Sequence[AnyEvent]) -> str:
+    """What a pipe gets."""
+    stream = io.StringIO()
+    with Terminal(stream, {}) as one:
+        one.reports = "out"
+        for event in events:
+            one.show(event)
+    return stream.getvalue()
+
+
+class _Words(HTMLParser):
+    """The words of a page without its style, script and drawings, an element a line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self._inside = ""
+        self._drawing = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._inside = tag
+        self._drawing |= tag == "svg"
+        shown = [f"{name}={value}" for name, value in attrs if name in {"href", "title", "open"}]
+        self.lines += [f"<{tag} {' '.join(shown)}>"] if shown else []
+
+    def handle_endtag(self, tag: str) -> None:
+        self._drawing &= tag != "svg"
+
+    def handle_data(self, data: str) -> None:
+        if self._inside not in {"script", "style"} and not self._drawing and data.strip():
+            self.lines.append(" ".join(data.split()))
+
+
+def words(summary: Summary) -> str:
+    """The page, as far as it is words, links and titles."""
+    parser = _Words()
+    parser.feed(html(summary))
+    return "\n".join(parser.lines) + "\n"
+
+
+FORMATS: dict[str, Callable[[Sequence[AnyEvent]], str]] = {
+    "terminal.txt": terminal,
+    "report.md": lambda events: markdown(summarize(events)),
+    "junit.xml": lambda events: junit(summarize(events)).decode(),
+    "page.txt": lambda events: words(summarize(events)),
+    "summary.json": lambda events: json.dumps(summarize(events).plain(), indent=1) + "\n",
+}
+NAMES = [name for name in vars(Runs) if not name.startswith("_") and callable(getattr(Runs, name))]
+
+
+@pytest.fixture
+def runs(
+    stream: MakeStream,
+    started: MakeStarted,
+    run: MakeRun,
+    story: MakeRun,
+    divergence: MakeDivergence,
+    make_machine: MakeMachine,
+) -> Runs:
+    return Runs(stream, started, run, story, divergence, make_machine)
+
+
+def compare(page: Path, shown: str) -> None:
+    """Asserts that a page has this text; writes it instead where that is asked for."""
+    if os.environ.get("NUMAPROOF_WRITE_PAGES"):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(shown, "utf-8")
+    else:
+        assert shown.splitlines() == page.read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_report_of_a_run_is_as_on_its_page(runs: Runs, name: str, kind: str) -> None:
+    compare(PAGES / name / kind, FORMATS[kind](getattr(runs, name)()))
+
+
+def test_a_replayed_run_is_as_on_its_page(runs: Runs) -> None:
+    shown = "\n".join(line for one in runs.failed()[1:-1] for line in transcript(one))  # type: ignore[arg-type] # case runs
+    compare(PAGES / "failed" / "transcript.txt", shown + "\n")
+
+
+def test_verdicts_are_as_on_their_page(runs: Runs) -> None:
+    run, stream, fuzz = runs.run, runs.stream, {"kind": "fuzz", "total": 100}
+    lost = stream(run(), run(case="lost"))
+    del lost[1]
+    verdicts = {
+        "all unsupported": stream(run("unsupported")),
+        "no events": [],
+        "no end": stream(run())[:-1],
+        "cut short": stream(run(), complete=False),
+        "cut short for a reason": stream(run(), complete=False, message="Interrupted."),
+        "lines lost": lost,
+        "fewer than announced": stream(run(), start={"total": 5}),
+        "fuzzing": stream(start=fuzz, outcomes={"pass": 100}),
+        "fuzzing that found": stream(
+            runs.divergence(), start=fuzz, outcomes={"pass": 99, "fail": 1}
+        ),
+        "fuzzing that counted wrongly": stream(
+            runs.divergence(), start=fuzz, outcomes={"pass": 100}
+        ),
+        "fuzzing cut short": [*stream(runs.divergence(), start=fuzz)[:-1], Progress(3.0, 40)],
+        "fuzzing of nothing": stream(start={"kind": "fuzz"}),
+        "an outcome of another version": [
+            runs.started(kind="fuzz"),
+            RunEnded(1.0, True, {"pass": 3, "new kind": 1}),
+        ],
+    }
+    for outcome in OUTCOMES:
+        verdicts[f"a pass and {outcome}"] = stream(run(), run(outcome, case="other"))
+    lines = []
+    for name, events in verdicts.items():
+        found = summarize(events)
+        lines += [f"{name}: {found.verdict} ({found.exit_code}), {dict(found.tally.counts)}"]
+        lines += [f"  {gap}" for gap in found.gaps]
+    compare(PAGES / "verdicts.txt", "\n".join(lines) + "\n")

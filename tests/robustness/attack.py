@@ -1,0 +1,63 @@
+"""Lets Hypothesis look for trials of a kind that break the command."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import seed as with_seed
+
+from robustness.kinds import KINDS
+from robustness.playing import broken, play
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from robustness.trials import Trial
+
+
+def attack(
+    kind: str, scratch: Path, *, seed: int, count: int, shrink: bool = True
+) -> Counter[int | None]:
+    """Plays trials of a kind, the same for the same seed and count; how often each exit code was.
+
+    Args:
+        kind: one of `KINDS`.
+        scratch: an empty folder, as `playing.prepared` makes it.
+        seed: what the trials are derived from.
+        count: how many there are.
+        shrink: whether a failure is made smaller.
+
+    Raises:
+        BrokenError: a trial ended as none may; its notes show the smallest of its cause. Several
+            causes are an `ExceptionGroup`.
+    """
+    codes: Counter[int | None] = Counter()
+    phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
+
+    @settings(
+        max_examples=count,
+        phases=phases,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @with_seed(seed)
+    @given(KINDS[kind])
+    def one(trial: Trial) -> None:
+        ended = play(trial, scratch)
+        codes[ended.code] += 1
+        if ended.cause:
+            note(f"{trial}\n--- told\n{ended.told}")
+            note(f"again: tox run -e robustness -- --count {count} --only {kind}:{seed}")
+            raise broken(ended.cause)(ended.cause)
+
+    one()
+    return codes
+
+
+def told(error: BaseException) -> str:
+    """An error of an attack with its notes, and those within it."""
+    within = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return "\n".join((str(error), *getattr(error, "__notes__", ()), *map(told, within)))
