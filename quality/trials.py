@@ -14,7 +14,7 @@ returns how the bug was caught, or None.
 from __future__ import annotations
 
 import signal
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.conformance.judging.sides import Side
     from numaproof.protocol.messages import Level
     from quality.seeding import Bug, Fault
 
@@ -273,8 +274,7 @@ SECONDS = 20
 class CitingTrials:
     """Plays the cases that cite a requirement, against whatever breaks the rules about it.
 
-    Nothing is compared with a healthy reference. Cases that a kubelet fails by a named defect are
-    played on a reference that keeps to the documents.
+    Nothing is compared with a healthy reference but how a run ends.
 
     Attributes:
         suite: the cases, the registry, and the machines in the order a case is tried on them.
@@ -283,77 +283,75 @@ class CitingTrials:
 
     suite: Suite
     scratch: Path
-    _healthy: dict[tuple[str, str, str, str], str] = field(default_factory=dict)
+    _healthy: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._folders = _Folders(self.scratch)
 
     def of(self, fault: Fault, requirement: str | None = None) -> Iterator[Trial]:
-        """The cases that cite what the fault breaks, or that one requirement of it.
+        """The cases that cite what the fault breaks, or the one `requirement`, at its level.
 
-        First on all machines in the fault's own release, which is the newest where it has none;
-        then in each other release on the first machine of each case.
+        First on all machines in the fault's own release, which is the newest where it has none: on
+        a kubelet, or where a case shows a kubelet's defect, on a reference without defects. Then
+        on the first machine of each case: in that release the other way round, since a departure
+        may override the broken rule, or build on it; then on kubelets of all other releases.
         """
-        rows = self.suite.registry.by_id()
-        named = fault.models if requirement is None else (requirement,)
-        broken = [rows[one] for one in named if one in rows]
-        levels = {
-            case.id: max(
-                (row.level for row in broken if row.id in case.requirements), key=LEVELS.index
-            )
-            for case in self.suite.cases
-            if any(row.id in case.requirements for row in broken)
-        }
+        broken = {*fault.models} if requirement is None else {requirement}
+        level = self.suite.registry.by_id()[requirement].level if requirement else LEVELS[-1]
         cases = [
             case
             for case in self.suite.cases
-            if case.id in levels and applies(case.level, levels[case.id])
+            if applies(case.level, level) and not broken.isdisjoint(case.requirements)
         ]
         own = fault.kubernetes or RELEASES[-1]
-        for selected in islice(in_turn(cases, self.suite.catalogue, _at(own)), MOST_CITING):
-            yield partial(self._catch, fault, own, levels[selected.case.id], selected)
-        for release in reversed(RELEASES):
-            if release != own:
-                for selected in firsts(cases, self.suite.catalogue, _at(release)):
-                    yield partial(self._catch, fault, release, levels[selected.case.id], selected)
+        catalogue = self.suite.catalogue
+        turns = [
+            (own, (KUBELET, DOCUMENTED), islice(in_turn(cases, catalogue, _at(own)), MOST_CITING)),
+            (own, (DOCUMENTED, KUBELET), firsts(cases, catalogue, _at(own))),
+            *(
+                (release, (KUBELET, KUBELET), firsts(cases, catalogue, _at(release)))
+                for release in reversed(RELEASES)
+                if release != own
+            ),
+        ]
+        for release, sides, runs in turns:
+            for selected in runs:
+                one = replace(_at(release, sides[selected.case.defect is not None]), level=level)
+                yield partial(self._catch, fault, one, selected)
 
-    def _catch(
-        self, fault: Fault, release: str, level: Level, selected: SelectedCase
-    ) -> Catch | None:
-        """How the fault fails a run that a healthy reference passes."""
-        if self._of_healthy(release, level, selected) != "pass":
+    def _catch(self, fault: Fault, one: Target, selected: SelectedCase) -> Catch | None:
+        """How the fault changes the outcome of a run."""
+        healthy = self._of_healthy(one, selected)
+        if healthy not in ("pass", "expected failure"):
             return None
         with fault.seeded():
-            outcome = self._of_faulty(release, level, selected, survives=fault.breaks_down)
-        if outcome == "pass" or (not fault.breaks_down and outcome != "fail"):
+            outcome = self._of_faulty(one, selected, survives=fault.breaks_down)
+        if outcome == healthy or (not fault.breaks_down and outcome != "fail"):
             return None
-        return Catch(selected.case.id, selected.machine.name, release, (outcome,))
+        return Catch(selected.case.id, selected.machine.name, one.kubernetes, (outcome,))
 
-    def _of_healthy(self, release: str, level: Level, selected: SelectedCase) -> str:
-        place = (release, level, selected.case.id, selected.machine.name)
-        if place not in self._healthy:
-            self._healthy[place] = self._outcome(release, level, selected)
-        return self._healthy[place]
+    def _of_healthy(self, one: Target, selected: SelectedCase) -> str:
+        run = (one.kubernetes, one.judged_as, one.level, selected.case.id, selected.machine.name)
+        if run not in self._healthy:
+            self._healthy[run] = self._outcome(one, selected)
+        return self._healthy[run]
 
-    def _of_faulty(
-        self, release: str, level: Level, selected: SelectedCase, *, survives: bool
-    ) -> str:
+    def _of_faulty(self, one: Target, selected: SelectedCase, *, survives: bool) -> str:
         if not survives:
-            return self._outcome(release, level, selected)
+            return self._outcome(one, selected)
         try:
             with _limited(SECONDS):
-                return self._outcome(release, level, selected)
+                return self._outcome(one, selected)
         except Exception as error:  # noqa: BLE001 - the harness breaks down with the rule
             return type(error).__name__
 
-    def _outcome(self, release: str, level: Level, selected: SelectedCase) -> str:
-        one = replace(_at(release, documented=selected.case.defect is not None), level=level)
+    def _outcome(self, one: Target, selected: SelectedCase) -> str:
         run = Run(one, selected.case, selected.info, selected.machine.tree, self._folders.new())
-        return run.play().outcome
+        with closing(one.implementation):
+            return run.play().outcome
 
 
-def _at(release: str, *, documented: bool = False) -> Target:
-    side = DOCUMENTED if documented else KUBELET
+def _at(release: str, side: Side = KUBELET) -> Target:
     return replace(reference_target(release, side), oracle=None)
 
 

@@ -19,7 +19,6 @@ from quality import hunters, survivors
 from quality.catalogue import BUGS, VIOLATORS, WHOLE_RUN
 from quality.derived import Mutant, mutants, rule_function
 from quality.seeding import Bug, Changes
-from quality.survivors import Survivor
 
 EVERY = (*BUGS, *WHOLE_RUN, *VIOLATORS)
 
@@ -116,14 +115,14 @@ def test_a_mutant_is_in_the_reference_only_while_it_is_seeded(derived: dict[str,
 
 
 def test_every_survivor_is_a_mutant(derived: dict[str, Mutant]) -> None:
-    assert survivors.by_mutant().keys() - derived.keys() == set()
+    assert survivors.kinds().keys() - derived.keys() == set()
 
 
 def test_survivors_without_a_reason_and_reasons_without_a_survivor_are_problems(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    listed = {name: Survivor(name, "equivalent", "Both are 0.") for name in ("known", "caught")}
-    monkeypatch.setattr(survivors, "by_mutant", lambda: listed)
+    listed = dict.fromkeys(("known", "caught"), "equivalent")
+    monkeypatch.setattr(survivors, "kinds", lambda: listed)
     found = [*survivors.problems(["known", "new"], ["known", "new", "caught"])]
     assert found == ["SURVIVED new", "caught, though it is listed as a survivor: caught"]
     assert survivors.summary() == "2 equivalent"
