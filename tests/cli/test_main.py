@@ -154,7 +154,6 @@ READER_NEEDED = {
     "profile list --json": -signal.SIGPIPE,
     "profile show laptop-4c8t": -signal.SIGPIPE,
     "case list": -signal.SIGPIPE,
-    "features": -signal.SIGPIPE,
     "--help": -signal.SIGPIPE,
     "--version": -signal.SIGPIPE,
     "check --help": -signal.SIGPIPE,
