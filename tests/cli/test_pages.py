@@ -9,6 +9,7 @@ import io
 import os
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import pytest
 
 from builders.checkout import ROOT
 from builders.pages import Shell
+from numaproof.conformance.selection import needs
 
 if TYPE_CHECKING:
     from conftest import Command, Ended
@@ -33,6 +35,10 @@ VARYING = (
 and lines of Python's own source."""
 
 
+NEEDS = cache(needs.rows)
+"""What `numaproof features` counts, which takes a second or two, once for all that ask."""
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_is_what_its_commands_print(
     page: Path, command: Command, monkeypatch: pytest.MonkeyPatch
@@ -41,6 +47,7 @@ def test_a_page_is_what_its_commands_print(
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    monkeypatch.setattr(needs, "rows", NEEDS)
 
     def ours(words: list[str], environment: dict[str, str], given: str) -> Ended:
         with pytest.MonkeyPatch.context() as during:
