@@ -17,6 +17,7 @@ from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.deviations.distribution import EvenSharesAlone, FewNodesBeforeOneSocket
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.pods import quantity
+from numaproof.reference.topology.hints import NO_AFFINITY
 from quality.seeding import Changes, SubjectBugs, shape
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def fractions_round_up_to_exclusive_cpus(container: Any) -> Any:
 # The shared pool
 
 
-@seeds("#81324", "CPU-REMOVE-001").replace(CPUManager, "reclaim", lambda self, pods: None)
+@seeds("#81324", "CPU-REMOVE-001").replace(
+    CPUManager, "remove_stale_state", lambda self, pods, when: None
+)
 def removed_pods_keep_their_cpus() -> None: ...
 
 
@@ -121,7 +124,7 @@ def sidecar_cpus_are_reused(container: Any) -> Any:
 
 @seeds("#103952", "CPU-STATIC-007").after(CPUState, "assign")
 def a_second_container_drops_the_first(after: Any, uid: str, container: str, cpus: int) -> CPUState:
-    return CPUState(after.shared, {**after.exclusive, uid: {container: cpus}})
+    return CPUState(after.shared, {**after.exclusive, uid: {container: cpus}}, reuse=after.reuse)
 
 
 # Options and layout
@@ -184,7 +187,7 @@ def nodes_of_a_socket_share_evenly_or_not_at_all(changes: Changes) -> None:
 
 @seeds("CPU-HINT-015", "NODE-ALIGN-002").around(StaticCPUPolicy, "allocate")
 def the_affinity_is_ignored_by_assignment(rule: Any) -> Any:
-    return rule(affinity=None)
+    return rule(affinity=NO_AFFINITY)
 
 
 @seeds("#114642", "CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned")
@@ -211,7 +214,7 @@ def cpu_hints_leave_out_what_can_be_reused(rule: Any) -> Any:
 @seeds("CPU-HINT-010").around(hints, "for_container")
 def cpu_hints_forget_what_is_held(rule: Any, state: CPUState, pod: Any, container: Any) -> Any:
     held = state.of(pod.uid, container.name)
-    bare = state if held is None else CPUState(state.shared, {})
+    bare = state if held is None else CPUState(state.shared, reuse=state.reuse)
     return rule(state=bare)
 
 

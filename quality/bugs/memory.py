@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference import node as managers
-from numaproof.reference.devices import allocation
+from numaproof.reference.devices import policy as device_policy
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.state import Devices, DeviceState, ReusableDevices, all_held
@@ -16,8 +16,7 @@ from numaproof.reference.memory import hints, policy, requests, reservation, sta
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState, MemoryTable, NodeMemory, ReusableMemory
 from numaproof.reference.pods import quantity
-from numaproof.reference.topology.hints import Demand, TopologyHint
-from numaproof.reference.topology.policy import KeptHint
+from numaproof.reference.topology.hints import ANYWHERE, Demand, TopologyHint
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
@@ -85,7 +84,7 @@ def huge_pages_are_not_pinned(rule: Any) -> Any:
 
 @seeds("NODE-ALIGN-002").around(policy.StaticMemoryPolicy, "allocate")
 def memory_ignores_the_affinity(rule: Any, affinity: Any) -> Any:
-    return rule(affinity=KeptHint(None, affinity.preferred))
+    return rule(affinity=TopologyHint(ANYWHERE, affinity.preferred))
 
 
 # Groups of nodes
@@ -153,26 +152,26 @@ def blocks_count_on_their_first_node_alone() -> None: ...
 
 
 def _hints_without_cells(changes: Changes) -> None:
-    changes.after(hints, "demand", lambda demand: replace(demand, cells=()))
+    changes.after(MemoryState, "demand", lambda demand: replace(demand, cells=()))
 
 
 @seeds("#128669", "#128708", "MEM-GROUP-005").of(_hints_without_cells)
 def memory_hints_ignore_groups() -> None: ...
 
 
-@seeds("MEM-STATIC-009").after(hints, "demand")
+@seeds("MEM-STATIC-009").after(MemoryState, "demand")
 def memory_hints_ignore_what_is_taken(demand: Demand) -> Demand:
     needs = tuple(replace(need, free=need.total) for need in demand.needs)
     return replace(demand, needs=needs)
 
 
-@seeds("MEM-GROUP-002", "MEM-STATIC-003").after(hints, "demand")
+@seeds("MEM-GROUP-002", "MEM-STATIC-003").after(MemoryState, "demand")
 def memory_hints_prefer_what_is_fewest_now(demand: Demand) -> Demand:
     needs = tuple(replace(need, total=need.free) for need in demand.needs)
     return replace(demand, needs=needs)
 
 
-@seeds("MEM-HINT-001").around(policy.StaticMemoryPolicy, "hints_for_container")
+@seeds("MEM-HINT-001").around(hints, "for_container")
 def memory_is_hinted_for_every_pod(rule: Any, pod: Any) -> Any:
     guaranteed = replace(pod, qos="Guaranteed")
     return rule(pod=guaranteed)
@@ -183,9 +182,9 @@ def memory_that_is_nowhere_is_an_empty_list(rule: Any, amounts: Any) -> Any:
     return rule() or dict.fromkeys(amounts, ())
 
 
-@seeds("MEM-STATIC-012").around(policy.StaticMemoryPolicy, "hints_for_container")
+@seeds("MEM-STATIC-012").around(hints, "for_container")
 def memory_hints_forget_what_is_held(rule: Any, state: MemoryState) -> Any:
-    return rule(state=MemoryState(state.nodes, {}))
+    return rule(state=MemoryState(state.nodes, reuse=state.reuse))
 
 
 # Extension
@@ -225,7 +224,7 @@ def memory_alone_decides_whether_a_hint_suffices(rule: Any, amounts: Any) -> Any
 def init_memory_is_not_reused() -> None: ...
 
 
-@seeds("#104682", "MEM-INIT-001").after(hints, "demand")
+@seeds("#104682", "MEM-INIT-001").after(MemoryState, "demand")
 def memory_hints_leave_out_what_can_be_reused(demand: Demand) -> Demand:
     needs = tuple(replace(need, reusable=()) for need in demand.needs)
     return replace(demand, needs=needs)
@@ -264,7 +263,7 @@ def _without_sidecars(pod: Pod) -> Pod:
 # Removal
 
 
-@seeds("MEM-REMOVE-001").replace(MemoryManager, "reclaim", lambda self, pods: None)
+@seeds("MEM-REMOVE-001").replace(MemoryManager, "remove_stale_state", lambda self, pods, when: None)
 def removed_pods_keep_their_memory() -> None: ...
 
 
@@ -280,7 +279,7 @@ def ended_containers_keep_their_memory(rule: Any, self: Any, args: messages.Remo
 
 @seeds("MEM-REMOVE-001").after(MemoryState, "release")
 def memory_of_removed_pods_leaks(after: MemoryState, self: MemoryState) -> MemoryState:
-    return MemoryState(self.nodes, after.entries)
+    return MemoryState(self.nodes, after.entries, reuse=self.reuse)
 
 
 seeds.about("devices")
@@ -295,7 +294,7 @@ def unhealthy_devices_are_given(state: DeviceState) -> DeviceState:
     return replace(state, lists=known)
 
 
-@seeds("DEV-HEALTH-005", "DEV-RESTART-003").around(allocation, "check_health")
+@seeds("DEV-HEALTH-005", "DEV-RESTART-003").around(device_policy, "check_health")
 def a_pod_stays_with_devices_that_fell_ill(rule: Any, held: Any) -> Any:
     return None if held else rule()
 
@@ -335,16 +334,16 @@ def devices_are_given_twice(self: Any, resource: Any) -> Any:
     return self.lists.get(resource, Devices()).healthy
 
 
-@shape(allocation, "by_affinity", Changes.after)
+@shape(device_policy, "by_affinity", Changes.after)
 def _ordering(key: Change, order: list[str], state: DeviceState, request: Any) -> list[str]:
     """Orders devices by their nodes before anything else."""
     nodes = state.lists[request.resource].nodes
     return sorted(order, key=lambda device: key(nodes[device] or 0))
 
 
-@seeds("PR #101893", "DEV-ALLOCATE-001").around(allocation, "by_affinity")
+@seeds("PR #101893", "DEV-ALLOCATE-001").around(device_policy, "by_affinity")
 def devices_ignore_the_affinity(rule: Any) -> Any:
-    return rule(affinity=None)
+    return rule(affinity=ANYWHERE)
 
 
 @seeds("PR #101893", "DEV-ALLOCATE-007").of(_ordering, lambda nodes: nodes.bit_count() > 1)
@@ -355,24 +354,24 @@ def devices_near_several_nodes_count_as_far() -> None: ...
 def devices_without_topology_come_first() -> None: ...
 
 
-@seeds("DEV-ALLOCATE-003").around(allocation, "requested")
+@seeds("DEV-ALLOCATE-003").around(device_policy, "requested")
 def one_device_of_several_is_given(rule: Any) -> Any:
     return {resource: min(count, 1) for resource, count in rule().items()}
 
 
-@seeds("DEV-ALLOCATE-003").around(allocation, "requested")
+@seeds("DEV-ALLOCATE-003").around(device_policy, "requested")
 def zero_devices_are_one(rule: Any) -> Any:
     return {resource: count or 1 for resource, count in rule().items()}
 
 
-@seeds("DEV-ALLOCATE-004").around(allocation, "requested")
+@seeds("DEV-ALLOCATE-004").around(device_policy, "requested")
 def a_resource_without_a_plugin_cannot_be_had(rule: Any, container: Any) -> dict[str, int]:
     names = [name for name in container.limits if "/" in name]
     unknown = {name: quantity.value(container.limits[name]) for name in names}
     return {**unknown, **rule()}
 
 
-@seeds("DEV-ALLOCATE-003").around(allocation, "allocate_resource")
+@seeds("DEV-ALLOCATE-003").around(device_policy, "allocate_resource")
 def too_few_devices_are_enough(rule: Any, state: DeviceState, request: Any) -> DeviceState:
     had = state.of(request.uid, request.container).get(request.resource)
     there = len(state.available(request.resource) | state.reuse.of(request.uid, request.resource))
@@ -385,7 +384,7 @@ def too_few_devices_are_enough(rule: Any, state: DeviceState, request: Any) -> D
 # Containers of one pod
 
 
-@shape(allocation, "allocate")
+@shape(device_policy, "allocate")
 def _with_container(change: Callable[[Any], Any], rule: Any, container: Any) -> Any:
     return rule(container=change(container))
 
@@ -407,11 +406,11 @@ def app_devices_are_reused(container: Any) -> Any:
 # Removal
 
 
-@seeds("DEV-REMOVE-001").replace(DeviceManager, "reclaim", lambda self, pods: None)
+@seeds("DEV-REMOVE-001").replace(DeviceManager, "remove_stale_state", lambda self, pods, when: None)
 def removed_pods_keep_their_devices() -> None: ...
 
 
-@seeds("DEV-REMOVE-001").after(DeviceState, "reclaim")
+@seeds("DEV-REMOVE-001").after(DeviceState, "release")
 def devices_of_removed_pods_leak(after: DeviceState, self: DeviceState) -> DeviceState:
     return replace(after, taken=self.taken)
 

@@ -202,8 +202,8 @@ def memory_is_taken_again_for_a_pod_that_has_it(
         for name, held in state.entries.get(pod.uid, {}).items()
         if name != container.name
     }
-    bare = MemoryState(state.nodes, {**left, pod.uid: running} if running else left)
-    return rule(state=bare)
+    entries = {**left, pod.uid: running} if running else left
+    return rule(state=MemoryState(state.nodes, entries, reuse=state.reuse))
 
 
 # Devices

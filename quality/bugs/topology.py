@@ -14,7 +14,6 @@ from numaproof.reference import node as managers
 from numaproof.reference import operations
 from numaproof.reference.deviations.pods import ClassBySums, DefaultsBesideLimits
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.pods import containers as pod_containers
 from numaproof.reference.pods.containers import PodContainer
 from numaproof.reference.pods.pod_level import PodRules
@@ -22,7 +21,7 @@ from numaproof.reference.topology import options, policy, scope
 from numaproof.reference.topology.distances import average
 from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
 from numaproof.reference.topology.merge import IMPOSSIBLE, NO_PREFERENCE, Rules
-from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
+from numaproof.reference.topology.policy import TopologyPolicy
 from numaproof.reference.topology.search import evaluation, merge
 from quality.seeding import Changes, SubjectBugs, shape
 
@@ -35,13 +34,13 @@ seeds = SubjectBugs("topology")
 # Policies
 
 
-def _judging(changes: Changes, change: Callable[[TopologyPolicy, KeptHint, bool], Any]) -> None:
+def _judging(changes: Changes, change: Callable[[TopologyPolicy, TopologyHint, bool], Any]) -> None:
     """Changes what a policy keeps and admits."""
     changes.around(TopologyPolicy, "merge", lambda rule, self: change(self, *rule()))
 
 
 @seeds("TOPO-POLICY-003").by(_judging)
-def restricted_admits_what_is_not_preferred(self: Any, kept: KeptHint, admitted: Any) -> Any:
+def restricted_admits_what_is_not_preferred(self: Any, kept: TopologyHint, admitted: Any) -> Any:
     return (kept, admitted or self.name == policy.RESTRICTED)
 
 
@@ -65,10 +64,9 @@ def single_numa_node_counts_hints_that_are_not_preferred(rule: Any, self: Any, h
 
 
 @seeds("TOPO-POLICY-009").by(_judging)
-def single_numa_node_keeps_all_nodes(self: TopologyPolicy, kept: KeptHint, admitted: bool) -> Any:  # noqa: FBT001 - as judged
-    return KeptHint(self.rules.nodes if kept.nodes is None else kept.nodes, kept.preferred), (
-        admitted
-    )
+def single_numa_node_keeps_all_nodes(self: Any, kept: TopologyHint, admitted: Any) -> Any:
+    nodes = self.rules.nodes if kept.nodes == ANYWHERE else kept.nodes
+    return TopologyHint(nodes, kept.preferred), admitted
 
 
 @seeds("TOPO-POLICY-008").around(scope, "admit")
@@ -178,8 +176,8 @@ def what_a_refused_pod_was_given_leaks(rule: Any, self: managers.StartedNode) ->
         return rule()
     except AdmissionError:
         taken = self.memory.state.nodes
-        self.reclaim(self.providers)
-        self.memory.state = MemoryState(taken, self.memory.state.entries)
+        self.remove_stale_state("reconcile")
+        self.memory.state = replace(self.memory.state, nodes=taken)
         raise
 
 

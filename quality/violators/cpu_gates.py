@@ -131,14 +131,12 @@ def shortage_counts_the_shared_pool_as_available(
 
 
 @seeds("CPU-ERROR-004").around(StaticCPUPolicy, "allocate")
-def shortage_states_the_request_of_the_pod(
-    rule: Any, self: Any, state: Any, reuse: Any, pod: Any
-) -> Any:
+def shortage_states_the_request_of_the_pod(rule: Any, self: Any, state: Any, pod: Any) -> Any:
     """It is the pod that is rejected, so its sum is stated."""
     try:
         return rule()
     except NotEnoughCPUsError:
-        free = self.available(state) | reuse.of(pod.uid)
+        free = self.available(state) | state.reuse.of(pod.uid)
         total = sum(pod.exclusive_cpus(container) for container in pod.containers)
         raise NotEnoughCPUsError(total, free.bit_count()) from None
 

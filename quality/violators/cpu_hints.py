@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import NUMASet
 from numaproof.reference import startup
 from numaproof.reference.cpu import hints
 from numaproof.reference.cpu.distribution import DistributedAssignment
@@ -16,7 +15,14 @@ from numaproof.reference.cpu.topology import union
 from numaproof.reference.deviations.cpu import ReusableCPUsCountedTwice
 from numaproof.reference.pods import containers, quantity
 from numaproof.reference.pods.pod import Pod
-from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint
+from numaproof.reference.topology.hints import (
+    ANYWHERE,
+    NO_AFFINITY,
+    Demand,
+    Need,
+    Supply,
+    TopologyHint,
+)
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
@@ -33,15 +39,15 @@ seeds = SubjectBugs("cpu-hints")
 
 @seeds("CPU-HINT-014").around(StaticCPUPolicy, "allocate")
 def exclusive_cpus_are_kept_on_a_node_without_a_topology_policy(
-    rule: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: Any, affinity: Any
+    rule: Any, self: Any, state: Any, pod: Pod, container: Any, affinity: Any
 ) -> Any:
     """Looks for the first NUMA node that can hold a container, without any policy."""
     count = pod.exclusive_cpus(container)
-    free = self.available(state) | reuse.of(pod.uid)
+    free = self.available(state) | state.reuse.of(pod.uid)
     nodes = self.topology.nodes
-    if affinity is None and count and state.of(pod.uid, container.name) is None:
+    if affinity.nodes == ANYWHERE and count and state.of(pod.uid, container.name) is None:
         fitting = [node for node in nodes if (nodes[node] & free).bit_count() >= count]
-        affinity = NUMASet(fitting[:1]) if fitting else None
+        affinity = TopologyHint(1 << fitting[0], preferred=True) if fitting else affinity
     return rule(affinity=affinity)
 
 
@@ -53,14 +59,11 @@ def _affinity(
     It is asked with the policy, the CPUs at hand, the affinity, the container, and what it is due.
     """
 
-    def allocate(
-        rule: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: Any, affinity: Any
-    ) -> Any:
-        free = self.available(state) | reuse.of(pod.uid)
-        if affinity is not None and ignored(
-            self, free, affinity, container, pod.exclusive_cpus(container)
-        ):
-            affinity = None
+    def allocate(rule: Any, self: Any, state: Any, pod: Pod, container: Any, affinity: Any) -> Any:
+        free = self.available(state) | state.reuse.of(pod.uid)
+        count = pod.exclusive_cpus(container)
+        if affinity.nodes != ANYWHERE and ignored(self, free, affinity, container, count):
+            affinity = NO_AFFINITY
         return rule(affinity=affinity)
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
@@ -180,12 +183,8 @@ def whole_cpus_of_burstable_pods_are_hinted(changes: Changes) -> None:
         changes.around(
             hints,
             name,
-            lambda rule, policy, state, reuse, pod, *rest: rule(
-                policy,
-                state,
-                reuse,
-                replace(pod, qos="Guaranteed") if pod.qos == "Burstable" else pod,
-                *rest,
+            lambda rule, pod: rule(
+                pod=replace(pod, qos="Guaranteed") if pod.qos == "Burstable" else pod
             ),
         )
 
@@ -305,11 +304,11 @@ def reserved_cpus_count_in_the_hints_of_a_pod(rule: Any, policy: Any) -> Any:
 
 @seeds("CPU-HINT-008").around(hints, "for_container")
 def what_another_pod_can_reuse_counts_as_free(
-    rule: Any, state: Any, reuse: Any, pod: Any, container: Any
+    rule: Any, state: Any, pod: Any, container: Any
 ) -> Any:
     """Adds the CPUs of ended init containers, whoever they belong to."""
-    if reuse.uid != pod.uid and state.of(pod.uid, container.name) is None:
-        state = replace(state, shared=state.shared | reuse.cpus)
+    if state.reuse.uid != pod.uid and state.of(pod.uid, container.name) is None:
+        state = replace(state, shared=state.shared | state.reuse.cpus)
     return rule(state=state)
 
 

@@ -14,8 +14,8 @@ from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.cpu.topology import union
 from numaproof.reference.errors import AdmissionError, StartError
-from numaproof.reference.manager import ContainerManager
 from numaproof.reference.node import StartedNode
+from numaproof.reference.topology.hints import NO_AFFINITY
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
 if TYPE_CHECKING:
@@ -32,34 +32,33 @@ seeds = SubjectBugs("cpu-init")
 
 @shape(StaticCPUPolicy, "allocate")
 def _without_reuse(
-    applies: Change, rule: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: Any
+    applies: Change, rule: Any, self: Any, state: Any, pod: Pod, container: Any
 ) -> Any:
     """Gives a container free CPUs alone where that applies.
 
     It is asked with the policy, the state, what could be reused, the pod and the container.
     """
-    reusable = reuse.of(pod.uid)
+    reusable = state.reuse.of(pod.uid)
     if state.of(pod.uid, container.name) is not None or not reusable:
-        return rule(state=state)
+        return rule()
     if not applies(self, state, reusable, pod, container):
-        return rule(state=state)
-    state, after = rule(state=state, reuse=ReusableCPUs(pod.uid, 0))
-    return state, ReusableCPUs(pod.uid, reusable | after.of(pod.uid))
+        return rule()
+    made = rule(state=replace(state, reuse=ReusableCPUs(pod.uid, 0)))
+    return replace(made, reuse=ReusableCPUs(pod.uid, reusable | made.reuse.of(pod.uid)))
 
 
-@shape(StaticCPUPolicy, "allocate")
-def _afterwards(left: Change, rule: Any, state: Any, reuse: Any, pod: Pod, container: Any) -> Any:
+@shape(StaticCPUPolicy, "allocate", Changes.after)
+def _afterwards(left: Change, made: Any, state: Any, pod: Pod, container: Any) -> Any:
     """Lets `left` say what can be reused after a container.
 
     It is asked with the state before, the state after, the pod, the container, and what could be
     reused before and can be reused by the rules.
     """
-    before, reusable = state, reuse.of(pod.uid)
-    state, reuse = rule(state=state, reuse=reuse)
-    if state.of(pod.uid, container.name) is None:
-        return state, reuse
-    after = left(before, state, pod, container, reusable, reuse.of(pod.uid))
-    return state, ReusableCPUs(pod.uid, after)
+    if made.of(pod.uid, container.name) is None:
+        return made
+    earlier, by_rule = state.reuse.of(pod.uid), made.reuse.of(pod.uid)
+    reusable = left(state, made, pod, container, earlier, by_rule)
+    return replace(made, reuse=ReusableCPUs(pod.uid, reusable))
 
 
 # CPU-INIT-001 to -003: what is used again
@@ -249,7 +248,7 @@ def cpus_are_reclaimed_before_the_memory_manager_starts(
     manager: Any, present: tuple[Pod, ...]
 ) -> Any:
     """Writes the CPU Manager's file anew, and only then finds that memory is refused."""
-    manager.reclaim({pod.uid: pod for pod in present})
+    manager.remove_stale_state({pod.uid: pod for pod in present}, "reconcile")
     manager.save()
     return manager
 
@@ -270,9 +269,8 @@ def a_pod_admitted_again_has_pod_level_cpus_twice(rule: Any, state: Any, pod: Po
     if not own:
         return rule()
     rest = {uid: cpus for uid, cpus in state.pods.items() if uid != pod.uid}
-    bare = CPUState(state.shared, state.exclusive, rest, state.baselines)
     try:
-        more = rule(state=bare)
+        more = rule(state=replace(state, pods=rest))
     except (NotEnoughCPUsError, AdmissionError):
         return state
     return more.assign_pod(pod.uid, own | more.pods.get(pod.uid, 0))
@@ -336,13 +334,13 @@ def a_restart_packs_all_pods_again(setup: Any, state: CPUState, present: Any) ->
     if setup.topology_policy is not None or state.pods:
         return state
     places = [(pod, one) for pod in present for one in pod.containers]
-    made, reuse = state, ReusableCPUs()
+    made = replace(state, reuse=ReusableCPUs())
     for pod, container in places:
         made = made.release(pod.uid, container.name)
     try:
         for pod, container in places:
             if state.of(pod.uid, container.name) is not None:
-                made, reuse = setup.cpu.allocate(made, reuse, pod, container, None)
+                made = setup.cpu.allocate(made, pod, container, NO_AFFINITY)
     except (NotEnoughCPUsError, AdmissionError):
         return state
     return made
@@ -414,48 +412,41 @@ def an_app_container_that_has_ended_reuses_nothing(
     rule: Any, manager: Any, pod: Pod, container: PodContainer, at: Any
 ) -> None:
     """Gives it free CPUs, as its init containers ended long ago."""
-    manager.reuse = ReusableCPUs()
+    manager.state = replace(manager.state, reuse=ReusableCPUs())
     rule(manager, pod, container, at)
 
 
 # CPU-RESTART-004 and -005: what the first pass takes back
 
 
-def _gone(
-    changes: Changes, keeps: Callable[[CPUState, str, str], bool], *, asked: bool = False
+@seeds("CPU-RESTART-004").replace(CPUManager, "remove_stale_state")
+def only_the_first_container_of_a_pod_that_left_is_reclaimed(
+    self: Any, pods: Any, when: Any
 ) -> None:
-    """Keeps entries of pods that are gone at the first pass; maybe until a manager is `asked`."""
-
-    def reclaim(_original: Any, self: Any, pods: Any) -> None:
-        state = self.state
-        if not hasattr(self, "spared"):
-            self.spared = {
-                (uid, name) for uid, name, _ in state if uid not in pods and keeps(state, uid, name)
-            }
-        for uid, name, _ in tuple(state):
-            pod = pods.get(uid)
-            gone = pod is None or all(one.name != name for one in pod.containers)
-            if gone and (uid, name) not in self.spared:
-                self.end(uid, name)
-
-    changes.around(CPUManager, "reclaim", reclaim)
-    if asked:
-        changes.replace(CPUManager, "prepare", ContainerManager.reclaim)
-
-
-@seeds("CPU-RESTART-004")
-def only_the_first_container_of_a_pod_that_left_is_reclaimed(changes: Changes) -> None:
     """Forgets the pod with the first entry that it takes back."""
-    _gone(changes, lambda state, uid, name: name != next(iter(state.exclusive[uid])))
+    state = self.state
+    if not hasattr(self, "spared"):
+        self.spared = {
+            (uid, name)
+            for uid, name, _ in state
+            if uid not in pods and name != next(iter(state.exclusive[uid]))
+        }
+    for uid, name, _ in tuple(state):
+        pod = pods.get(uid)
+        gone = pod is None or all(one.name != name for one in pod.containers)
+        if gone and (uid, name) not in self.spared:
+            self.release(uid, name)
 
 
-@seeds("CPU-RESTART-005").around(StartedNode, "reclaim")
-def the_first_pass_after_a_start_knows_no_pods(rule: Any, self: Any, providers: Any) -> None:
+@seeds("CPU-RESTART-005").around(StartedNode, "remove_stale_state")
+def the_first_pass_after_a_start_knows_no_pods(
+    rule: Any, self: Any, when: Any, providers: Any
+) -> None:
     """Runs before the pods of the node are known, and takes everything back."""
-    if not getattr(self, "passed", False):
+    if when == "reconcile" and not getattr(self, "passed", False):
         self.passed = True
         for provider in providers:
-            provider.reclaim({})
+            provider.remove_stale_state({}, when)
     rule()
 
 
@@ -464,5 +455,6 @@ def a_pass_wipes_pods_that_are_not_admitted_again_yet(rule: Any, self: Any, args
     """Counts as pods of the node those that have been admitted since the start, and runs then."""
     admitted: frozenset[str] = getattr(self, "admitted", frozenset())
     self.admitted = admitted | {args.pod.get("metadata", {}).get("uid")}
-    self.cpus.reclaim({uid: pod for uid, pod in self.pods.items() if uid in self.admitted})
+    present = {uid: pod for uid, pod in self.pods.items() if uid in self.admitted}
+    self.cpus.remove_stale_state(present, "reconcile")
     return rule()

@@ -29,6 +29,7 @@ from numaproof.reference.cpu.policy import (
 from numaproof.reference.cpu.state import ReusableCPUs
 from numaproof.reference.cpu.topology import touching
 from numaproof.reference.pods import quantity
+from numaproof.reference.topology.hints import ANYWHERE
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
 if TYPE_CHECKING:
@@ -94,15 +95,13 @@ def one_beta_option_turns_the_uncore_option_on(found: Any) -> Any:
 def _split_cores(changes: Changes, when: Callable[..., bool]) -> None:
     """Gives a container threads of as many cores as it can, if `when` says so."""
 
-    def split(
-        rule: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any, affinity: Any
-    ) -> Any:
-        after, then = rule()
-        if not self.options.full_cores or after is state or not when(pod, container, affinity):
-            return after, then
-        reusable = reuse.of(pod.uid)
+    def split(after: Any, self: Any, state: Any, pod: Any, container: Any, affinity: Any) -> Any:
+        new = after.exclusive is not state.exclusive
+        if not self.options.full_cores or not new or not when(pod, container, affinity):
+            return after
+        reusable = state.reuse.of(pod.uid)
         free = self.available(state) | reusable
-        near = -1 if affinity is None else self.aligned(affinity)
+        near = self.aligned(affinity)
         places = [
             (turn, not near >> cpu & 1, cpu)
             for core in self.topology.cores.values()
@@ -111,9 +110,10 @@ def _split_cores(changes: Changes, when: Callable[..., bool]) -> None:
         count = after.of(pod.uid, container.name).bit_count()
         cpus = sum(1 << cpu for _, _, cpu in sorted(places)[:count])
         left = reusable | cpus if container.passes else reusable & ~cpus
-        return state.assign(pod.uid, container.name, cpus), ReusableCPUs(pod.uid, left)
+        made = state.assign(pod.uid, container.name, cpus)
+        return replace(made, reuse=ReusableCPUs(pod.uid, left))
 
-    changes.around(StaticCPUPolicy, "allocate", split)
+    changes.after(StaticCPUPolicy, "allocate", split)
 
 
 @seeds("CPU-OPT-FULLPCPUS-002").of(_split_cores, lambda pod, container, affinity: container.passes)
@@ -137,7 +137,7 @@ def app_containers_near_an_affinity_get_single_threads(
     pod: Any, container: Any, affinity: Any
 ) -> Any:
     """Picks by NUMA node alone once the Topology Manager names one."""
-    return affinity is not None and not container.init
+    return affinity.nodes != ANYWHERE and not container.init
 
 
 # Cores of one socket
@@ -252,10 +252,10 @@ def neighbours_of_reserved_cpus_are_siblings_without_smt(free: Any, self: Any, s
 def _asked_again(changes: Changes, when: Callable[..., bool]) -> None:
     """Looks for free cores for a container that has its own, if `when` says so."""
 
-    def again(rule: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any) -> Any:
+    def again(rule: Any, self: Any, state: Any, pod: Any, container: Any) -> Any:
         held = state.of(pod.uid, container.name)
         if held is not None and when(pod, container):
-            free = self.in_unbroken_cores(state, reuse.of(pod.uid))
+            free = self.in_unbroken_cores(state, state.reuse.of(pod.uid))
             self.check_alignment(held.bit_count(), free)
         return rule()
 
@@ -438,12 +438,12 @@ def strict_reservation_yields_to_full_cores(policy: StaticCPUPolicy) -> StaticCP
 def _demoted(changes: Changes, when: Callable[..., bool]) -> None:
     """Leaves a container without whole cores in the shared pool, if `when` says so."""
 
-    def demoted(rule: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any) -> Any:
+    def demoted(rule: Any, self: Any, state: Any, pod: Any, container: Any) -> Any:
         try:
             return rule()
         except SMTAlignmentError:
             if when(self, pod, container):
-                return state, reuse
+                return state
             raise
 
     changes.around(StaticCPUPolicy, "allocate", demoted)
@@ -549,13 +549,16 @@ def reserved_cpus_stand_in_for_an_empty_shared_pool() -> None:
     """Lets containers run on reserved CPUs once the pool is used up."""
 
 
-@seeds("CPU-OPT-STRICT-002").around(node.StartedNode, "settle")
-def strictly_reserved_cpus_join_the_pool_after_a_removal(rule: Any, self: node.StartedNode) -> None:
+@seeds("CPU-OPT-STRICT-002").around(node.StartedNode, "remove_stale_state")
+def strictly_reserved_cpus_join_the_pool_after_a_removal(
+    rule: Any, self: node.StartedNode, when: Any
+) -> None:
     """Makes the pool anew from all CPUs but exclusive ones when a pod ends."""
     held = tuple(self.cpus.state)
     rule()
     cpu = self.setup.cpu
-    if cpu and cpu.options.strict and len(tuple(self.cpus.state)) < len(held):
+    released = when == "now" and len(tuple(self.cpus.state)) < len(held)
+    if cpu and cpu.options.strict and released:
         state = self.cpus.state
         self.cpus.state = replace(state, shared=state.shared | cpu.reserved)
 

@@ -100,16 +100,13 @@ def whole_requests_below_whole_limits_are_exclusive(_pod: Any, container: Any, c
 
 
 @seeds("CPU-EXAMPLE-004").around(StaticCPUPolicy, "allocate")
-def two_cpus_are_one_core(
-    rule: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any
-) -> Any:
+def two_cpus_are_one_core(rule: Any, self: Any, pod: Any, container: Any) -> Any:
     """Requests are counted in cores of two threads, on machines without them, too."""
-    container, affinity = rest
     count = pod.exclusive_cpus(container)
     if count and count % 2 == 0 and self.topology.most_cpus_per_core == 1:
         requests = {**container.requests, "cpu": str(count // 2)}
         container = replace(container, requests=requests)
-    return rule(self, state, reuse, pod, container, affinity)
+    return rule(container=container)
 
 
 @seeds("CPU-EXAMPLE-004").by(_exclusive)
@@ -271,7 +268,7 @@ def fractions_run_on_the_nodes_of_their_affinity(
     kept = node.affinity.get((pod.uid, container.name))
     if pod.qos != "Guaranteed" or kept is None or kept.numa is None:
         return cpus
-    near: int = cpus & node.setup.cpu.aligned(kept.numa)
+    near: int = cpus & node.setup.cpu.aligned(kept)
     return near or cpus
 
 
@@ -281,17 +278,16 @@ def fractions_run_on_the_nodes_of_their_affinity(
 def _left_in_the_pool(changes: Changes, stays: Callable[[Any], bool]) -> None:
     """Lets the exclusive CPUs of some containers be shared besides."""
 
-    def allocate(rule: Any, reuse: Any, pod: Any, container: Any) -> Any:
-        after, reuse = rule(reuse=reuse)
+    def allocate(after: Any, pod: Any, container: Any) -> Any:
         if stays(container):
             own = after.of(pod.uid, container.name) or 0
             after = replace(after, shared=after.shared | own)
-        return after, reuse
+        return after
 
     def available(rule: Any, state: Any) -> Any:
         return rule() & ~union(cpus for _, _, cpus in state)
 
-    changes.around(StaticCPUPolicy, "allocate", allocate)
+    changes.after(StaticCPUPolicy, "allocate", allocate)
     changes.around(StaticCPUPolicy, "available", available)
 
 

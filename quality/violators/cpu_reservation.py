@@ -218,7 +218,7 @@ def reserved_cpus_are_free_after_a_removal(changes: Changes) -> None:
     """What is free is counted anew when CPUs come back, and the reservation is forgotten."""
     forgotten: list[bool] = []
 
-    def end(rule: Any, self: Any, uid: str, name: str) -> None:
+    def release(rule: Any, self: Any, uid: str, name: str) -> None:
         own = self.state.of(uid, name)
         rule()
         self.has_freed = own is not None
@@ -227,7 +227,7 @@ def reserved_cpus_are_free_after_a_removal(changes: Changes) -> None:
         forgotten[:] = [getattr(self, "has_freed", False)]
         rule()
 
-    changes.around(CPUManager, "end", end)
+    changes.around(CPUManager, "release", release)
     changes.around(CPUManager, "allocate", allocate)
     _reserved_for_some(changes, lambda policy, pod, container: any(forgotten))
 

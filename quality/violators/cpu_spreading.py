@@ -24,14 +24,13 @@ from numaproof.reference.cpu.distribution import (
 )
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
-from numaproof.reference.topology.hints import Demand
+from numaproof.reference.topology.hints import Demand, TopologyHint
 from quality.seeding import Change, Changes, SubjectBugs, shape
 from quality.violators.cpu_options import allocating, comes_early, matures, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from numaproof.protocol.sets import NUMASet
     from numaproof.reference.cpu.topology import CPUTopology, Groups
     from numaproof.reference.pods.containers import PodContainer
 
@@ -448,10 +447,9 @@ def pairs_are_distributed_on_cores_of_four_threads() -> None:
 
 @seeds("CPU-OPT-DISTNUMA-007").around(StaticCPUPolicy, "allocate")
 def uneven_request_beside_broken_cores_is_an_accounting_error(
-    rule: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any
+    rule: Any, self: Any, state: Any, pod: Any, container: Any
 ) -> Any:
     """Cuts the endless loop short, and has nothing to go on with."""
-    container, *_ = rest
     count, size = pod.exclusive_cpus(container), self.assignment.cpus_per_core
     largest = max(map(int.bit_count, self.topology.nodes.values()))
     needed = -(-count // largest)
@@ -460,7 +458,7 @@ def uneven_request_beside_broken_cores_is_an_accounting_error(
     held = state.of(pod.uid, container.name)
     if both and broken and held is None and needed > 1 and count % (needed * size):
         raise AccountingError("accounting error, the remainder does not get smaller")
-    return rule(self, state, reuse, pod, *rest)
+    return rule()
 
 
 @seeds("CPU-OPT-DISTNUMA-007").after(DistributedAssignment, "sizes")
@@ -549,17 +547,21 @@ def sockets_needed_are_rounded_down(self: Demand, nodes: int, fewest: int) -> bo
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned")
-def only_the_first_socket_of_the_affinity_is_near(rule: Any, self: Any, affinity: NUMASet) -> Any:
+def only_the_first_socket_of_the_affinity_is_near(rule: Any, self: Any, affinity: Any) -> Any:
     """Looks up the socket of the affinity: that of its first node."""
-    return rule(affinity=affinity.first(1) if self.options.by_socket else affinity)
+    first = affinity._replace(nodes=affinity.nodes & -affinity.nodes)
+    return rule(affinity=first if self.options.by_socket else affinity)
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned")
-def sockets_are_near_an_affinity_of_one_node_alone(rule: Any, self: Any, affinity: NUMASet) -> Any:
+def sockets_are_near_an_affinity_of_one_node_alone(
+    rule: Any, self: Any, affinity: TopologyHint
+) -> Any:
     """Extends a single node to its socket, and takes more of them as they are."""
-    if len(affinity) == 1:
+    nodes = affinity.numa
+    if nodes is None or len(nodes) == 1:
         return rule()
-    return union(self.topology.nodes.get(node, 0) for node in affinity)
+    return union(self.topology.nodes.get(node, 0) for node in nodes)
 
 
 # Where the option does not apply

@@ -235,17 +235,17 @@ def fractional_init_containers_are_rounded_up(due: int, self: Pod, container: Po
 
 @seeds("CPU-STATIC-002").around(StaticCPUPolicy, "allocate")
 def an_app_container_keeps_all_that_its_init_containers_had(
-    rule: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer
+    rule: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
     """Reuses the CPUs of init containers as one piece, even where fewer are wanted."""
-    left = reuse.of(pod.uid)
+    left = state.reuse.of(pod.uid)
     fresh = state.of(pod.uid, container.name) is None
-    state, reuse = rule(state=state, reuse=reuse)
+    state = rule()
     own = state.of(pod.uid, container.name)
     if fresh and own and left and container is pod.containers[-1] and not container.init:
         state = state.assign(pod.uid, container.name, own | left)
-        reuse = ReusableCPUs(pod.uid, 0)
-    return state, reuse
+        state = replace(state, reuse=ReusableCPUs(pod.uid, 0))
+    return state
 
 
 @seeds("CPU-STATIC-002").around(Pod, "exclusive_cpus")
@@ -549,7 +549,7 @@ def the_rest_of_a_split_core_stays_idle(rule: Any, self: Any, state: Any) -> Any
 
 @seeds("CPU-STATIC-014").around(StaticCPUPolicy, "allocate")
 def init_containers_without_room_stay_in_the_shared_pool(
-    rule: Any, state: Any, reuse: Any, container: Any
+    rule: Any, state: Any, container: Any
 ) -> Any:
     """Lets no init container keep its pod from running."""
     try:
@@ -557,15 +557,15 @@ def init_containers_without_room_stay_in_the_shared_pool(
     except NotEnoughCPUsError:
         if not container.init:
             raise
-        return (state, reuse)
+        return state
 
 
 @seeds("CPU-STATIC-015").around(hints, "for_container")
 def all_free_cpus_at_once_fit_nowhere(
-    rule: Any, policy: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer
+    rule: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
     """Wants hints to leave a CPU of the machine free."""
-    fresh = state.of(pod.uid, container.name) is None and not reuse.of(pod.uid)
+    fresh = state.of(pod.uid, container.name) is None and not state.reuse.of(pod.uid)
     count = pod.exclusive_cpus(container)
     if count and fresh and count == policy.available(state).bit_count():
         return hints.UNSATISFIABLE

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import NUMASet
 from numaproof.reference.checkpoints import devices as checkpoint
-from numaproof.reference.devices import allocation
-from numaproof.reference.devices.allocation import DeviceError, Near
+from numaproof.reference.devices import policy
 from numaproof.reference.devices.hints import DeviceHints, DeviceNeed
 from numaproof.reference.devices.manager import DeviceManager
+from numaproof.reference.devices.policy import DeviceError, Near
 from numaproof.reference.devices.state import NONE, Devices, DeviceState, all_held
 from numaproof.reference.manager import unexpected
-from numaproof.reference.topology.hints import Demand, Need, Supply
-from numaproof.reference.topology.policy import KeptHint
+from numaproof.reference.topology.hints import ANYWHERE, Demand, Need, Supply, TopologyHint
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
@@ -27,27 +25,25 @@ seeds = SubjectBugs("devices")
 # Allocation
 
 
-@shape(allocation, "allocate")
+@shape(policy, "allocate")
 def _anywhere(free: Change, rule: Any, pod: Any, container: Any, near: Any) -> Any:
     """Lets these containers (given with their pods) take devices wherever they are."""
     return rule(near=Near() if free(pod, container) else near)
 
 
-@shape(allocation, "allocate")
+@shape(policy, "allocate")
 def _without_devices(nothing: Change, rule: Any, state: Any, pod: Any, container: Any) -> Any:
     """Lets these containers (given with their pods) get no devices."""
     return state if nothing(pod, container) else rule()
 
 
-@shape(allocation, "by_affinity")
+@shape(policy, "by_affinity")
 def _rank(rank: Change, rule: Any, state: Any, request: Any, available: Any, affinity: Any) -> Any:
     """Lets `rank` decide, by a device's nodes and those of the affinity, what is taken first."""
-    if affinity is None:
+    if affinity == ANYWHERE:
         return rule()
     nodes = state.lists[request.resource].nodes
-    return sorted(
-        available, key=lambda one: (rank(nodes[one] or 0, affinity.mask), request.order(one))
-    )
+    return sorted(available, key=lambda one: (rank(nodes[one] or 0, affinity), request.order(one)))
 
 
 # The affinity
@@ -77,13 +73,13 @@ def far_devices_and_those_without_topology_come_in_one_group() -> None:
 @seeds("DEV-ALLOCATE-006").around(DeviceManager, "allocate")
 def devices_follow_no_affinity_that_is_not_preferred(rule: Any, affinity: Any) -> Any:
     """Takes a hint that is not preferred for no hint."""
-    return rule(affinity=affinity if affinity.preferred else KeptHint(None, False))
+    return rule(affinity=affinity if affinity.preferred else TopologyHint(ANYWHERE, False))
 
 
 @seeds("DEV-ALLOCATE-006").around(DeviceManager, "near")
 def devices_follow_only_the_first_node_of_an_affinity(rule: Any, affinity: Any) -> Any:
     """Handles affinities of one node only."""
-    return rule(affinity=NUMASet([min(affinity)]) if affinity else affinity)
+    return rule(affinity=affinity._replace(nodes=affinity.nodes & -affinity.nodes))
 
 
 # One container each
@@ -102,16 +98,14 @@ def restored_devices_count_as_free() -> None:
     """Restores who holds which devices, but not that these are taken."""
 
 
-@seeds("DEV-ALLOCATE-002").after(DeviceState, "reclaim")
-def removals_forget_devices_of_containers_of_the_same_name(after: Any, self: DeviceState) -> Any:
+@seeds("DEV-ALLOCATE-002").after(DeviceState, "release")
+def removals_forget_devices_of_containers_of_the_same_name(after: Any) -> Any:
     """Works out what is taken by container name, without the pod."""
-    if after is self:
-        return self
     by_name = {name: ids for pod in after.held.values() for name, ids in pod.items()}
     return replace(after, taken=all_held({"": by_name}))
 
 
-@seeds("DEV-ALLOCATE-002").after(allocation, "allocate")
+@seeds("DEV-ALLOCATE-002").after(policy, "allocate")
 def app_containers_of_a_pod_share_devices(after: Any, pod: Any, container: Any) -> Any:
     """Offers a container what any earlier container of its pod has."""
     if container.init:
@@ -168,7 +162,7 @@ def unserved_resources_are_refused_without_any_plugin(rule: Any, self: Any, cont
 # Admitted again
 
 
-@seeds("DEV-ALLOCATE-005").around(allocation, "allocate_resource")
+@seeds("DEV-ALLOCATE-005").around(policy, "allocate_resource")
 def pods_admitted_again_take_devices_anew(rule: Any, state: Any, request: Any) -> Any:
     """Gives a container's devices back first, and then takes the first free."""
     uid, name, resource, count, *_ = request
@@ -186,7 +180,7 @@ def pods_admitted_again_take_devices_anew(rule: Any, state: Any, request: Any) -
     return rule(state=freed)
 
 
-@seeds("DEV-ALLOCATE-005").around(allocation, "allocate_resource")
+@seeds("DEV-ALLOCATE-005").around(policy, "allocate_resource")
 def pods_that_want_fewer_devices_are_admitted_again(rule: Any, state: Any, request: Any) -> Any:
     """Asks only whether a container holds enough already."""
     held = state.of(request.uid, request.container).get(request.resource, NONE)
@@ -195,7 +189,7 @@ def pods_that_want_fewer_devices_are_admitted_again(rule: Any, state: Any, reque
     return rule()
 
 
-@seeds("DEV-ALLOCATE-005").around(allocation, "allocate_resource")
+@seeds("DEV-ALLOCATE-005").around(policy, "allocate_resource")
 def pods_that_want_more_devices_get_the_difference(
     rule: Any, state: Any, request: Any, near: Any
 ) -> Any:
@@ -206,7 +200,7 @@ def pods_that_want_more_devices_get_the_difference(
     missing = count - len(held)
     if not held or missing <= 0 or len(free) < missing:
         return rule()
-    more = allocation.by_affinity(state, request, free, near.free)[:missing]
+    more = policy.by_affinity(state, request, free, near.free)[:missing]
     return state.give(uid, name, resource, held.union(more))
 
 
@@ -347,20 +341,20 @@ def device_hints_of_pods_leave_out_what_only_sidecars_name(pod: Any, container: 
 # Preferred
 
 
-@seeds("DEV-ALLOCATE-008").around(allocation, "by_affinity")
+@seeds("DEV-ALLOCATE-008").around(policy, "by_affinity")
 def plugins_are_not_asked_what_they_prefer(rule: Any, request: Any) -> Any:
     """Takes any device that would do."""
     return rule(request=request._replace(preferred=()))
 
 
-@seeds("DEV-ALLOCATE-008").around(allocation, "by_affinity")
+@seeds("DEV-ALLOCATE-008").around(policy, "by_affinity")
 def preferred_devices_are_in_no_order(rule: Any, request: Any) -> Any:
     """Takes the preferred devices for a set."""
     preferred = tuple(sorted(request.preferred))
     return rule(request=request._replace(preferred=preferred))
 
 
-@seeds("DEV-ALLOCATE-008").around(allocation, "by_affinity")
+@seeds("DEV-ALLOCATE-008").around(policy, "by_affinity")
 def plugins_are_asked_for_single_devices_alone(rule: Any, request: Any) -> Any:
     """Asks what to prefer where one device is wanted."""
     if request.amount > 1:
@@ -368,15 +362,15 @@ def plugins_are_asked_for_single_devices_alone(rule: Any, request: Any) -> Any:
     return rule(request=request)
 
 
-@seeds("DEV-ALLOCATE-008").around(allocation, "by_affinity")
+@seeds("DEV-ALLOCATE-008").around(policy, "by_affinity")
 def plugins_are_asked_only_where_nothing_is_aligned(rule: Any, request: Any, affinity: Any) -> Any:
     """Assumes that an affinity leaves nothing to choose."""
-    if affinity is not None:
+    if affinity != ANYWHERE:
         request = request._replace(preferred=())
     return rule(request=request)
 
 
-@seeds("DEV-ALLOCATE-008").after(allocation, "by_affinity")
+@seeds("DEV-ALLOCATE-008").after(policy, "by_affinity")
 def preferred_devices_come_before_near_ones(ordered: Any, request: Any) -> Any:
     """Lets the plugin have the last word."""
     return sorted(ordered, key=request.preference)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
 from numaproof.reference.checkpoints import devices as checkpoint
-from numaproof.reference.devices import allocation
-from numaproof.reference.devices.allocation import DeviceError
+from numaproof.reference.devices import policy
+from numaproof.reference.devices.policy import DeviceError
 from numaproof.reference.devices.state import NONE, Devices, DeviceState, ReusableDevices, all_held
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.node import StartedNode
 from numaproof.reference.topology import scope
-from numaproof.reference.topology.scope import NO_AFFINITY
+from numaproof.reference.topology.hints import NO_AFFINITY
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
 if TYPE_CHECKING:
@@ -26,13 +26,10 @@ seeds = SubjectBugs("devices-life")
 # Removal
 
 
-@shape(DeviceState, "reclaim", Changes.after)
-def _freed(some: Callable[[Any], Any], after: Any, self: DeviceState, present: Any) -> Any:
+@shape(DeviceState, "release", Changes.after)
+def _freed(some: Callable[[Any], Any], after: Any, self: DeviceState, uid: str) -> Any:
     """Lets a pod that is gone free `some` of the devices that its containers held."""
-    if after is self:
-        return self
-    gone = {uid: some(pod) for uid, pod in self.held.items() if uid not in present}
-    free = all_held(gone)
+    free = all_held({uid: some(self.held[uid])})
     taken = {name: ids - free.get(name, NONE) for name, ids in self.taken.items()}
     return replace(after, taken=taken)
 
@@ -98,9 +95,9 @@ def _lose(node: StartedNode, uid: str) -> None:
         node.device_manager.state = replace(state, held=held)
 
 
-@shape(DeviceState, "reclaim")
-def _never_reclaimed(rule: Any, self: Any, present: Any) -> Any:
-    return rule(present={*present, *(uid for uid in self.held if uid.startswith(_LOST))})
+@shape(DeviceState, "release")
+def _never_released(rule: Any, self: Any, uid: str) -> Any:
+    return self if uid.startswith(_LOST) else rule()
 
 
 def _rejected(changes: Changes, leaks: Callable[[AdmissionError], bool]) -> None:
@@ -115,7 +112,7 @@ def _rejected(changes: Changes, leaks: Callable[[AdmissionError], bool]) -> None
             raise
 
     changes.around(StartedNode, "admit", admit)
-    _never_reclaimed(changes)
+    _never_released(changes)
 
 
 @seeds("DEV-REMOVE-003").of(_rejected, lambda error: "[memorymanager]" in str(error))
@@ -173,13 +170,13 @@ def devices_of_pods_gone_at_a_restart_stay_allocated(changes: Changes) -> None:
         return node
 
     changes.after(startup, "start", start)
-    _never_reclaimed(changes)
+    _never_released(changes)
 
 
 # Refusals
 
 
-@shape(allocation, "allocate_resource")
+@shape(policy, "allocate_resource")
 def _says(text: str, change: Change, rule: Any, state: Any, request: Any) -> Any:
     """Lets a refusal that matches `text` say what `change` makes of match, state and request."""
     try:
@@ -275,7 +272,7 @@ def _held_and_healthy(changes: Changes, fine: Callable[[Devices, str], bool]) ->
             return
         rule()
 
-    changes.around(allocation, "check_health", check_health)
+    changes.around(policy, "check_health", check_health)
 
 
 @seeds("DEV-HEALTH-005").by(_held_and_healthy)
@@ -296,7 +293,7 @@ def devices_keep_the_nodes_of_their_first_list(_: Any, __: Any, before: Any, rep
 
 def _allocating(changes: Changes, changed: Callable[..., Any]) -> None:
     """Lets `changed` allocate for a container: rule, state, pod, container and the rest."""
-    changes.around(allocation, "allocate", changed)
+    changes.around(policy, "allocate", changed)
 
 
 def _kept(state: DeviceState, uid: str) -> Mapping[str, frozenset[str]]:

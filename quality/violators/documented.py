@@ -19,7 +19,8 @@ from numaproof.reference.memory import requests
 from numaproof.reference.pods import qos, quantity
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import scope
-from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
+from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
+from numaproof.reference.topology.policy import TopologyPolicy
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def single_numa_node_keeps_no_affinity(rule: Any, self: Any) -> Any:
     """Checks that there is a single NUMA node, and does not say which."""
     kept, admitted = rule()
     if self.name == "single-numa-node":
-        kept = KeptHint(None, preferred=kept.preferred)
+        kept = TopologyHint(ANYWHERE, preferred=kept.preferred)
     return kept, admitted
 
 
@@ -230,7 +231,7 @@ def affinity_grows_to_all_nodes(rule: Any, self: Any) -> Any:
     """Lets best-effort use all NUMA nodes, for the best balance."""
     kept, admitted = rule()
     if self.name == "best-effort" and self.rules.distances is None:
-        kept = KeptHint(self.rules.nodes, preferred=kept.preferred)
+        kept = TopologyHint(self.rules.nodes, preferred=kept.preferred)
     return kept, admitted
 
 

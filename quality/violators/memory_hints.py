@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
 from numaproof.reference.checkpoints import memory as checkpoint
-from numaproof.reference.errors import StartError
+from numaproof.reference.errors import AllocationError, StartError
 from numaproof.reference.memory import hints, requests
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.policy import RestoreError, StaticMemoryPolicy
-from numaproof.reference.memory.requests import AllocationError
 from numaproof.reference.memory.state import MemoryState, ReusableMemory
 from numaproof.reference.pods import qos
 from numaproof.reference.pods.containers import PodContainer
@@ -34,12 +33,12 @@ seeds = SubjectBugs("memory-hints")
 
 
 @shape(hints, "calculated")
-def _hinted(change: Change, _: Any, state: Any, reuse: Any, uid: str, amounts: Any) -> Any:
+def _hinted(change: Change, _: Any, state: Any, uid: str, amounts: Any) -> Any:
     """Lets hints be of another demand, where containers are served by the right one.
 
     `change` is given the state and the demand.
     """
-    described = change(state, hints.demand(state, reuse, uid, amounts))
+    described = change(state, state.demand(uid, amounts))
     if not amounts or not evaluation.satisfiable(described):
         return {}
     return dict.fromkeys(amounts, described)
@@ -52,9 +51,7 @@ def best_effort_pods_have_hints_for_huge_pages(changes: Changes) -> None:
     def limited(pod: Any) -> Any:
         return replace(pod, qos="Guaranteed") if pod.qos == "BestEffort" else pod
 
-    changes.around(
-        StaticMemoryPolicy, "hints_for_container", lambda rule, pod: rule(pod=limited(pod))
-    )
+    changes.around(hints, "for_container", lambda rule, pod: rule(pod=limited(pod)))
 
 
 @seeds("MEM-HINT-002").by(listed)
@@ -63,15 +60,15 @@ def memory_hints_of_a_size_are_in_the_order_of_their_masks(demand: Any, found: A
     return sorted(found, key=lambda hint: (hint.nodes.bit_count(), hint.nodes))
 
 
-@seeds("MEM-HINT-003").after(hints, "demand")
-def an_empty_machine_has_no_reserved_memory(described: Any, state: Any, amounts: Any) -> Any:
+@seeds("MEM-HINT-003").after(MemoryState, "demand")
+def an_empty_machine_has_no_reserved_memory(described: Any, self: Any, amounts: Any) -> Any:
     """Takes all of a node's memory for what it has when it is empty."""
     needs = tuple(
         replace(
             need,
             total=tuple(
                 Supply(1 << node, memory.tables[kind].total)
-                for node, memory in sorted(state.nodes.items())
+                for node, memory in sorted(self.nodes.items())
                 if kind in memory.tables
             ),
         )
@@ -140,17 +137,13 @@ def _keep_blocks(keeps: Callable[[Any], bool], rule: Any, state: Any, container:
     return state if keeps(container) else rule()
 
 
-def _with_reuse(changes: Changes, reusable: Callable[[Any, Any, Any, Any], Any]) -> None:
+@shape(StaticMemoryPolicy, "allocate")
+def _with_reuse(reusable: Change, rule: Any, state: Any, pod: Any, container: Any) -> Any:
     """Lets a container find other memory to take again.
 
-    `reusable` is given the state, what may be taken again, the pod and the container.
+    `reusable` is given the state, the pod and the container.
     """
-
-    def allocate(rule: Any, state: Any, reuse: Any, pod: Any, container: Any) -> Any:
-        offered = reusable(state, reuse, pod, container)
-        return rule(reuse=offered)
-
-    changes.around(StaticMemoryPolicy, "allocate", allocate)
+    return rule(state=replace(state, reuse=reusable(state, pod, container)))
 
 
 @seeds("MEM-INIT-001")
@@ -158,8 +151,10 @@ def sidecars_do_not_reuse_memory_of_init_containers(changes: Changes) -> None:
     """Keeps sidecars apart from all that ends."""
     _with_reuse(
         changes,
-        lambda held, reuse, pod, container: (
-            ReusableMemory(pod.uid) if container.sidecar and reuse.uid == pod.uid else reuse
+        lambda held, pod, container: (
+            ReusableMemory(pod.uid)
+            if container.sidecar and held.reuse.uid == pod.uid
+            else held.reuse
         ),
     )
     _keep_blocks(changes, lambda container: container.sidecar)
@@ -170,25 +165,22 @@ def init_containers_keep_blocks_that_are_reused() -> None:
     """Leaves the books of earlier containers alone."""
 
 
-@seeds("MEM-INIT-003").around(StaticMemoryPolicy, "allocate")
+@seeds("MEM-INIT-003").after(StaticMemoryPolicy, "allocate")
 def what_is_left_of_init_containers_is_freed_for_apps(
-    rule: Any, self: Any, held: Any, reuse: Any, pod: Any, *rest: Any
+    after: Any, state: Any, pod: Any, container: Any
 ) -> Any:
     """Frees what nobody reuses when the app containers start."""
-    after, kept = rule(self, held, reuse, pod, *rest)
-    if after is not held and not rest[0].init:
-        for container in pod.containers:
-            if container.passes and after.of(pod.uid, container.name):
-                after = after.release(pod.uid, container.name)
-                after = after.with_blocks(pod.uid, container.name, ())
-    return after, kept
+    if after.entries is not state.entries and not container.init:
+        for one in pod.containers:
+            if one.passes and after.of(pod.uid, one.name):
+                after = after.release(pod.uid, one.name).with_blocks(pod.uid, one.name, ())
+    return after
 
 
 @seeds("MEM-INIT-004").by(_with_reuse)
-def memory_of_init_containers_is_reused_by_the_next_pod(
-    held: Any, reuse: Any, pod: Any, container: Any
-) -> Any:
+def memory_of_init_containers_is_reused_by_the_next_pod(held: Any, pod: Any, _: Any) -> Any:
     """Keeps what may be reused by nodes, and not by pod."""
+    reuse = held.reuse
     return ReusableMemory(pod.uid, reuse.sizes) if reuse.uid in held.entries else reuse
 
 
@@ -203,7 +195,8 @@ def memory_of_sidecars_is_reused_by_init_containers(changes: Changes) -> None:
     """Counts sidecars beside app containers, and not while the pod starts."""
     own: list[ReusableMemory] = []
 
-    def reusable(held: Any, reuse: Any, pod: Any, container: Any) -> Any:
+    def reusable(held: Any, pod: Any, container: Any) -> Any:
+        reuse = held.reuse
         own[:] = [reuse]
         if not container.passes:
             return reuse
@@ -238,7 +231,7 @@ def memory_of_init_containers_is_reused_on_any_nodes(
     )
 
 
-@seeds("MEM-INIT-007").after(hints, "demand")
+@seeds("MEM-INIT-007").after(MemoryState, "demand")
 def hints_count_memory_of_init_containers_on_every_node(described: Any) -> Any:
     """Adds what may be reused to whatever nodes are looked at."""
     needs = tuple(
@@ -273,7 +266,7 @@ def groups_are_forgotten_at_a_restart(changes: Changes) -> None:
 
     def alone(held: MemoryState) -> MemoryState:
         nodes = {node: replace(memory, cells=1 << node) for node, memory in held.nodes.items()}
-        return MemoryState(nodes, held.entries, held.pods)
+        return replace(held, nodes=nodes)
 
     def agree(rule: Any, real: Any, expected: Any) -> bool:
         known = {
@@ -317,21 +310,21 @@ def _with_gone(self: Any, pods: Any) -> dict[str, Any]:
 def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
     """Gives the bytes back, and not the nodes."""
 
-    def reclaim(rule: Any, self: Any, pods: Any) -> None:
+    def remove_stale_state(rule: Any, self: Any, pods: Any) -> None:
         rule(pods=_with_gone(self, pods))
         before = self.state.nodes
         for uid in getattr(self, "gone", ()):
             for name in tuple(self.state.entries.get(uid, {})) if uid not in pods else ():
-                self.end(uid, name)
+                self.release(uid, name)
         nodes = {
             node: replace(memory, assignments=before[node].assignments, cells=before[node].cells)
             for node, memory in self.state.nodes.items()
         }
         if nodes != dict(self.state.nodes):
-            self.state = MemoryState(nodes, self.state.entries, self.state.pods)
+            self.state = replace(self.state, nodes=nodes)
 
     _noting(changes, "gone", _gone)
-    changes.around(MemoryManager, "reclaim", reclaim)
+    changes.around(MemoryManager, "remove_stale_state", remove_stale_state)
 
 
 @seeds("MEM-RESTART-003").around(StaticMemoryPolicy, "allocate")
@@ -432,7 +425,7 @@ def another_reservation_is_taken_over_at_a_restart(changes: Changes) -> None:
         except RestoreError:
             if not state.nodes or totals(state.nodes) != totals(self.empty):
                 raise
-            anew = MemoryState(self.empty, state.entries, state.pods)
+            anew = replace(state, nodes=self.empty)
             for uid, _, blocks in state:
                 for block in () if state.pods.get(uid) else blocks:
                     anew = anew.reserve(block, block.size)

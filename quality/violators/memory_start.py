@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from numaproof.reference.config import configuration, eviction, fields, validation
 from numaproof.reference.config import reservation as allocatable
 from numaproof.reference.deviations.memory import ReservationWraps
-from numaproof.reference.errors import AdmissionError
+from numaproof.reference.errors import AdmissionError, AllocationError
 from numaproof.reference.memory import requests, reservation
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.policy import StaticMemoryPolicy
-from numaproof.reference.memory.requests import AllocationError
 from numaproof.reference.pods import quantity
 from quality.seeding import Change, Changes, SubjectBugs, shape
 

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.reference.deviations.pods import ClassBySums
-from numaproof.reference.errors import AdmissionError
+from numaproof.reference.errors import AdmissionError, AllocationError
 from numaproof.reference.memory import hints, requests, state
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory.policy import StaticMemoryPolicy
-from numaproof.reference.memory.requests import AllocationError
 from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import StartedNode
 from numaproof.reference.pods import quantity
-from numaproof.reference.topology.hints import TopologyHint
+from numaproof.reference.topology.hints import NO_AFFINITY, TopologyHint
 from numaproof.reference.topology.merge import Rules
-from numaproof.reference.topology.policy import KeptHint
-from numaproof.reference.topology.scope import NO_AFFINITY
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
@@ -80,7 +77,7 @@ def affinities_widen_groups(self: Any, held: Any, nodes: Any) -> Any:
 def nodes_in_use_alone_join_groups(changes: Changes) -> None:
     """Takes for a group what has several nodes."""
     changes.after(
-        hints,
+        MemoryState,
         "demand",
         lambda demand: replace(
             demand, cells=tuple(cell for cell in demand.cells if _several(cell[1]))
@@ -125,13 +122,14 @@ def small_containers_are_kept_out_of_groups(
     rule: Any, self: Any, state: Any, pod: Any, container: Any
 ) -> Any:
     """Admits to a group only what needs one, under every policy."""
-    after, kept = rule()
-    for block in after.of(pod.uid, container.name) or () if after is not state else ():
+    after = rule()
+    new = after.entries is not state.entries
+    for block in after.of(pod.uid, container.name) or () if new else ():
         most = max(memory.tables[block.kind].allocatable for memory in self.empty.values())
         lowest = (block.nodes & -block.nodes).bit_length() - 1
         if _several(block.nodes) and block.size <= most and state.nodes[lowest].assignments:
             raise AllocationError("[memorymanager] preferred hint violates NUMA node allocation")
-    return after, kept
+    return after
 
 
 @seeds("MEM-GROUP-008")
@@ -170,7 +168,7 @@ def _allocated(
     It says which container, or which affinity, to serve instead; None for no other.
     """
     instead = change(self, state, pod, container)
-    if isinstance(instead, KeptHint):
+    if isinstance(instead, TopologyHint):
         affinity = instead
     elif instead is not None:
         container = instead
@@ -188,23 +186,23 @@ def _asking(container: Any, keep: Callable[[str], bool]) -> Any:
 
 @seeds("MEM-HUGE-002").around(StaticMemoryPolicy, "allocate")
 def huge_pages_come_from_the_lowest_node_that_has_them(
-    rule: Any, state: Any, reuse: Any, pod: Any, container: Any
+    rule: Any, state: Any, pod: Any, container: Any
 ) -> Any:
     """Allocates one memory type after the other, and binds memory alone."""
     kinds = {kind for kind in container.requests if kind.startswith(_PAGES)}
     new = state.of(pod.uid, container.name) is None
     if not new or not kinds or _MEMORY not in container.requests or container.init:
-        return rule(reuse=reuse)
+        return rule()
     memory = _asking(container, lambda kind: kind == _MEMORY)
-    after, reuse = rule(reuse=reuse, container=memory)
+    after = rule(container=memory)
     first = after.of(pod.uid, container.name)
     if first is None:
-        return after, reuse
+        return after
     pages = _asking(container, kinds.__contains__)
-    before = MemoryState(after.nodes, state.entries, after.pods)
-    final, reuse = rule(state=before, reuse=reuse, container=pages, affinity=NO_AFFINITY)
+    before = replace(after, entries=state.entries)
+    final = rule(state=before, container=pages, affinity=NO_AFFINITY)
     both = (*(final.of(pod.uid, container.name) or ()), *first)
-    return final.with_blocks(pod.uid, container.name, both), reuse
+    return final.with_blocks(pod.uid, container.name, both)
 
 
 def _page(kind: str) -> int:
@@ -226,10 +224,10 @@ def _free_pages(changes: Changes, more: Callable[[str], int]) -> None:
             found[node] = replace(memory, tables=tables)
         return found
 
-    def elsewhere(rule: Any, state: Any) -> Any:
-        return rule(state=MemoryState(shifted(state.nodes), state.entries, state.pods))
+    def elsewhere(rule: Any, held: Any, *rest: Any) -> Any:
+        return rule(replace(held, nodes=shifted(held.nodes)), *rest)
 
-    changes.around(hints, "demand", elsewhere)
+    changes.around(MemoryState, "demand", elsewhere)
     changes.around(policies, "satisfies", elsewhere)
 
 
@@ -246,12 +244,12 @@ def one_huge_page_too_many_is_handed_out() -> None:
 def _looking_at(changes: Changes, looked_at: Callable[[Any], Any]) -> None:
     """Lets the manager look at some of the memory types that are asked for."""
 
-    def demand(rule: Any, state: Any, amounts: Any) -> Any:
-        known = all(kind in memory.tables for memory in state.nodes.values() for kind in amounts)
+    def demand(rule: Any, self: Any, amounts: Any) -> Any:
+        known = all(kind in memory.tables for memory in self.nodes.values() for kind in amounts)
         fewer = looked_at(amounts) if known else amounts
         return rule(amounts=fewer or amounts)
 
-    changes.around(hints, "demand", demand)
+    changes.around(MemoryState, "demand", demand)
     changes.around(
         policies, "satisfies", lambda rule, amounts: rule(amounts=looked_at(amounts) or amounts)
     )
@@ -284,7 +282,7 @@ def huge_pages_beyond_one_node_come_from_all_nodes(
     """Tries one node, or all of them."""
     every = sum(1 << node for node in policy.empty)
     new = held.of(pod.uid, container.name) is None
-    return KeptHint(every, preferred=False) if new and _spans(policy, container) else None
+    return TopologyHint(every, preferred=False) if new and _spans(policy, container) else None
 
 
 def _leaking(before: MemoryState, after: MemoryState, leaks: Callable[[str], bool]) -> MemoryState:
@@ -299,7 +297,7 @@ def _leaking(before: MemoryState, after: MemoryState, leaks: Callable[[str], boo
         )
         for node, memory in after.nodes.items()
     }
-    return MemoryState(nodes, after.entries, after.pods)
+    return replace(after, nodes=nodes)
 
 
 def _leaks_pages(kind: str) -> bool:
@@ -355,7 +353,7 @@ def _app_kinds(pod: Any) -> set[str]:
     }
 
 
-@seeds("MEM-HUGE-009").around(StaticMemoryPolicy, "hints_for_container")
+@seeds("MEM-HUGE-009").around(hints, "for_container")
 def huge_pages_of_init_containers_are_not_hinted_in_scope_container(
     rule: Any, pod: Any, container: Any
 ) -> Any:
@@ -504,15 +502,14 @@ def pods_admitted_again_are_placed_anew(rule: Any, state: Any, pod: Any, contain
     return rule(state=state)
 
 
-@seeds("MEM-STATIC-014").around(StaticMemoryPolicy, "allocate")
+@seeds("MEM-STATIC-014").after(StaticMemoryPolicy, "allocate")
 def containers_that_ask_for_nothing_have_an_entry(
-    rule: Any, self: Any, reuse: Any, pod: Any, container: Any
+    after: Any, self: Any, pod: Any, container: Any
 ) -> Any:
     """Notes for every container what it got, be it nothing."""
-    after, reuse = rule(reuse=reuse)
     if policies.is_served(pod) and not self.asks(pod, container):
         after = after.with_blocks(pod.uid, container.name, ())
-    return after, reuse
+    return after
 
 
 # Removal
@@ -524,7 +521,7 @@ def _forgotten(held: MemoryState, uid: str, name: str) -> MemoryState:
     entries = {**held.entries, uid: left}
     if not left:
         del entries[uid]
-    return MemoryState(held.nodes, entries, held.pods)
+    return replace(held, entries=entries)
 
 
 @seeds("MEM-REMOVE-001").around(state, "give_back")
@@ -541,11 +538,11 @@ def removed_pods_keep_memory_under_1_mebibyte(rule: Any, nodes: Any, node: int, 
 @seeds("MEM-REMOVE-002").around(StartedNode, "remove")
 def ended_sidecars_keep_their_memory(rule: Any, self: Any, args: Any) -> Any:
     """Assumes that a sidecar ends only with its pod."""
-    held, reuse = (self.memory.state, self.memory.reuse)
+    held = self.memory.state
     pod = self.pods.get(args.uid)
     answer = rule()
     if args.container is not None and pod and pod.container(args.container).sidecar:
-        self.memory.state, self.memory.reuse = (held, reuse)
+        self.memory.state = held
         self.memory.save()
     return answer
 

@@ -336,8 +336,8 @@ def _left_behind(
     changes.around(StartedNode, "admit", admit)
     changes.around(
         manager,
-        "reclaim",
-        lambda rule, self, pods: rule(self, {**vars(self).get("refused", {}), **pods}),
+        "remove_stale_state",
+        lambda rule, self, pods: rule(pods={**vars(self).get("refused", {}), **pods}),
     )
 
 

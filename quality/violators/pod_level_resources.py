@@ -14,15 +14,16 @@ from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.deviations.pods import EmptyPodLevelDecides
 from numaproof.reference.deviations.releases import Release
 from numaproof.reference.devices.manager import DeviceManager
+from numaproof.reference.memory import hints as memory_hints
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.manager import MemoryManager
-from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.memory.state import MemoryState, give_back
 from numaproof.reference.node import StartedNode
 from numaproof.reference.pods import budget, pod_level, quantity
 from numaproof.reference.pods.pod import Pod
 from numaproof.reference.pods.pod_level import PodRules
 from numaproof.reference.topology import scope
+from numaproof.reference.topology.hints import NO_AFFINITY
 from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
@@ -95,13 +96,13 @@ def memory_that_is_used_up_by_parts_refuses_no_pod(whole: Any, parts: Any) -> An
 # Hints, and scope container
 
 
-@seeds("NODE-PODLEVEL-012").around(StaticMemoryPolicy, "hints_for_pod")
+@seeds("NODE-PODLEVEL-012").around(memory_hints, "for_pod")
 def memory_hints_of_a_budget_are_for_the_sum_of_its_containers(
-    rule: Any, self: StaticMemoryPolicy, state: Any, pod: Any
+    rule: Any, policy: Any, state: Any, pod: Any
 ) -> Any:
     """Changes the CPU Manager's hints and forgets the Memory Manager's."""
     found = rule()
-    if pod.budget is None or self.keeps(state, pod) or not all(found.values()):
+    if pod.budget is None or policy.keeps(state, pod) or not all(found.values()):
         return found
     return rule(pod=replace(pod, budget=None))
 
@@ -151,7 +152,7 @@ def _unaligned(changes: Changes, manager: type, when: Callable[[Any, Any], bool]
         manager,
         "allocate",
         lambda rule, self, pod, container, affinity: rule(
-            self, pod, container, scope.NO_AFFINITY if when(pod, container) else affinity
+            self, pod, container, NO_AFFINITY if when(pod, container) else affinity
         ),
     )
 
@@ -181,7 +182,7 @@ def memory_of_init_containers_is_pinned_by_the_default_hint() -> None:
 @seeds("NODE-ALIGN-002").around(StaticCPUPolicy, "aligned")
 def cpus_follow_only_the_first_node_of_an_affinity(rule: Any, affinity: Any) -> Any:
     """Handles affinities of one node only."""
-    return rule(affinity=NUMASet([min(affinity)]) if affinity else affinity)
+    return rule(affinity=affinity._replace(nodes=affinity.nodes & -affinity.nodes))
 
 
 @seeds("NODE-ALIGN-002").around(StaticCPUPolicy, "aligned")
@@ -357,7 +358,7 @@ def memory_of_a_budget_returns_with_its_first_container(
         size = block.size
         for node in NUMASet.from_mask(block.nodes):
             size -= give_back(nodes, node, block.kind, size)
-    freed = MemoryState(nodes, self.entries, {**self.pods, uid: ()})
+    freed = MemoryState(nodes, self.entries, {**self.pods, uid: ()}, self.reuse)
     return rule(self=freed)
 
 

@@ -207,7 +207,7 @@ def an_init_container_takes_reused_cpus_along(changes: Changes) -> None:
     """All CPUs of a container are shared when it ends, also those that an app container reuses."""
     own: list[int] = []
 
-    def end(rule: Any, self: Any, uid: str, name: str) -> None:
+    def release(rule: Any, self: Any, uid: str, name: str) -> None:
         own[:] = [self.state.of(uid, name) or 0]
         rule()
 
@@ -215,15 +215,15 @@ def an_init_container_takes_reused_cpus_along(changes: Changes) -> None:
         state = node.cpus.state
         node.cpus.state = replace(state, shared=state.shared | own[-1])
 
-    changes.around(CPUManager, "end", end)
+    changes.around(CPUManager, "release", release)
     _container_removed(changes, after)
 
 
 # When CPUs are taken back
 
 
-def _late(changes: Changes, operation: str, step: str) -> None:
-    """Lets an operation do without the step that takes CPUs back first.
+def _late(changes: Changes, operation: str, occasion: str) -> None:
+    """Lets an operation do without taking CPUs back first, on its occasion.
 
     A removal does without it, too, and a report of the state tells what it would leave: CPUs stay
     with whoever has left until another operation takes them back.
@@ -242,26 +242,28 @@ def _late(changes: Changes, operation: str, step: str) -> None:
 
     inside = changes.noted(StartedNode, operation, "self", inside=True)
     changes.around(
-        StartedNode, step, lambda rule, self, *rest: None if inside else rule(self, *rest)
+        StartedNode,
+        "remove_stale_state",
+        lambda rule, when: None if inside and when == occasion else rule(),
     )
 
 
-@seeds("CPU-REMOVE-003").of(_late, "hints", "prepare")
+@seeds("CPU-REMOVE-003").of(_late, "hints", "admission")
 def hints_are_given_before_cpus_are_reclaimed() -> None:
     """Hints allocate nothing, so they need no tidying up."""
 
 
-@seeds("CPU-REMOVE-003").of(_late, "admit", "prepare")
+@seeds("CPU-REMOVE-003").of(_late, "admit", "admission")
 def pods_are_admitted_before_cpus_are_reclaimed() -> None:
     """The reconcile loop takes CPUs back, and an admission does not wait for it."""
 
 
-@seeds("CPU-REMOVE-003").of(_late, "reconcile", "reclaim")
+@seeds("CPU-REMOVE-003").of(_late, "reconcile", "reconcile")
 def containers_are_reconciled_before_cpus_are_reclaimed() -> None:
     """The loop tells the runtime first, and tidies up at its end."""
 
 
-@seeds("CPU-REMOVE-003").of(_late, "state", "settle")
+@seeds("CPU-REMOVE-003").of(_late, "state", "now")
 def the_state_is_reported_before_cpus_are_reclaimed() -> None:
     """To look at the state changes nothing."""
 

@@ -9,12 +9,12 @@ from numaproof.protocol.sets import NUMASet
 from numaproof.reference import startup
 from numaproof.reference.config import configuration, gates, validation
 from numaproof.reference.config.options import OptionError
-from numaproof.reference.cpu import manager as cpu_manager
-from numaproof.reference.devices import manager as device_manager
+from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.devices.hints import DeviceHints
+from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import AdmissionError, StartError
 from numaproof.reference.golang import numbers
-from numaproof.reference.memory import manager as memory_manager
+from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.topology import distances, options, scope
 from numaproof.reference.topology import merge as merging
 from numaproof.reference.topology import options as topology_options
@@ -80,30 +80,36 @@ def pods_with_resources_of_their_own_are_rejected_in_the_same_words(
     return None
 
 
-def _failing(changes: Changes, module: Any, change: Callable[[Any], Any]) -> None:
+def _failing(changes: Changes, manager: type[Any], change: Callable[[Any], Any]) -> None:
     """Lets a manager's failure under best-effort have the reason that `change` gives it."""
     current = changes.noted(scope, "admit", "policy")
 
-    def unexpected(found: Any) -> Any:
-        best_effort = current and current[-1] and current[-1].name == policies.BEST_EFFORT
-        return change(found) if best_effort else found
+    def allocate(rule: Any) -> None:
+        try:
+            rule()
+        except AdmissionError as error:
+            best_effort = current and current[-1] and current[-1].name == policies.BEST_EFFORT
+            if not best_effort or error.reason != "UnexpectedAdmissionError":
+                raise
+            raise change(error) from None
 
-    changes.after(module, "unexpected", unexpected)
+    for name in ("allocate", "allocate_pod"):
+        changes.around(manager, name, allocate)
 
 
-@seeds("TOPO-ERROR-012").by(_failing, cpu_manager)
+@seeds("TOPO-ERROR-012").by(_failing, CPUManager)
 def too_few_cpus_are_an_affinity_error_under_best_effort(error: Any) -> Any:
     """Blames the Topology Manager for whatever it let pass."""
     return AdmissionError("TopologyAffinityError", str(error))
 
 
-@seeds("TOPO-ERROR-012").by(_failing, memory_manager)
+@seeds("TOPO-ERROR-012").by(_failing, MemoryManager)
 def too_little_memory_is_out_of_memory_under_best_effort(error: Any) -> Any:
     """Names the resource in the reason, as the scheduler's check on the node does."""
     return AdmissionError("OutOfmemory", str(error))
 
 
-@seeds("TOPO-ERROR-012").by(_failing, device_manager)
+@seeds("TOPO-ERROR-012").by(_failing, DeviceManager)
 def too_few_devices_are_out_of_devices_under_best_effort(error: Any) -> Any:
     """Has a reason of its own for device plugins."""
     return AdmissionError("OutOfdevices", str(error))
@@ -112,10 +118,10 @@ def too_few_devices_are_out_of_devices_under_best_effort(error: Any) -> Any:
 @seeds("TOPO-ERROR-012")
 def the_message_of_the_failed_manager_is_lost(changes: Changes) -> None:
     """Keeps the reason under best-effort, and puts a sentence of its own behind it."""
-    for module in (cpu_manager, device_manager, memory_manager):
+    for manager in (CPUManager, DeviceManager, MemoryManager):
         _failing(
             changes,
-            module,
+            manager,
             lambda error: AdmissionError(error.reason, "Allocate failed, which is unexpected"),
         )
 

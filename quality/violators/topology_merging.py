@@ -12,11 +12,11 @@ from numaproof.reference.errors import AdmissionError
 from numaproof.reference.topology import merge as merging
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology import scope
-from numaproof.reference.topology.hints import ANYWHERE, Demand, TopologyHint
+from numaproof.reference.topology.hints import ANYWHERE, NO_AFFINITY, Demand, TopologyHint
 from numaproof.reference.topology.merge import IMPOSSIBLE, Rules
 from numaproof.reference.topology.options import TopologyOptions
-from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
-from numaproof.reference.topology.scope import NO_AFFINITY, affinity_of
+from numaproof.reference.topology.policy import TopologyPolicy
+from numaproof.reference.topology.scope import affinity_of
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
@@ -190,7 +190,7 @@ def _finding(name: str, found: Change, rule: Any, self: TopologyPolicy, provider
 @seeds("TOPO-POLICY-007").by(_finding, policies.BEST_EFFORT)
 def best_effort_keeps_all_nodes_where_none_is_preferred(kept: Any, policy: Any, _: Any) -> Any:
     """Falls back to the whole machine, though fewer nodes would do."""
-    return kept if kept.preferred else KeptHint(policy.rules.nodes, preferred=False)
+    return kept if kept.preferred else TopologyHint(policy.rules.nodes, preferred=False)
 
 
 @seeds("TOPO-POLICY-008").around(scope, "admit")
@@ -212,15 +212,15 @@ def restricted_keeps_the_affinity_and_does_not_use_it(
 def restricted_keeps_no_affinity_of_init_containers(rule: Any, policy: Any, keep: Any) -> None:
     """Stores affinities for containers that stay."""
 
-    def instead(container: Any, affinity: KeptHint) -> None:
+    def instead(container: Any, affinity: TopologyHint) -> None:
         if policy.name == policies.RESTRICTED:
-            affinity = scope.NO_AFFINITY if container.passes else affinity
+            affinity = NO_AFFINITY if container.passes else affinity
         keep(container, affinity)
 
     rule(keep=instead)
 
 
-def _under(changes: Changes, name: str) -> Callable[[KeptHint], bool]:
+def _under(changes: Changes, name: str) -> Callable[[TopologyHint], bool]:
     """Whether the policy `name` admits now, and prefers an affinity."""
     current = changes.noted(scope, "admit", "policy")
     return lambda affinity: (
@@ -233,8 +233,8 @@ def devices_ignore_the_affinity_of_best_effort(changes: Changes) -> None:
     """Has devices follow the affinity only where policies insist on it."""
     applies = _under(changes, policies.BEST_EFFORT)
 
-    def allocate(rule: Any, affinity: KeptHint) -> None:
-        rule(affinity=scope.NO_AFFINITY if applies(affinity) else affinity)
+    def allocate(rule: Any, affinity: TopologyHint) -> None:
+        rule(affinity=NO_AFFINITY if applies(affinity) else affinity)
 
     changes.around(DeviceManager, "allocate", allocate)
 

@@ -11,7 +11,7 @@ from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.devices import allocation
+from numaproof.reference.devices import policy as device_policy
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.state import all_held
@@ -24,9 +24,9 @@ from numaproof.reference.pods import containers, qos, quantity
 from numaproof.reference.pods.pod import Pod
 from numaproof.reference.topology import merge as merging
 from numaproof.reference.topology import scope
-from numaproof.reference.topology.hints import Demand, TopologyHint
-from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
-from numaproof.reference.topology.scope import NO_AFFINITY, affinity_of
+from numaproof.reference.topology.hints import ANYWHERE, NO_AFFINITY, Demand, TopologyHint
+from numaproof.reference.topology.policy import TopologyPolicy
+from numaproof.reference.topology.scope import affinity_of
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Changes, SubjectBugs, shape
 from quality.violators.topology_merging import aligning_without_policy, place_by_hints
@@ -136,7 +136,7 @@ def every_kind_of_devices_must_have_as_many_as_all_together(
     rule: Any, state: Any, pod: Any, container: Any
 ) -> Any:
     """Counts the devices of a BestEffort container, whatever their kind."""
-    asked = allocation.requested(state, container)
+    asked = device_policy.requested(state, container)
     if pod.qos == "BestEffort" and not any(state.of(pod.uid, container.name)):
         every = dict.fromkeys(asked, sum(asked.values()))
         container = replace(container, limits={**container.limits, **every})
@@ -234,12 +234,12 @@ def _losing(
         vars(manager).get("lost", {}).pop(pod.uid, None)
         return answer
 
-    def reclaim(rule: Any, self: Any, pods: Any) -> None:
-        rule(self, {**vars(self).get("lost", {}), **pods})
+    def remove_stale_state(rule: Any, self: Any, pods: Any) -> None:
+        rule(pods={**vars(self).get("lost", {}), **pods})
 
     changes.around(DeviceManager, "allocate", allocate)
     changes.around(StartedNode, "admit", admit)
-    changes.around(owner, "reclaim", reclaim)
+    changes.around(owner, "remove_stale_state", remove_stale_state)
 
 
 @seeds("TOPO-ORDER-003")
@@ -476,16 +476,17 @@ def later_containers_stay_near_the_first(
     if policy is None or policy.negative or scope != "container":
         rule()
         return
-    group: KeptHint | None = None
+    group: TopologyHint | None = None
     for container in pod.containers:
         affinity = affinity_of(policy, providers, pod, container)
-        if group is not None and group.nodes and affinity.nodes:
+        if group is not None and ANYWHERE not in (group.nodes, affinity.nodes):
             rules = replace(policy.rules, nodes=group.nodes)
             near = TopologyPolicy(policy.name, rules, policy.negative)
             said = [provider.hints(pod, container) for provider in providers]
             if any(said):
                 inside = near.merge(said)[0]
-                inside = inside._replace(nodes=inside.nodes or group.nodes)
+                if inside.nodes == ANYWHERE:
+                    inside = inside._replace(nodes=group.nodes)
                 affinity = inside if inside.preferred else affinity
         group = group or affinity
         keep(container, affinity)
