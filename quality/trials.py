@@ -16,8 +16,8 @@ from __future__ import annotations
 import signal
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice
+from functools import cached_property, partial
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.cases.loading import applies
@@ -51,20 +51,18 @@ if TYPE_CHECKING:
 __all__ = ["CaseTrials", "CitingTrials", "LifeTrials", "ScenarioTrials", "bundled_suite", "seeds"]
 
 
-@dataclass
-class _Folders:
-    """Numbered folders for state directories."""
+class _Trials:
+    """What has numbered folders for state directories."""
 
     scratch: Path
-    _number: int = 0
 
-    def new(self) -> Path:
-        self._number += 1
-        return self.scratch / f"run-{self._number}"
+    @cached_property
+    def _folders(self) -> Iterator[Path]:
+        return (self.scratch / f"run-{number}" for number in count(1))
 
 
 @dataclass
-class CaseTrials:
+class CaseTrials(_Trials):
     """Plays the cases of a suite, each on its first machine before any is on another.
 
     What healthy references answer is kept from one bug to the next.
@@ -78,9 +76,6 @@ class CaseTrials:
     scratch: Path
     _kept: dict[tuple[str, str], Baseline] = field(default_factory=dict)
     _runs: dict[str, list[tuple[str, SelectedCase]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._folders = _Folders(self.scratch)
 
     def played(self, kubernetes: str = RELEASES[-1]) -> tuple[str, ...]:
         """The ids of the cases that are played and could catch a bug.
@@ -160,7 +155,7 @@ class CaseTrials:
             selected.case,
             selected.machine.info or MachineInfo(),
             selected.machine.tree,
-            self._folders.new(),
+            next(self._folders),
         )
         if keep:
             self._kept[place] = made
@@ -168,7 +163,7 @@ class CaseTrials:
 
     def _run(self, one: Target, selected: SelectedCase) -> Run:
         info = selected.machine.info or MachineInfo()
-        return Run(one, selected.case, info, selected.machine.tree, self._folders.new())
+        return Run(one, selected.case, info, selected.machine.tree, next(self._folders))
 
 
 _TURNS = ("life",) * 2 + ("start",) + ("life",) * 3 + ("start",) + ("life",) * 2 + ("tree",)
@@ -187,20 +182,17 @@ def seeds(seed: int, count: int) -> tuple[int, ...]:
 
 
 @dataclass
-class ScenarioTrials:
+class ScenarioTrials(_Trials):
     """Plays generated scenarios, the same against every bug: lives of nodes, odd starts, trees."""
 
     seeds: tuple[int, ...]
     scratch: Path
     _kept: dict[tuple[str, int], tuple[Scenario, Baseline]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._folders = _Folders(self.scratch)
-
     def of(self, bug: Bug) -> Iterator[Trial]:
         """The scenarios, one after the other."""
         one = target(bug.implementation(), bug.kubernetes, compared=True)
-        explorer = Explorer(one, self._folders.new())
+        explorer = Explorer(one, next(self._folders))
         for number, seed in enumerate(self.seeds):
             yield partial(self._catch, bug, one, explorer, seed, _TURNS[number % len(_TURNS)])
 
@@ -221,7 +213,7 @@ class ScenarioTrials:
         scenario = self._made(one, seed, kind)
         healthy = target(InProcess(Reference), one.kubernetes)
         noting = Noting(InProcess(Reference))
-        folder = self._folders.new()
+        folder = next(self._folders)
         if scenario.tree is None:
             made = baseline.of_scenario(healthy, noting, scenario.case, folder)
         else:
@@ -234,23 +226,20 @@ class ScenarioTrials:
 
     def _made(self, one: Target, seed: int, kind: str) -> Scenario:
         if kind == "tree":
-            return tree(seed, self._folders.new())
+            return tree(seed, next(self._folders))
         return (odd_start if kind == "start" else life)(seed, one.capabilities)
 
 
 @dataclass
-class LifeTrials:
+class LifeTrials(_Trials):
     """Plays generated scenarios that only the invariants judge."""
 
     seeds: tuple[int, ...]
     scratch: Path
 
-    def __post_init__(self) -> None:
-        self._folders = _Folders(self.scratch)
-
     def of(self, bug: Bug) -> Iterator[Trial]:
         """The scenarios, one after the other."""
-        explorer = Explorer(target(InProcess(Reference), bug.kubernetes), self._folders.new())
+        explorer = Explorer(target(InProcess(Reference), bug.kubernetes), next(self._folders))
         for seed in self.seeds:
             yield partial(self._catch, bug, explorer, seed)
 
@@ -271,7 +260,7 @@ SECONDS = 20
 
 
 @dataclass
-class CitingTrials:
+class CitingTrials(_Trials):
     """Plays the cases that cite a requirement, against whatever breaks the rules about it.
 
     Nothing is compared with a healthy reference but how a run ends.
@@ -285,15 +274,12 @@ class CitingTrials:
     scratch: Path
     _healthy: dict[tuple[str, ...], str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._folders = _Folders(self.scratch)
-
     def of(self, fault: Fault, requirement: str | None = None) -> Iterator[Trial]:
         """The cases that cite what the fault breaks, or the one `requirement`, at its level.
 
         First on all machines in the fault's own release, which is the newest where it has none: on
         a kubelet, or where a case shows a kubelet's defect, on a reference without defects. Then
-        on the first machine of each case: in that release the other way round, since a departure
+        on the first machine of each case: in that release the other way round, since a deviation
         may override the broken rule, or build on it; then on kubelets of all other releases.
         """
         broken = {*fault.models} if requirement is None else {requirement}
@@ -346,7 +332,7 @@ class CitingTrials:
             return type(error).__name__
 
     def _outcome(self, one: Target, selected: SelectedCase) -> str:
-        run = Run(one, selected.case, selected.info, selected.machine.tree, self._folders.new())
+        run = Run(one, selected.case, selected.info, selected.machine.tree, next(self._folders))
         with closing(one.implementation):
             return run.play().outcome
 
