@@ -25,7 +25,7 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.fuzzing.exploration import Explorer, life, odd_start, tree
 from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
@@ -353,8 +353,8 @@ class CitingTrials:
 
 
 def _at(release: str, *, documented: bool = False) -> Target:
-    side = DOCUMENTED if documented else KUBELET
-    return replace(reference_target(release, side), oracle=None)
+    baseline = DOCUMENTED if documented else KUBELET
+    return replace(reference_target(release, baseline), oracle=None)
 
 
 @contextmanager

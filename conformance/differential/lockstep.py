@@ -23,8 +23,8 @@ from numaproof.conformance.execution.run import RunResult, tree_for
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import bounded, replace_text, reported
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
+from numaproof.conformance.judging.baselines import Baselines
 from numaproof.conformance.judging.oracle import STATE_DIR, Oracle
-from numaproof.conformance.judging.sides import Sides
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import make_folder, require_room
 from numaproof.folders.state_directory import StateDirectory
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.conformance.judging.baselines import Baseline
     from numaproof.conformance.judging.finding import Finding
-    from numaproof.conformance.judging.sides import Side
     from numaproof.protocol.events import Outcome, Picture
 
 
@@ -52,8 +52,8 @@ class Pair:
         right: what is under test.
         capabilities: what both can do, and the release that they behave as.
         level: how much of the answers is compared.
-        sides: makes references that are on either side where kubelets break their documents, any of
-            which the right side may agree with; None to compare it with the left side alone.
+        baselines: makes references that the right side may agree with where kubelets contradict
+            their documents; None to compare it with the left side alone.
         tell: what starts ask both to tell.
         tested: the side that is under test; what the other one says is what is expected.
     """
@@ -62,7 +62,7 @@ class Pair:
     right: Implementation
     capabilities: Capabilities
     level: messages.Level
-    sides: Callable[[Side], Implementation] | None = None
+    baselines: Callable[[Baseline], Implementation] | None = None
     tell: tuple[messages.Told, ...] = ()
     tested: Literal["left", "right"] = "right"
 
@@ -81,7 +81,7 @@ class LockstepResult(RunResult):
         pictures: the machine on either side after the last call.
         chance: the operation that the right side answers differently from run to run, where
             that is why no more was compared; empty where it was not.
-        parted: the side that the right one took, where either was right and they differ.
+        parted: whose behaviour the right side has, where either is right and they differ.
         tested: the side that was under test.
     """
 
@@ -247,7 +247,7 @@ class _LockstepRun:
         return LockstepResult("pass", calls=len(self._session.calls), parted=self._parted())
 
     def _parted(self) -> events.Parted | None:
-        return self._left.parted() if isinstance(self._left, Sides) else None
+        return self._left.parted() if isinstance(self._left, Baselines) else None
 
     def _broken(self, failure: ImplementationFailure, whose: str = "") -> LockstepResult:
         ended = self._ended(failure.outcome, f"{whose}{failure}", failure.stderr)
@@ -321,12 +321,12 @@ class _LockstepRun:
         return tuple(drawn)
 
 
-def _judge(pair: Pair, beside: _Left, state: Path) -> Oracle | Sides:
-    sides = pair.sides
-    if sides is None:
+def _judge(pair: Pair, beside: _Left, state: Path) -> Oracle | Baselines:
+    make = pair.baselines
+    if make is None:
         return Oracle(beside, state, pair.level, pair.capabilities.discovers)
     seen = pair.capabilities.discovers
-    return Sides(lambda side: _Left(sides(side)), state, pair.level, discovers=seen)
+    return Baselines(lambda baseline: _Left(make(baseline)), state, pair.level, discovers=seen)
 
 
 def _without_expectations(case: Case) -> Case:

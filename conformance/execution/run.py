@@ -24,9 +24,9 @@ from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import bounded, cut
 from numaproof.conformance.judging import discovered, known_defects, signatures
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baselines
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import Oracle
-from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
 from numaproof.conformance.trees.described import tree_of
 from numaproof.conformance.trees.machine_trees import MadeTree
 from numaproof.folders.scratch import make_folder, require_room
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.judging.baselines import Baseline
     from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.invariants import Violation
     from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
-    from numaproof.conformance.judging.sides import Side
     from numaproof.conformance.trees.machine_trees import MachineTree
     from numaproof.protocol.events import JudgedAs, Picture
     from numaproof.protocol.machine import MachineInfo
@@ -63,7 +63,7 @@ class Target:
         command: its command line; empty for the reference.
         oracle: makes a fresh reference to compare with; None if it is compared with none.
         compared: whether its answers are compared with the reference's at all.
-        judged_as: the side that its answers have to be on where kubelets break their documents.
+        judged_as: what is right where kubelets contradict their documents.
     """
 
     implementation: Implementation
@@ -71,7 +71,7 @@ class Target:
     kubernetes: str
     level: Level
     command: tuple[str, ...] = ()
-    oracle: Callable[[Side], SteeredImplementation] | None = None
+    oracle: Callable[[Baseline], SteeredImplementation] | None = None
     compared: bool = True
     judged_as: JudgedAs = "kubelet"
 
@@ -96,20 +96,21 @@ class Target:
 
 
 def usual(hello: Hello) -> JudgedAs:
-    """The side for an implementation by its claims: only level ``kubelet`` is that of one."""
+    """How to judge an implementation by its claims: one of level ``kubelet`` as a kubelet."""
     return "kubelet" if hello.level == "kubelet" else "either"
 
 
-def reference(side: Side) -> InProcess:
-    """The reference, in this process, on a side."""
-    return InProcess(partial(Reference, documented=side.documented, exceptions=side.exceptions))
+def reference(baseline: Baseline) -> InProcess:
+    """The reference, in this process, following a baseline."""
+    exceptions = baseline.exceptions
+    return InProcess(partial(Reference, documented=baseline.documented, exceptions=exceptions))
 
 
-def reference_target(kubernetes: str, side: Side) -> Target:
+def reference_target(kubernetes: str, baseline: Baseline) -> Target:
     """The reference, in this process, as a kubelet of a release, judged as what it is."""
-    implementation = reference(side)
+    implementation = reference(baseline)
     hello = handshake(implementation, "numaproof")
-    judged_as: JudgedAs = "documented" if side.documented else "kubelet"
+    judged_as: JudgedAs = "documented" if baseline.documented else "kubelet"
     return Target(implementation, hello, kubernetes, hello.level, judged_as=judged_as)
 
 
@@ -184,7 +185,7 @@ class Run:
         is_kubelet = target.judged_as == "kubelet"
         self._known = known_defects.known_defects(target.kubernetes) if is_kubelet else frozenset()
         judge = _judge(target, scratch)
-        self._sides = judge if isinstance(judge, Sides) else None
+        self._baselines = judge if isinstance(judge, Baselines) else None
         if target.program:
             target.program.begin()
         facts = facts_of(machine)
@@ -202,7 +203,7 @@ class Run:
             tell=case.tell,
         )
         checker = InvariantChecker(target.level)
-        self.player = Player(case, session, facts, target.level, checker, self._sides)
+        self.player = Player(case, session, facts, target.level, checker, self._baselines)
 
     def play(self) -> RunResult:
         """Plays the steps of the case.
@@ -264,12 +265,12 @@ class Run:
         return replace(result, stderr=result.stderr or log)
 
     def parted(self, result: RunResult) -> events.Parted | None:
-        """The side that the implementation took where a kubelet breaks its documents.
+        """Whose behaviour the implementation has where a kubelet contradicts its documents.
 
         None where only one is right, and where both would have answered alike. A run that ended
-        badly did not keep to the documents: of it only the kubelet's side is told.
+        badly did not follow the documents: only what it shares with the kubelet is reported.
         """
-        found = self._sides.parted() if self._sides else None
+        found = self._baselines.parted() if self._baselines else None
         return found if result.good or (found and found.side == "kubelet") else None
 
     def judge(self, action: Callable[[], None]) -> RunResult:
@@ -395,7 +396,9 @@ def _judge(target: Target, scratch: Path) -> AnswerJudge | None:
     seen = target.capabilities.discovers
     if target.judged_as != "kubelet":
         either = target.judged_as == "either"
-        return Sides(target.oracle, scratch / "references", level, kubelet=either, discovers=seen)
+        return Baselines(
+            target.oracle, scratch / "references", level, kubelet=either, discovers=seen
+        )
     if not applies("admission", level):
         return None
     return Oracle(target.oracle(KUBELET), _made(scratch / "reference"), target.level, seen)

@@ -18,7 +18,7 @@ from numaproof.conformance.cases import loading, releases, writing
 from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, Target, reference_target
-from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.conformance.promotion.rehearsal import (
     PromotionError,
     Rehearsal,
@@ -220,5 +220,5 @@ def _releases(case: Case, kubernetes: str) -> str:
 
 
 def _passes(case: Case, kubernetes: str) -> Iterator[bool]:
-    for side in (DOCUMENTED, KUBELET):
-        yield _verdict(case, reference_target(kubernetes, side)).good
+    for baseline in (DOCUMENTED, KUBELET):
+        yield _verdict(case, reference_target(kubernetes, baseline)).good

@@ -13,7 +13,7 @@ from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.schema import Expected, NoArguments, StartStep, Step
 from numaproof.conformance.execution.player import playing
 from numaproof.conformance.execution.run import Run, reference_target
-from numaproof.conformance.judging.sides import DOCUMENTED
+from numaproof.conformance.judging.baselines import DOCUMENTED
 from numaproof.conformance.promotion.expected_answers import Expecting, accepted_or_refused
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
