@@ -1,6 +1,7 @@
 """One run of a case against an implementation, from an empty state directory.
 
-Cases, fuzzing and replaying share it: each opens a `Run`, plays steps, and asks for the result.
+Every command shares it: each opens a `Run`, plays steps, and asks for the result. Where answers are
+compared with something else than the reference, a subclass has another oracle.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from numaproof.conformance.cases.loading import applies, bundled_by_id
 from numaproof.conformance.cases.machine_properties import facts_of
@@ -166,8 +167,11 @@ class Run:
         scratch: an empty or missing directory for state directories.
 
     Attributes:
+        player_type: what plays the steps.
         broke: how the program broke, so that there is no answer; None while it did not.
     """
+
+    player_type: ClassVar[type[Player]] = Player
 
     def __init__(
         self,
@@ -184,7 +188,7 @@ class Run:
         self._tree = tree
         is_kubelet = target.judged_as == "kubelet"
         self._known = known_defects.known_defects(target.kubernetes) if is_kubelet else frozenset()
-        judge = _judge(target, scratch)
+        judge = self._oracle()
         self._baselines = judge if isinstance(judge, Baselines) else None
         if target.program:
             target.program.begin()
@@ -196,14 +200,34 @@ class Run:
             kubernetes=target.kubernetes,
             machine=machine,
             level=target.level,
-            root=_root(tree_for(case, machine, tree, scratch), target),
+            root=self._root(tree_for(case, machine, tree, scratch)),
             oracle=judge,
             silent=_silent(target, scratch),
             from_tree=case.tree,
             tell=case.tell,
         )
         checker = InvariantChecker(target.level)
-        self.player = Player(case, session, facts, target.level, checker, self._baselines)
+        self.player = self.player_type(case, session, facts, target.level, checker, self._baselines)
+
+    def _oracle(self) -> AnswerJudge | None:
+        """What is asked about each answer."""
+        target, scratch = self.target, self._scratch
+        if target.oracle is None:
+            return None
+        level = target.level if target.compared else "invariants"
+        seen = target.capabilities.discovers
+        if target.judged_as != "kubelet":
+            made, either = scratch / "references", target.judged_as == "either"
+            return Baselines(target.oracle, made, level, kubelet=either, discovers=seen)
+        if not applies("admission", level):
+            return None
+        return Oracle(target.oracle(KUBELET), _made(scratch / "reference"), target.level, seen)
+
+    def _root(self, tree: MachineTree | None) -> Callable[[], str | Path] | None:
+        """Finds the tree in the form that the target can read."""
+        if tree is None:
+            return None
+        return tree.directory if self.target.program else tree.held
 
     def play(self) -> RunResult:
         """Plays the steps of the case.
@@ -377,31 +401,9 @@ def tree_for(
     return tree
 
 
-def _root(tree: MachineTree | None, target: Target) -> Callable[[], str | Path] | None:
-    """Finds the tree in the form that the target can read."""
-    if tree is None:
-        return None
-    return tree.directory if target.program else tree.held
-
-
 def _made(path: Path) -> Path:
     make_folder(path)
     return path
-
-
-def _judge(target: Target, scratch: Path) -> AnswerJudge | None:
-    if target.oracle is None:
-        return None
-    level = target.level if target.compared else "invariants"
-    seen = target.capabilities.discovers
-    if target.judged_as != "kubelet":
-        either = target.judged_as == "either"
-        return Baselines(
-            target.oracle, scratch / "references", level, kubelet=either, discovers=seen
-        )
-    if not applies("admission", level):
-        return None
-    return Oracle(target.oracle(KUBELET), _made(scratch / "reference"), target.level, seen)
 
 
 def _silent(target: Target, scratch: Path) -> Oracle | None:

@@ -9,12 +9,13 @@ import pytest
 
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.differential.compared_player import ComparedPlayer, UncheckedInvariants
+from numaproof.conformance.differential.lockstep import ComparedPlayer
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.fuzzing.exploration import upgrade
 from numaproof.conformance.fuzzing.generation.upgrades import CHANGES
+from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import messages
 from numaproof.reference.deviations.releases import RELEASES
@@ -37,7 +38,7 @@ def played(seed: int, before: str, after: str, folder: Path) -> list[Call]:
     session = Session(
         InProcess(Reference), capabilities, StateDirectory(folder), before, made.machine, "kubelet"
     )
-    facts, checker = Facts(made.machine), UncheckedInvariants("kubelet")
+    facts, checker = Facts(made.machine), InvariantChecker("kubelet")
     ComparedPlayer(made.case, session, facts, "kubelet", checker).play()
     return session.calls
 
