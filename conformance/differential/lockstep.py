@@ -306,7 +306,7 @@ class _LockstepRun(ComparedRun):
         """
         if self._pair.level != "kubelet":
             return ended
-        session, faults, defect = self.player.session, self._faults(), None
+        session, defect = self.player.session, None
         known = known_defects.known_defects(session.kubernetes)
         if ended.outcome == "time-out":
             call = session.calls[-1]
@@ -314,7 +314,7 @@ class _LockstepRun(ComparedRun):
                 call.operation, call.args, session.config, session.machine
             )
             defect = crash_attribution.never_answered(asked, known)
-        elif ended.outcome == "fault" and len(faults) == 1:
+        elif ended.outcome == "fault" and len(faults := self._faults()) == 1:
             defect = crash_attribution.panicked(faults[0], known)
         return replace(ended, outcome="expected failure", defect=defect) if defect else ended
 
@@ -325,12 +325,11 @@ class _LockstepRun(ComparedRun):
 
     def steps(self) -> tuple[events.ReportedCall, ...]:
         """Every call; the last with the answer of the left side."""
-        *before, last = super().steps()
-        right = self._compared.answer
-        if right is None:
-            return (*before, last)
+        shown, right = super().steps(), self._compared.answer
+        if not shown or right is None:
+            return shown
         plain = replace_text(codec.to_plain(right), str(self._left_state), STATE_DIR)
-        return (*before, msgspec.structs.replace(last, expected=bounded(plain)))
+        return (*shown[:-1], msgspec.structs.replace(shown[-1], expected=bounded(plain)))
 
     def pictures(self) -> tuple[Picture, ...]:
         """Both sides after the call whose answers differ, if they can show their state."""
