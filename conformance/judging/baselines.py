@@ -221,9 +221,7 @@ class Baselines:
         """Continues with a baseline if it agrees with every answer, and with some exactly."""
         if self._first_difference(baseline, exactly) is not None:
             return False
-        shown = {*self._contributing(baseline, exactly or (len(self._history) - 1,))}
-        if baseline.documented:
-            shown &= baseline.exceptions
+        shown = self._contributing(baseline, exactly or (len(self._history) - 1,))
         self._shared |= dict.fromkeys(sorted(shown))
         self._current = baseline
         return True
@@ -234,11 +232,14 @@ class Baselines:
         return next((n for n, one in enumerate(levels) if self._difference(baseline, n, one)), None)
 
     def _contributing(self, baseline: Baseline, positions: Sequence[int]) -> tuple[str, ...]:
-        """What a baseline shares with kubelets and would answer otherwise without."""
+        """What a baseline shares with kubelets, beyond the documents, and needs for its answers."""
+        beyond = baseline.exceptions if baseline.documented else self._names()
         return tuple(
             name
             for name in self._names()
-            if baseline.has(name) and self._departs(baseline.toggled(name), baseline, positions)
+            if name in beyond
+            and baseline.has(name)
+            and self._departs(baseline.toggled(name), baseline, positions)
         )
 
     def _avoided(self, index: int, level: messages.Level) -> tuple[str, ...]:
