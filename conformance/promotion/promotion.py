@@ -205,29 +205,28 @@ class _Rehearsal:
 
 def _rehearse(case: Case, kubernetes: str) -> _Rehearsal:
     assert case.machine is not None
+    look = Step(state=NoArguments(), expect="anything")
+    steps = (*case.steps, look)
     with scratch_folder() as scratch:
         target = reference_target(kubernetes, DOCUMENTED)
-        run = Run(target, case, case.machine, None, scratch / "rehearsal")
+        looking = msgspec.structs.replace(case, steps=steps)
+        run = Run(target, looking, case.machine, None, scratch / "rehearsal")
         session = run.player.session
         _make(run, run.player.begin, 0)
         made, forced = [], True
-        for number, step in enumerate(case.steps):
+        for number, step in enumerate(steps):
             pods = tuple(session.pods)
             done = _make(run, partial(run.player.numbered, number), number + 1)
             if done or step.tamper:
                 made.append(_Made(_without_strangers(step, pods), *done or (None, Expected())))
             forced = forced and _is_forced(session.config, step)
-        if not any(one.step.tamper is None for one in made):
-            raise PromotionError(
-                "nothing can be expected: the reference skips every step, for each needs a running"
-                " node, or a pod on it"
-            )
-        state = None
-        if session.started is not None and made[-1].step.verb != "state":
-            last = Step(state=NoArguments(), expect="anything")
-            done = _make(run, partial(run.player.step, last), len(case.steps) + 1)
-            state = _Made(last, *done) if done else None
-    return _Rehearsal(run, tuple(made), state, forced)
+    state = made.pop() if made and made[-1].step is look else None
+    if not any(one.step.tamper is None for one in made):
+        raise PromotionError(
+            "nothing can be expected: the reference skips every step, for each needs a running"
+            " node, or a pod on it"
+        )
+    return _Rehearsal(run, tuple(made), None if made[-1].step.verb == "state" else state, forced)
 
 
 def _make(
