@@ -189,7 +189,8 @@ class Baselines:
             return self._departs(baseline, DOCUMENTED, last)
 
         candidates = self._candidates(self._current, DOCUMENTED) if self._kubelet else ()
-        return any(shows(one) and self._adopt(one, last) for one in candidates)
+        shown = () if defect is None else (defect,)
+        return any(shows(one) and self._adopt(one, last, shown) for one in candidates)
 
     def parted(self) -> Parted | None:
         """Whose behaviour the implementation has where a kubelet contradicts its documents.
@@ -217,11 +218,16 @@ class Baselines:
         toggled = (base.toggled(name) for base in bases for name in self._names())
         yield from dict.fromkeys((self._current, *toggled, *reversed(self._ends)))
 
-    def _adopt(self, baseline: Baseline, exactly: Sequence[int] = ()) -> bool:
-        """Continues with a baseline if it agrees with every answer, and with some exactly."""
+    def _adopt(
+        self, baseline: Baseline, exactly: Sequence[int] = (), shown: Sequence[str] = ()
+    ) -> bool:
+        """Continues with a baseline if it agrees with every answer, and with some exactly.
+
+        `shown` are the defects that this is about; by default those that make the difference.
+        """
         if self._first_difference(baseline, exactly) is not None:
             return False
-        shown = self._contributing(baseline, exactly or (len(self._history) - 1,))
+        shown = shown or self._contributing(baseline, exactly or (len(self._history) - 1,))
         self._shared |= dict.fromkeys(sorted(shown))
         self._current = baseline
         return True
