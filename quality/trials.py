@@ -25,13 +25,12 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.fuzzing.exploration import Explorer, life, odd_start, tree
 from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
-from quality import baseline
-from quality.baseline import Baseline, Noting
+from quality.healthy import HealthyRun, Noting, of_case, of_scenario
 from quality.hunting import Catch
 from quality.suite import Suite, bundled_suite, far_from, firsts, in_turn, nearest, others, target
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.conformance.execution.scenario import Scenario
-    from numaproof.conformance.judging.sides import Side
+    from numaproof.conformance.judging.baselines import Baseline
     from numaproof.protocol.messages import Level
     from quality.seeding import Bug, Fault
 
@@ -74,7 +73,7 @@ class CaseTrials(_Trials):
 
     suite: Suite
     scratch: Path
-    _kept: dict[tuple[str, str], Baseline] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], HealthyRun] = field(default_factory=dict)
     _runs: dict[str, list[tuple[str, SelectedCase]]] = field(default_factory=dict)
 
     def played(self, kubernetes: str = RELEASES[-1]) -> tuple[str, ...]:
@@ -135,7 +134,7 @@ class CaseTrials(_Trials):
         return self._runs[kubernetes]
 
     def _catch(self, bug: Bug, one: Target, selected: SelectedCase, *, keep: bool) -> Catch | None:
-        healthy = self._baseline(selected, one.kubernetes, keep=keep)
+        healthy = self._healthy_run(selected, one.kubernetes, keep=keep)
         if not healthy.good or not healthy.differs(bug):
             return None
         run = self._run(one, selected)
@@ -144,12 +143,12 @@ class CaseTrials(_Trials):
         broke = sorted({violation.invariant for violation in run.player.violations})
         return Catch(selected.case.id, selected.machine.name, one.kubernetes, tuple(broke))
 
-    def _baseline(self, selected: SelectedCase, kubernetes: str, *, keep: bool) -> Baseline:
+    def _healthy_run(self, selected: SelectedCase, kubernetes: str, *, keep: bool) -> HealthyRun:
         """What a healthy reference answers; kept where other bugs will need it too."""
         place = (kubernetes, selected.case.id)
         if keep and place in self._kept:
             return self._kept[place]
-        made = baseline.of_case(
+        made = of_case(
             target(InProcess(Reference), kubernetes),
             Noting(InProcess(Reference)),
             selected.case,
@@ -187,7 +186,7 @@ class ScenarioTrials(_Trials):
 
     seeds: tuple[int, ...]
     scratch: Path
-    _kept: dict[tuple[str, int], tuple[Scenario, Baseline]] = field(default_factory=dict)
+    _kept: dict[tuple[str, int], tuple[Scenario, HealthyRun]] = field(default_factory=dict)
 
     def of(self, bug: Bug) -> Iterator[Trial]:
         """The scenarios, one after the other."""
@@ -205,7 +204,7 @@ class ScenarioTrials(_Trials):
         broken = explorer.play(scenario).broken
         return Catch(f"{kind} {seed}", "", one.kubernetes, (broken,)) if broken else None
 
-    def _known(self, one: Target, seed: int, kind: str) -> tuple[Scenario, Baseline]:
+    def _known(self, one: Target, seed: int, kind: str) -> tuple[Scenario, HealthyRun]:
         """The scenario of a seed, and what a healthy reference answers to it."""
         place = (one.kubernetes, seed)
         if place in self._kept:
@@ -215,11 +214,9 @@ class ScenarioTrials(_Trials):
         noting = Noting(InProcess(Reference))
         folder = next(self._folders)
         if scenario.tree is None:
-            made = baseline.of_scenario(healthy, noting, scenario.case, folder)
+            made = of_scenario(healthy, noting, scenario.case, folder)
         else:
-            made = baseline.of_case(
-                healthy, noting, scenario.case, scenario.machine, scenario.tree, folder
-            )
+            made = of_case(healthy, noting, scenario.case, scenario.machine, scenario.tree, folder)
         if len(self._kept) < _BASELINES:
             self._kept[place] = scenario, made
         return scenario, made
@@ -300,9 +297,10 @@ class CitingTrials(_Trials):
                 if release != own
             ),
         ]
-        for release, sides, runs in turns:
+        for release, baselines, runs in turns:
             for selected in runs:
-                one = replace(_at(release, sides[selected.case.defect is not None]), level=level)
+                judged = baselines[selected.case.defect is not None]
+                one = replace(_at(release, judged), level=level)
                 yield partial(self._catch, fault, one, selected)
 
     def _catch(self, fault: Fault, one: Target, selected: SelectedCase) -> Catch | None:
@@ -337,8 +335,8 @@ class CitingTrials(_Trials):
             return run.play().outcome
 
 
-def _at(release: str, side: Side = KUBELET) -> Target:
-    return replace(reference_target(release, side), oracle=None)
+def _at(release: str, baseline: Baseline = KUBELET) -> Target:
+    return replace(reference_target(release, baseline), oracle=None)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from numaproof.conformance.diagnosis.dialogue import claimed_cases
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.execution.run import Run, reference_target
-from numaproof.conformance.judging.sides import DOCUMENTED
+from numaproof.conformance.judging.baselines import DOCUMENTED
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import NEWEST, RELEASES

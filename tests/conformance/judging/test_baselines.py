@@ -13,7 +13,7 @@ from numaproof import fakesys
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, RunResult, Target
-from numaproof.conformance.judging.sides import DOCUMENTED, Side, Sides
+from numaproof.conformance.judging.baselines import DOCUMENTED, Baseline, Baselines
 from numaproof.conformance.trees.described import tree_of
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
@@ -58,7 +58,7 @@ steps:
 def one(
     make: MakeTarget, *defects: str, documented: bool = True, judged_as: str = "either", **more: Any
 ) -> Target:
-    """The reference on a side, compared with the others."""
+    """The reference following a baseline, compared with the others."""
     implementation = InProcess(
         lambda: Reference(documented=documented, exceptions=frozenset(defects))
     )
@@ -134,7 +134,7 @@ def test_two_defects_may_show_in_one_answer(play: Play, make_target: MakeTarget)
         assert play(one(make_target, shared), text)[0] == RunResult("pass")
 
 
-def test_where_both_answer_alike_there_is_no_side_to_take(
+def test_where_both_answer_alike_there_is_nothing_to_report(
     play: Play, make_target: MakeTarget
 ) -> None:
     result, run = play(one(make_target), STATIC + f"steps:\n- admit: {{pod: a, {APP}}}\n")
@@ -142,7 +142,7 @@ def test_where_both_answer_alike_there_is_no_side_to_take(
     assert run.parted(result) is None
 
 
-def test_an_answer_of_neither_side_is_a_failure_against_the_documents(
+def test_an_answer_of_no_baseline_is_a_failure_against_the_documents(
     play: Play, make_target: MakeTarget, changed: Callable[..., Any]
 ) -> None:
     def more(answer: messages.Answer) -> messages.Answer:
@@ -160,7 +160,7 @@ def test_an_answer_of_neither_side_is_a_failure_against_the_documents(
     assert result.message.startswith("differs from the reference: containers.app.cpus")
 
 
-def test_once_a_side_is_taken_later_answers_are_compared_with_it(
+def test_once_a_baseline_is_left_later_answers_are_compared_with_it(
     play: Play, make_target: MakeTarget
 ) -> None:
     class Forgetful(Reference):
@@ -182,7 +182,7 @@ def test_once_a_side_is_taken_later_answers_are_compared_with_it(
     assert run.parted(result) == Parted("kubelet", (REUSED,))
 
 
-def test_an_expectation_that_neither_side_meets_stays_one(
+def test_an_expectation_that_no_baseline_meets_stays_one(
     play: Play, make_target: MakeTarget
 ) -> None:
     text = REUSES + "- state: {}\n  expect: {shared: 3}\n"
@@ -192,7 +192,7 @@ def test_an_expectation_that_neither_side_meets_stays_one(
         assert "expected: 3 CPUs" in result.message
 
 
-def test_an_expectation_that_both_sides_meet_stays_one(
+def test_an_expectation_that_both_baselines_meet_stays_one(
     play: Play, make_target: MakeTarget, changed: Callable[..., Any]
 ) -> None:
     refused = messages.AdmissionRefused("SomeError", "no")
@@ -249,7 +249,7 @@ def test_an_invariant_that_is_broken_in_another_way_stays_so(
     assert run.player.violations
 
 
-def test_a_checkpoint_that_was_changed_by_hand_is_changed_on_every_side(
+def test_a_checkpoint_changed_by_hand_is_changed_for_every_baseline(
     play: Play, make_target: MakeTarget
 ) -> None:
     text = (
@@ -264,29 +264,29 @@ def test_a_checkpoint_that_was_changed_by_hand_is_changed_on_every_side(
         assert result == RunResult("pass")
 
 
-def test_a_side_reads_a_tree_once_and_only_sides_that_discover_otherwise_are_asked(
+def test_each_baseline_reads_a_tree_once_and_only_those_that_discover_otherwise(
     tmp_path: Path,
 ) -> None:
     info = ProfileMachine(fakesys.load_profile("epyc-12-nodes"), tmp_path).info
     assert info is not None
-    read: list[Side] = []
+    read: list[Baseline] = []
 
     class Reading(Reference):
-        def __init__(self, side: Side) -> None:
-            super().__init__(documented=side.documented, exceptions=side.exceptions)
-            self._side = side
+        def __init__(self, baseline: Baseline) -> None:
+            super().__init__(documented=baseline.documented, exceptions=baseline.exceptions)
+            self._baseline = baseline
 
         def discover(self, args: messages.DiscoverArgs) -> MachineInfo:
-            read.append(self._side)
+            read.append(self._baseline)
             return super().discover(args)
 
     tree = tree_of(info)
     args = messages.DiscoverArgs(tree.path, "1.37")
-    judge = Sides(Reading, tmp_path, "placement")
+    judge = Baselines(Reading, tmp_path, "placement")
     wrong = msgspec.structs.replace(info, num_sockets=9)
     assert parts(judge.disagreement("discover", args, wrong))[0] == "num_sockets"
     assert not judge.allows(args, lambda _, __: False)
     assert DOCUMENTED in read
     assert len(read) == len({*read})
-    named = {name for side in read for name in side.exceptions}
+    named = {name for baseline in read for name in baseline.exceptions}
     assert named <= {change.name for change in CHANGES}, "no defect shows in a discovered machine"

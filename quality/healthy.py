@@ -63,7 +63,7 @@ class Noting:
 
 
 @dataclass(frozen=True)
-class Baseline:
+class HealthyRun:
     """All that was asked of a healthy reference, changes to checkpoints by hand included.
 
     Attributes:
@@ -95,8 +95,8 @@ class Baseline:
         return False
 
 
-def of_scenario(target: Target, noting: Noting, case: Case, folder: Path) -> Baseline:
-    """The baseline of a made-up scenario, whose steps stand as they are played."""
+def of_scenario(target: Target, noting: Noting, case: Case, folder: Path) -> HealthyRun:
+    """The healthy run of a made-up scenario, whose steps stand as they are played."""
     run = _run(target, noting, case, case.machine, None, folder)
     good = True
     for step in case.steps:
@@ -113,8 +113,8 @@ def of_case(
     machine: MachineInfo,
     tree: MachineTree | None,
     folder: Path,
-) -> Baseline:
-    """The baseline of a case on a machine."""
+) -> HealthyRun:
+    """The healthy run of a case on a machine."""
     run = _run(target, noting, case, machine, tree, folder)
     good = run.play().good
     tampers = any(step.tamper is not None for step in case.steps)
@@ -134,5 +134,5 @@ def _run(
     return Run(replace(target, implementation=noting, oracle=None), case, machine, tree, folder)
 
 
-def _ended(noting: Noting, run: Run, *, good: bool, exact: bool = True) -> Baseline:
-    return Baseline(tuple(noting.moves), run.player.session.state_dir, good, exact)
+def _ended(noting: Noting, run: Run, *, good: bool, exact: bool = True) -> HealthyRun:
+    return HealthyRun(tuple(noting.moves), run.player.session.state_dir, good, exact)
