@@ -40,12 +40,18 @@ class Table:
     def __init__(self, test: str, name: str) -> None:
         """Reads the file of a name beside a test."""
         self._file = Path(test).with_name(name)
-        self._rows: list[dict[str, Any]] = [*yaml.safe_load_all(self._file.read_text("utf-8"))]
+        self._rows: list[dict[str, Any]] = [
+            *yaml.load_all(self._file.read_text("utf-8"), yaml.CSafeLoader)
+        ]
 
     def __call__(self, test: Callable[..., None]) -> Callable[..., None]:
         """Calls a test with each `row`."""
         rows = [pytest.param(row, id=row["what"]) for row in self._rows]
         return pytest.mark.parametrize("row", rows)(test)
+
+    def row(self, what: str) -> dict[str, Any]:
+        """The row of a name."""
+        return next(row for row in self._rows if row["what"] == what)
 
     def check(self, row: dict[str, Any], said: object) -> None:
         """Holds what comes of a row, in JSON's types, to what the file says."""
