@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numaproof.fleet.summary import FinishedUnits
     from numaproof.protocol.campaign import CampaignSummary
     from numaproof.protocol.events import JudgedAs
-    from numaproof.reports.campaign_progress import CampaignProgress
+    from numaproof.reports.campaign import CampaignProgress
 
 _SEEDS = range(10_000)
 _SHRINKS = 50
@@ -200,7 +200,7 @@ def _conduct(
 ) -> str:
     """Does the remaining units and shows progress; returns why it was cut short, or nothing."""
     from numaproof.fleet.campaign import ClusterError
-    from numaproof.reports.campaign_progress import CampaignProgress
+    from numaproof.reports.campaign import CampaignProgress
     from numaproof.reports.untrusted import one_line
 
     try:
@@ -231,7 +231,7 @@ def _follow(
     journal: Journal, spec: CampaignSpec, workers: WorkerPool, progress: CampaignProgress
 ) -> None:
     from numaproof.fleet.campaign import run
-    from numaproof.reports.campaign_progress import Standing
+    from numaproof.reports.campaign import Standing
 
     began, finished = time.monotonic(), journal.finished
     for here, _ in enumerate(run(journal, spec.units, workers), 1):

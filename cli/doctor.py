@@ -45,9 +45,8 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
     from numaproof.conformance.diagnosis.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
     from numaproof.folders.scratch import require_room, scratch_folder
-    from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.diagnosis import diagnosis_lines
-    from numaproof.reports.terminal import encodable, is_live
+    from numaproof.reports.terminal import ShownConsole, encodable, is_live
 
     words = _words(command)
     try:

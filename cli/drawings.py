@@ -24,9 +24,8 @@ _MIB = 1 << 20
 
 def show_machine(machine: MachineInfo) -> None:
     """Prints the totals, a table of the NUMA nodes and a drawing of the machine."""
-    from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.drawing import draw_text
-    from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
+    from numaproof.reports.terminal import PLAIN_WIDTH, ShownConsole, as_plain, encodable, is_live
 
     click.echo(
         f"{plural(machine.num_cores, 'CPU')}, {plural(machine.num_physical_cores, 'core')}, "

@@ -146,7 +146,7 @@ def _recorded(
     """The recordings of scenarios and merges; counts those that are skipped by their reasons."""
     from numaproof.conformance.differential import recorder
     from numaproof.conformance.execution.implementation import ImplementationFailure
-    from numaproof.reports.progress import Bar
+    from numaproof.reports.terminal import Bar
 
     groups = [merges[first : first + _TOGETHER] for first in range(0, len(merges), _TOGETHER)]
     work: list[int | Sequence[int]] = [*seeds, *groups]

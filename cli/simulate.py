@@ -162,8 +162,7 @@ def _read(
 def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
     from numaproof.reports import answer_text
-    from numaproof.reports.consoles import ShownConsole
-    from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
+    from numaproof.reports.terminal import PLAIN_WIDTH, ShownConsole, as_plain, encodable, is_live
 
     if not is_live(sys.stdout, os.environ):
         parts = answer_text.parts(told, width=PLAIN_WIDTH, color=False)

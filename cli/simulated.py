@@ -10,8 +10,7 @@ from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
 from numaproof.reports.answers import AnswerReport, ContainerRow, Item, Mark, Story, StoryStep
-from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
-from numaproof.reports.ownership import RESERVED
+from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
 from numaproof.simulation.amounts import nodes_text
 from numaproof.simulation.candidates import likewise
 from numaproof.simulation.explanation import Allocation, ManagerHints

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from numaproof.reports.drawing_stock import NOTHING, Stock
+from numaproof.reports.layout import NOTHING, Stock
 
 if TYPE_CHECKING:
     from numaproof.protocol.events import Owner

@@ -15,8 +15,13 @@ from xml.etree import ElementTree as ET
 
 from numaproof.protocol.events import GOOD, headline, said
 from numaproof.reports.groups import causes
-from numaproof.reports.logs import both_ends
-from numaproof.reports.story import Failure, case_failure, divergence_failure, plain_story
+from numaproof.reports.story import (
+    Failure,
+    both_ends,
+    case_failure,
+    divergence_failure,
+    plain_story,
+)
 from numaproof.reports.summary import FAILURES
 from numaproof.reports.untrusted import one_line, shortened, visible
 from numaproof.reports.wording import claimed, taken_side

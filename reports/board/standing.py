@@ -10,26 +10,16 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from numaproof.protocol.events import GOOD
 from numaproof.protocol.messages import LEVELS
-from numaproof.reports.board.data import KINDS, slug
+from numaproof.reports.board.data import KINDS, Kind, slug
 from numaproof.reports.story import BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from numaproof.protocol.messages import Level
-    from numaproof.reports.board.data import Author, BoardFinding, Kind, RunData, Tally
+    from numaproof.reports.board.data import Author, BoardFinding, RunData, Tally
 
-State = Literal[
-    "failed",
-    "crash",
-    "finding",
-    "known failure",
-    "own rules",
-    "expected",
-    "pass",
-    "unsupported",
-    "untested",
-]
+State = Literal[Kind, "pass", "unsupported", "untested"]
 """What became of a requirement, or a machine: the worst that any case run about it came to."""
 
 STATES: tuple[State, ...] = get_args(State)

@@ -23,7 +23,7 @@ from numaproof.reports.answers import (
     StoryStep,
 )
 from numaproof.reports.drawing import draw_svg, draw_text
-from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
+from numaproof.reports.layout import DrawnDevice, DrawnMemory, Stock
 from numaproof.reports.terminal import as_plain
 
 if TYPE_CHECKING:
