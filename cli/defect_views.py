@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from numaproof.protocol import messages
 from numaproof.reports.answers import ShapedAnswer, ShownDefect
+from numaproof.simulation.admission import NodeView
 from numaproof.simulation.amounts import nodes_text, size
 from numaproof.simulation.explanation import Candidates, Explanation
-from numaproof.simulation.holdings import NodeView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from numaproof.protocol.sets import NUMASet
-    from numaproof.simulation.defect_warnings import Answer, DefectWarning
     from numaproof.simulation.defects import DefectNote
     from numaproof.simulation.explanation import ExplanationStep
+    from numaproof.simulation.simulate import Answer, DefectWarning
 
 _SUBJECTS = {"start": "the start", "node": "the node in the end"}
 _PARTS = {"today": "before the upgrade", "staying": "without a drain", "drained": "with a drain"}

@@ -12,16 +12,14 @@ from numaproof.protocol.events import Owner
 from numaproof.reports.answers import AnswerReport, ContainerRow, Item, Mark, Story, StoryStep
 from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
 from numaproof.simulation.amounts import nodes_text
-from numaproof.simulation.candidates import likewise
-from numaproof.simulation.explanation import Allocation, ManagerHints
+from numaproof.simulation.explanation import Allocation, ManagerHints, likewise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.simulation.admission import PodResult, Question, Simulation
+    from numaproof.simulation.admission import NodeView, PodResult, Question, Simulation
     from numaproof.simulation.explanation import Candidate, Candidates, ExplanationStep, Preference
-    from numaproof.simulation.holdings import NodeView
     from numaproof.simulation.simulate import CheckedSimulation
 
 _MARKS: dict[Preference, Mark] = {"preferred": "good", "possible": "fair", "impossible": "bad"}

@@ -118,7 +118,7 @@ def upgrade(
     from numaproof.folders.scratch import scratch_folder
     from numaproof.reports.terminal import show
     from numaproof.simulation import devices as given_devices
-    from numaproof.simulation.upgrades import state_files
+    from numaproof.simulation.upgrades import outcomes
     from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
     from numaproof.simulation.upgrades.upgrade import upgrade as play
 
@@ -131,7 +131,7 @@ def upgrade(
         before=before,
         after=after,
         devices=given_devices.read(devices, info),
-        files=state_files.load(state) if state else None,
+        files=outcomes.load(state) if state else None,
     )
     with (
         asking_of(document),

@@ -14,16 +14,14 @@ from numaproof.protocol.messages import AdmissionRefused, StartRefused
 from numaproof.simulation.amounts import nodes_text, size
 from numaproof.simulation.checkpoints import STATE_DIR
 from numaproof.simulation.configuration_check import ConfigurationFinding
-from numaproof.simulation.upgrades.outcomes import PodFate
-from numaproof.simulation.upgrades.state_files import FileFate
+from numaproof.simulation.upgrades.outcomes import FileFate, PodFate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numaproof.inputs.documents import Document
     from numaproof.protocol.messages import Container, MemoryBlock
-    from numaproof.simulation.upgrades.changes import GateChange, OptionChange
-    from numaproof.simulation.upgrades.outcomes import Fate, Upgrade
+    from numaproof.simulation.upgrades.outcomes import Fate, GateChange, OptionChange, Upgrade
 
 _SIGNS = {"good": ("✓", "green"), "note": ("~", "yellow"), "bad": ("✗", "red")}
 _FATES: dict[Fate, str] = {"stays": "good", "moves": "note", "changes": "bad", "refused": "bad"}

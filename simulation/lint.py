@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
-    from numaproof.simulation.refused_fields import Path
+    from numaproof.simulation.refused_fields import FieldPath as Path
 
 Warning_ = tuple[tuple[str | int, ...], str, str, str]
 """Path of the field, what is wrong, how to fix it, and the page of the documentation."""
