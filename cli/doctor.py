@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from numaproof.cli.durations import Duration
+from numaproof.cli.targets import Duration
 from numaproof.protocol import codec
 
 

@@ -82,6 +82,11 @@ class ShownDefect:
     page: str
     issue: str
 
+    def __str__(self) -> str:
+        """The defect in a line, with where it is described."""
+        where = " · ".join(filter(None, (self.page, self.issue)))
+        return f"{self.name}: {self.what} ({where})"
+
 
 @dataclass(frozen=True, slots=True)
 class ShapedAnswer:
