@@ -20,7 +20,7 @@ from numaproof.reports.pages import environment, own_file, source_hash
 from numaproof.reports.story import all_failures, bad_steps, both_ends, source
 from numaproof.reports.summary import OUTCOMES
 from numaproof.reports.untrusted import shortened, visible
-from numaproof.reports.values import diff_lines, pretty, without_machine
+from numaproof.reports.values import collected, diff_lines, pretty, segments, without_machine
 from numaproof.reports.wording import (
     SYMBOLS,
     claims_lines,
@@ -34,7 +34,7 @@ from numaproof.reports.wording import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.events import Outcome, ReportedCall, ReportedRequirement
+    from numaproof.protocol.events import CaseFinished, Outcome, ReportedCall, ReportedRequirement
     from numaproof.reports.groups import FailureGroup
     from numaproof.reports.story import Failure
     from numaproof.reports.summary import OutcomeTally, Summary
@@ -252,29 +252,27 @@ def _cases(summary: Summary) -> list[dict[str, Any]]:
 
 def _registry(summary: Summary) -> dict[str, list[ReportedRequirement]]:
     """The requirements by area, both in the order of the registry."""
-    areas: dict[str, list[ReportedRequirement]] = {}
-    for one in summary.requirements.values():
-        areas.setdefault(one.area, []).append(one)
-    return areas
+    return collected((one.area, one) for one in summary.requirements.values())
+
+
+def _place(run: CaseFinished) -> str:
+    return f"{run.case} on {run.machine}"
 
 
 def _defects(summary: Summary) -> dict[str, list[str]]:
     """Where each named defect, or known failure, was seen."""
-    found: dict[str, list[str]] = {}
-    for run in summary.expected_failures:
-        found.setdefault(run.defect or "unnamed defect", []).append(f"{run.case} on {run.machine}")
-    for run in summary.known_failures:
-        found.setdefault(f"known: {run.signature}", []).append(f"{run.case} on {run.machine}")
-    return found
+    return collected(
+        (
+            *((run.defect or "unnamed defect", _place(run)) for run in summary.expected_failures),
+            *((f"known: {run.signature}", _place(run)) for run in summary.known_failures),
+        )
+    )
 
 
 def _sides(summary: Summary) -> dict[str, list[str]]:
     """Where each side was taken that kubelets and their documents part into."""
-    found: dict[str, list[str]] = {}
-    for run in summary.runs:
-        if run.parted:
-            found.setdefault(taken_side(run.parted), []).append(f"{run.case} on {run.machine}")
-    return dict(sorted(found.items()))
+    taken = ((taken_side(run.parted), _place(run)) for run in summary.runs if run.parted)
+    return dict(sorted(collected(taken).items()))
 
 
 def _number(outcome: Outcome) -> int:
@@ -282,13 +280,7 @@ def _number(outcome: Outcome) -> int:
 
 
 def _bars(tally: OutcomeTally) -> list[tuple[Outcome, int, str, str]]:
-    """The segments of a bar: outcome, count, start and width in percent."""
-    bars, at = [], 0
-    for outcome, count in tally.counts.items():
-        start, width = 100 * at / tally.total, 100 * count / tally.total
-        bars.append((outcome, count, f"{start:.3f}", f"{width:.3f}"))
-        at += count
-    return bars
+    return segments(tally.counts.items(), 3)
 
 
 def _worst(tally: OutcomeTally) -> Outcome:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, ListFormatError
 from numaproof.reports.untrusted import one_line
+from numaproof.reports.values import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -78,16 +79,11 @@ def arrange(machine: MachineInfo, elsewhere: Iterable[int] = ()) -> Group:
 
 
 def _sockets(cores: Iterable[Core]) -> dict[int, list[Core]]:
-    found: dict[int, list[Core]] = {}
-    for core in cores:
-        found.setdefault(core.socket_id, []).append(core)
-    return dict(sorted(found.items()))
+    return dict(sorted(collected((core.socket_id, core) for core in cores).items()))
 
 
 def _sockets_of_nodes(nodes: list[Node]) -> list[Group]:
-    found: dict[int, list[Node]] = {}
-    for node in nodes:
-        found.setdefault((node.cores or ())[0].socket_id, []).append(node)
+    found = collected(((node.cores or ())[0].socket_id, node) for node in nodes)
     return [
         Group(
             "socket",
@@ -134,10 +130,10 @@ def _with_caches(group: Group, cores: list[Core]) -> Group:
     """The group with its cores, in boxes by uncore cache if there are several."""
     if not cores:
         return group
-    found: dict[tuple[int, ...], list[Core]] = {}
     cores = sorted(cores, key=lambda core: min(core.thread_ids or (0,)))
-    for core in cores:
-        found.setdefault(tuple(cache.id for cache in core.uncore_caches or ()), []).append(core)
+    found = collected(
+        (tuple(cache.id for cache in core.uncore_caches or ()), core) for core in cores
+    )
     if len(found) == 1:
         detail = " · ".join(one for one in (group.detail, _cache_names(cores[0])) if one)
         return _replaced(group, detail, (), cores)
@@ -261,10 +257,7 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
     named = {owner.name: holder for owner, (holder, _) in zip(ordered, sets, strict=True)}
     pool = Holder("shared", *_LOOKS["shared"])
     sets.append((pool, _parsed(shared)))
-    claims: dict[int, list[Holder]] = {}
-    for holder, claimed in sets:
-        for cpu in claimed:
-            claims.setdefault(cpu, []).append(holder)
+    claims = collected((cpu, holder) for holder, claimed in sets for cpu in claimed)
     nobody = Holder("nobody", *_LOOKS["nobody"])
     everyone = cpus | claims.keys()
     holders = {cpu: _settled(claims.get(cpu, [nobody])) for cpu in sorted(everyone)}
@@ -391,10 +384,7 @@ class Stock:
 
     def by_resource(self) -> Mapping[str, list[DrawnDevice]]:
         """The devices by their resource."""
-        found: dict[str, list[DrawnDevice]] = {}
-        for device in self.devices:
-            found.setdefault(one_line(device.resource, _LONGEST), []).append(device)
-        return found
+        return collected((one_line(one.resource, _LONGEST), one) for one in self.devices)
 
 
 NOTHING = Stock()

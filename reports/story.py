@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.events import GOOD, headline, said
+from numaproof.protocol.events import GOOD, CaseFinished, headline, said
 from numaproof.reports.untrusted import one_line, visible
 from numaproof.reports.values import Difference, compact, differences, without_machine
 from numaproof.reports.wording import SYMBOLS, problem_lines, short_lines, taken_side
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.events import (
-        CaseFinished,
         DivergenceFound,
         Outcome,
         Parted,
@@ -99,53 +98,40 @@ class HarnessStep:
         return f"Before step {self.number}, numaproof {self.deed}"
 
 
-def case_failure(summary: Summary, run: CaseFinished) -> Failure:
-    """The failure of a case run."""
-    machines = summary.started.machines if summary.started else {}
-    return Failure(
-        name=run.case,
-        title=run.title,
-        machine=run.machine,
-        area=summary.area(run),
-        requirements=summary.named(run.broken),
-        drawn=machines.get(run.machine),
-        defect=run.defect,
-        **_of_both(run),
-    )
-
-
-def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
-    """The failure that a divergence is."""
+def failure_of(summary: Summary, event: CaseFinished | DivergenceFound) -> Failure:
+    """The failure of a case run, or the one that a divergence is."""
+    both = {name: getattr(event, name) for name in _OF_BOTH.split()}
+    if isinstance(event, CaseFinished):
+        machines = summary.started.machines if summary.started else {}
+        return Failure(
+            name=event.case,
+            machine=event.machine,
+            area=summary.area(event),
+            requirements=summary.named(event.broken),
+            drawn=machines.get(event.machine),
+            defect=event.defect,
+            **both,
+        )
     return Failure(
         name="",
-        title=found.title,
         machine="generated",
         area=summary.kind,
-        requirements=summary.named(found.requirements),
-        drawn=found.machine,
-        file=found.file,
-        **_of_both(found),
+        requirements=summary.named(event.requirements),
+        drawn=event.machine,
+        file=event.file,
+        **both,
     )
 
 
-_OF_BOTH = "outcome message steps pictures stderr reproduce parted signature finding"
-
-
-def _of_both(event: CaseFinished | DivergenceFound) -> dict[str, Any]:
-    """The fields of a failure that case runs and divergences have by the same names."""
-    return {name: getattr(event, name) for name in _OF_BOTH.split()}
+_OF_BOTH = "title outcome message steps pictures stderr reproduce parted signature finding"
+"""The fields of a failure that case runs and divergences have by the same names."""
 
 
 def all_failures(summary: Summary) -> tuple[Failure, ...]:
     """Every failure of a run: case runs first, then divergences, each in order."""
-    return (
-        *(case_failure(summary, run) for run in summary.failures),
-        *(
-            divergence_failure(summary, one)
-            for one in summary.divergences
-            if one.outcome not in GOOD
-        ),
-    )
+    found = (one for one in summary.divergences if one.outcome not in GOOD)
+    failed: tuple[CaseFinished | DivergenceFound, ...] = (*summary.failures, *found)
+    return tuple(failure_of(summary, one) for one in failed)
 
 
 def step_differences(step: ReportedCall) -> tuple[Difference, ...]:

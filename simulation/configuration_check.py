@@ -17,9 +17,9 @@ from numaproof.simulation.admission import CannotAnswerError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from numaproof.inputs.documents import PathTuple as Path
     from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
-    from numaproof.simulation.refused_fields import FieldPath as Path
     from numaproof.simulation.refused_fields import Rule
 
 _VALIDATION = "failed to validate kubelet configuration, error: "

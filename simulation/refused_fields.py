@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from numaproof.inputs import documents, fitting
+from numaproof.inputs.documents import PathTuple
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
 
-FieldPath = tuple[str | int, ...]
 ConfigFields = dict[str, Any]
 
 
@@ -34,7 +34,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fix: str
     section: str
     cure: Literal["", "cpu", "memory"] = ""
-    others: tuple[FieldPath, ...] = ()
+    others: tuple[PathTuple, ...] = ()
 
 
 def _with_reserved_cpu(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
@@ -82,7 +82,7 @@ UNKNOWN = Rule("", (), "change or remove it", "")
 """For messages that match no rule."""
 
 
-def rule_for(stage: str, message: str) -> tuple[Rule, FieldPath] | None:
+def rule_for(stage: str, message: str) -> tuple[Rule, PathTuple] | None:
     """The rule that matches the message, and the path of the field; None if no rule matches."""
     for text in (message, f"stage {stage}: {message}"):
         for rule in rules():

@@ -11,7 +11,6 @@ import yaml
 
 from numaproof.protocol.campaign import CampaignPlanned, ScenarioFailed, UnitFinished
 from numaproof.protocol.events import (
-    GOOD,
     CaseFinished,
     DivergenceFound,
     RunEnded,
@@ -32,10 +31,10 @@ from numaproof.reports.board.data import (
     kind_of,
 )
 from numaproof.reports.groups import grouped
-from numaproof.reports.story import BROKEN, case_failure, divergence_failure
+from numaproof.reports.story import BROKEN, all_failures, failure_of
 from numaproof.reports.summary import summarize
 from numaproof.reports.untrusted import one_line, shortened
-from numaproof.reports.values import without_machine
+from numaproof.reports.values import collected, without_machine
 from numaproof.reports.wording import claimed
 
 if TYPE_CHECKING:
@@ -154,17 +153,13 @@ def _size(machine: MachineInfo) -> MachineSize:
 
 def _findings(summary: Summary, text_of: CaseText) -> tuple[BoardFinding, ...]:
     """All findings, each with its smallest case; those that nobody accounts for come first."""
-    failures = _grouped_failures(summary)
-    known: dict[str, list[Failure]] = {}
-    for run in summary.known_failures:
-        known.setdefault(run.reason or run.message, []).append(case_failure(summary, run))
-    for found in summary.divergences:
-        if found.outcome == "known failure":
-            reason = found.reason or found.message
-            known.setdefault(reason, []).append(divergence_failure(summary, found))
-    expected: dict[str, list[Failure]] = {}
-    for run in summary.expected_failures:
-        expected.setdefault(run.defect or "", []).append(case_failure(summary, run))
+    failures = grouped(all_failures(summary))
+    met: tuple[CaseFinished | DivergenceFound, ...]
+    met = (*summary.known_failures, *summary.known_examples)
+    known = collected((one.reason or one.message, failure_of(summary, one)) for one in met)
+    expected = collected(
+        (run.defect or "", failure_of(summary, run)) for run in summary.expected_failures
+    )
     made = [
         _finding("crash" if group.first.outcome in BROKEN else "failed", "", group, text_of)
         for group in failures
@@ -177,12 +172,6 @@ def _findings(summary: Summary, text_of: CaseText) -> tuple[BoardFinding, ...]:
         for defect, several in expected.items()
     ]
     return tuple(made)
-
-
-def _grouped_failures(summary: Summary) -> tuple[FailureGroup, ...]:
-    runs = [case_failure(summary, run) for run in summary.failures]
-    found = [one for one in summary.divergences if one.outcome not in GOOD]
-    return grouped([*runs, *(divergence_failure(summary, one) for one in found)])
 
 
 def _one_group(failures: Iterable[Failure]) -> FailureGroup:

@@ -32,6 +32,7 @@ from numaproof.reports.board.standing import implementations
 from numaproof.reports.files import EVENTS
 from numaproof.reports.summary import summarize
 from numaproof.reports.untrusted import one_line
+from numaproof.reports.values import collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -281,9 +282,6 @@ def write_data(reading: RunsRead, path: Path) -> None:
     if _is_file(path):
         write_file(path, encoded(entries, others))
         return
-    taken: dict[str, list[RunData]] = {}
-    for run in entries:
-        taken.setdefault(data_name(run), []).append(run)
-    for name, runs in taken.items():
+    for name, runs in collected((data_name(run), run) for run in entries).items():
         cited = {cited for run in runs for cited in run.requirements}
         write_file(path / name, encoded(runs, [one for one in others if one.id in cited]))

@@ -12,6 +12,7 @@ import yaml
 from numaproof.inputs.plurals import plural
 from numaproof.reports.board.data import KINDS, WORDED
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Met
+from numaproof.reports.values import collected, segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,13 +54,7 @@ Bar = tuple["State", int, str, str]
 
 def bars(counts: Mapping[State, int]) -> list[Bar]:
     """The segments of a bar, the good ones first; what was not asked has none."""
-    shown = [one for one in good_first(counts) if one[0] not in {"unsupported", "untested"}]
-    total = sum(count for _, count in shown)
-    made, at = [], 0
-    for state, count in shown:
-        made.append((state, count, f"{100 * at / total:.2f}", f"{100 * count / total:.2f}"))
-        at += count
-    return made
+    return segments((one for one in good_first(counts) if one[0] not in NOT_ASKED), 2)
 
 
 def good_first(counts: Mapping[State, int]) -> list[tuple[State, int]]:
@@ -278,9 +273,7 @@ class Area:
 
 def areas(requirements: Iterable[ReportedRequirement]) -> tuple[Area, ...]:
     """The requirements by area, both in the order of the registry."""
-    found: dict[str, list[ReportedRequirement]] = {}
-    for one in requirements:
-        found.setdefault(one.area, []).append(one)
+    found = collected((one.area, one) for one in requirements)
     return tuple(Area(name, tuple(inside)) for name, inside in found.items())
 
 

@@ -151,8 +151,8 @@ def _play(
         options=outcomes.options_of_interest(before, after, config),
         unknown=tuple(unknown),
         never_here=tuple(pod.name for pod in pods if running and pod.name not in held),
-        staying=_staying(node, new.fixed, left, here, held),
-        drained=_drained(node, new.fixed, drained, here, held),
+        staying=_outcome(node, node.restart(new.fixed, left, here), held, staying=here),
+        drained=_outcome(node, node.restart(new.fixed, drained, ()), held, drained=here),
     )
 
 
@@ -171,33 +171,23 @@ def _among(errors: Sequence[ConfigurationFinding], error: ConfigurationFinding) 
     return any((one.path, one.message) == (error.path, error.message) for one in errors)
 
 
-def _staying(
+def _outcome(
     node: _Node,
-    config: messages.KubeletConfiguration,
-    files: Files,
-    pods: Sequence[DescribedPod],
+    restarted: tuple[bool, tuple[FileFate, ...]],
     held: Mapping[str, Held],
+    staying: Sequence[DescribedPod] = (),
+    drained: Sequence[DescribedPod] = (),
 ) -> Outcome:
-    """The new kubelet starts with the pods on the node."""
-    starts, fates = node.restart(config, files, pods)
-    if not starts or any(one.fate == "refused" for one in fates):
+    """How the new kubelet goes on: with pods on the node, or without and then with like ones."""
+    starts, fates = restarted
+    # The pods lose what a refused file has of them.
+    if not starts or (staying and any(one.fate == "refused" for one in fates)):
         return Outcome(starts, fates)
-    return Outcome(True, fates, tuple(_fate(node, pod, held[pod.name], _same) for pod in pods))
-
-
-def _drained(
-    node: _Node,
-    config: messages.KubeletConfiguration,
-    files: Files,
-    pods: Sequence[DescribedPod],
-    held: Mapping[str, Held],
-) -> Outcome:
-    """The new kubelet starts without pods; then pods of the same form come, as new ones."""
-    starts, fates = node.restart(config, files, ())
-    if not starts:
-        return Outcome(False, fates)
-    again = [_renewed(pod) for pod in pods]
-    return Outcome(True, fates, tuple(_fate(node, pod, held[pod.name], _alike) for pod in again))
+    pods = (
+        *(_fate(node, pod, held[pod.name], _same) for pod in staying),
+        *(_fate(node, _renewed(pod), held[pod.name], _alike) for pod in drained),
+    )
+    return Outcome(True, fates, pods)
 
 
 def _renewed(pod: DescribedPod) -> DescribedPod:
