@@ -39,8 +39,7 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
     from numaproof.conformance.requirements import load_registry
     from numaproof.folders.output_files import require_writable, require_writable_folder
     from numaproof.inputs.plurals import plural
-    from numaproof.reports.board.data_files import refuse_others, write_data
-    from numaproof.reports.board.reading import Known, read
+    from numaproof.reports.board.reading import Known, read, refuse_others, write_data
     from numaproof.reports.board.site import board_of, write_site
 
     if data is not None:

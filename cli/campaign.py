@@ -2,36 +2,147 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from numaproof.cli.accepted import Accepted, known_failures_options
-from numaproof.cli.machine_names import MACHINE, named_machines
+from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import clear_findings, out_option
-from numaproof.cli.schedulers import scheduler_options, workers_opener
-from numaproof.cli.seeds import SeedRangeParam
 from numaproof.cli.selecting import select_options, selection
-from numaproof.cli.targets import as_option, open_target, timeout_option
+from numaproof.cli.targets import (
+    SeedRangeParam,
+    all_of,
+    as_option,
+    level_option,
+    open_target,
+    program_option,
+    release_choice,
+    timeout_option,
+)
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.messages import LEVELS, Level
-from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
+    from types import ModuleType
 
     from numaproof.conformance.execution.run import Target
     from numaproof.fleet.cluster import WorkerPool
+    from numaproof.fleet.job import Job
     from numaproof.fleet.journal import Journal
     from numaproof.fleet.planning import CampaignSpec
     from numaproof.fleet.summary import FinishedUnits
     from numaproof.protocol.campaign import CampaignSummary
     from numaproof.protocol.events import JudgedAs
-    from numaproof.reports.campaign_progress import CampaignProgress
+    from numaproof.protocol.messages import Level
+    from numaproof.reports.campaign import CampaignProgress
+
+
+_TLS = (
+    ("--tls-ca-file", "authority", "Certificate of the authority that the cluster trusts"),
+    ("--tls-cert", "certificate", "Certificate to show to the scheduler"),
+    ("--tls-key", "key", "Key of that certificate, if it is in another file"),
+)
+
+
+scheduler_options = all_of(
+    click.option(
+        "--scheduler",
+        metavar="tls://HOST:PORT",
+        help="Dask scheduler to use (default: a local one).",
+    ),
+    *(
+        click.option(
+            name,
+            argument,
+            metavar="FILE",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help=f"{what} (default: Dask's configuration).",
+        )
+        for name, argument, what in _TLS
+    ),
+    click.option(
+        "--insecure",
+        is_flag=True,
+        help="Use a scheduler without TLS: whoever reaches its port runs code as you.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        help="Worker processes on this machine (default: one for each core).",
+    ),
+)
+"""The options that `workers_opener` takes: where units are done, here or on a cluster."""
+
+
+def workers_opener(
+    *,
+    scheduler: str | None,
+    authority: Path | None,
+    certificate: Path | None,
+    key: Path | None,
+    insecure: bool,
+    workers: int | None,
+) -> Callable[[Job], AbstractContextManager[WorkerPool]]:
+    """What opens the workers that the options name.
+
+    Raises:
+        click.UsageError: the options do not go together, the scheduler lets everybody in and the
+            user did not say so, or the files for TLS do not fit.
+        click.ClickException: a package of the extra `campaign` is not installed.
+    """
+    cluster = _installed("numaproof.fleet.cluster")
+    tls = (authority, certificate, key)
+    if scheduler is None:
+        if insecure or any(tls):
+            raise click.UsageError(
+                "--insecure and the --tls options are for --scheduler: workers of this machine"
+                " speak TLS with a key of their own"
+            )
+        _installed("cryptography")  # makes the key
+        here = workers or len(os.sched_getaffinity(0))
+        return lambda job: cluster.local_workers(job, here)
+    if workers:
+        raise click.UsageError(
+            "--workers starts workers on this machine; with --scheduler, the cluster has its own"
+        )
+    if not scheduler.startswith("tls://"):
+        if not insecure:
+            raise click.UsageError(
+                f"{scheduler!r} is without TLS: whoever reaches it runs code as you. Start Dask"
+                " with its --tls options and name it tls://HOST:PORT, or give --insecure"
+            )
+        if any(tls):
+            raise click.UsageError("the --tls options need a scheduler tls://HOST:PORT")
+        return lambda job: cluster.remote_workers(job, scheduler, None)
+    if insecure:
+        raise click.UsageError("a scheduler tls://HOST:PORT asks for TLS: leave out --insecure")
+    try:
+        security = cluster.credentials(*tls)
+    except cluster.CredentialsError as error:
+        raise click.UsageError(str(error)) from None
+    return lambda job: cluster.remote_workers(job, scheduler, security)
+
+
+def _installed(name: str) -> ModuleType:
+    """A module that is there only with the extra `campaign`.
+
+    Raises:
+        click.ClickException: what it needs is not installed.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"campaigns need the package {error.name}: pip install 'numaproof[campaign]'"
+        ) from None
+
 
 _SEEDS = range(10_000)
 _SHRINKS = 50
@@ -42,35 +153,22 @@ _SEEDS_PER_UNIT = 50
 
 
 @click.command()
-@click.option(
-    "--implementation",
-    metavar='"CMD ..."',
-    help="Program that speaks the protocol, installed on every worker (default: the reference).",
+@program_option(
+    "Program that speaks the protocol, installed on every worker (default: the reference)."
 )
 @timeout_option
-@click.option(
+@release_choice(
     "--kubernetes",
     "releases",
-    type=click.Choice(RELEASES),
     multiple=True,
     help="Kubernetes release to test against (default: the newest that the program claims)."
     " Repeatable.",
 )
-@click.option(
-    "--level",
-    type=click.Choice(LEVELS),
-    help="How closely to compare answers (default: the level that the program claims).",
-)
+@level_option("How closely to compare answers (default: the level that the program claims).")
 @as_option
 @select_options
 @click.option("--no-cases", is_flag=True, help="Run only the scenarios.")
-@click.option(
-    "--machine",
-    "machine_names",
-    type=MACHINE,
-    multiple=True,
-    help="Run cases only on this machine: a bundled profile, a glob or a file. Repeatable.",
-)
+@machines_option("Run cases only on this machine: a bundled profile, a glob or a file. Repeatable.")
 @click.option(
     "--seeds",
     type=SeedRangeParam(),
@@ -200,7 +298,7 @@ def _conduct(
 ) -> str:
     """Does the remaining units and shows progress; returns why it was cut short, or nothing."""
     from numaproof.fleet.campaign import ClusterError
-    from numaproof.reports.campaign_progress import CampaignProgress
+    from numaproof.reports.campaign import CampaignProgress
     from numaproof.reports.untrusted import one_line
 
     try:
@@ -231,7 +329,7 @@ def _follow(
     journal: Journal, spec: CampaignSpec, workers: WorkerPool, progress: CampaignProgress
 ) -> None:
     from numaproof.fleet.campaign import run
-    from numaproof.reports.campaign_progress import Standing
+    from numaproof.reports.campaign import Standing
 
     began, finished = time.monotonic(), journal.finished
     for here, _ in enumerate(run(journal, spec.units, workers), 1):

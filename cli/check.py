@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Also run your own cases: a file or a folder of files. Repeatable.",
 )
-@machines_option
+@machines_option()
 @click.option(
     "--quick",
     is_flag=True,

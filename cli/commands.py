@@ -7,7 +7,7 @@ of them, which ``--help`` and completion show, is this table and loads none.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,93 +15,42 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Place(NamedTuple):
-    """Where a subcommand lives, as `module:name`, and the first sentence of its help."""
-
-    reference: str
-    summary: str
-
-
 COMMANDS = {
-    "init": Place(
-        "numaproof.cli.init:init",
-        "Write a new adapter with its tests, a tox.ini and a GitHub workflow.",
-    ),
-    "check": Place(
-        "numaproof.cli.check:check",
-        "Run every case on every machine it applies to, then the recordings of the real kubelet.",
-    ),
-    "doctor": Place(
-        "numaproof.cli.doctor:doctor",
-        "Talk to a program and show what is wrong with each line that it writes.",
-    ),
-    "features": Place(
-        "numaproof.cli.features:features",
-        "List the features that an implementation can claim in hello,"
-        " and the cases that need each.",
-    ),
-    "fuzz": Place(
-        "numaproof.cli.fuzz:fuzz",
-        "Generate machines, configurations and call sequences until something breaks.",
-    ),
-    "diff": Place(
-        "numaproof.cli.diff:diff",
-        "Make the same calls to two implementations and show the first answer that differs.",
-    ),
-    "campaign": Place(
-        "numaproof.cli.campaign:campaign",
-        "Run cases and generated scenarios on many workers, here or on a cluster.",
-    ),
-    "record": Place(
-        "numaproof.cli.record:record",
-        "Play scenarios against an implementation and record its answers.",
-    ),
-    "replay": Place(
-        "numaproof.cli.replay:replay",
-        "Replay the cases in a file and show every call, its answer and what is wrong with it.",
-    ),
-    "promote": Place(
-        "numaproof.cli.promote:promote",
-        "Turn a finding into a case that expects the reference's answers.",
-    ),
-    "board": Place(
-        "numaproof.cli.board:board",
-        "Make a site of the reports of many runs: who meets which requirement, and what was found.",
-    ),
-    "reference": Place(
-        "numaproof.cli.serve:reference",
-        "Answer the protocol on standard input and output with the reference implementation.",
-    ),
-    "discover": Place(
-        "numaproof.cli.discover:discover",
-        "Show what the kubelet would discover in ROOT.",
-    ),
-    "case": Place(
-        "numaproof.cli.case:case_group",
-        "List and show the cases.",
-    ),
-    "profile": Place(
-        "numaproof.cli.profiles:profile",
-        "List, show, validate and capture machine profiles, and write their trees.",
-    ),
-    "simulate": Place(
-        "numaproof.cli.simulate:simulate",
-        "Say whether a node would admit pods, what they would get, and if not, why.",
-    ),
-    "state": Place(
-        "numaproof.cli.state:state",
-        "Check the checkpoint files of a node.",
-    ),
-    "config": Place(
-        "numaproof.cli.config:config",
-        "Check kubelet configuration files.",
-    ),
-    "upgrade": Place(
-        "numaproof.cli.upgrade:upgrade",
-        "Say what becomes of a node when its kubelet is upgraded or downgraded, before you do it.",
-    ),
+    "init": "Write a new adapter with its tests, a tox.ini and a GitHub workflow.",
+    "check": "Run every case on every machine it applies to, then the recordings of the real"
+    " kubelet.",
+    "doctor": "Talk to a program and show what is wrong with each line that it writes.",
+    "features": "List the features that an implementation can claim in hello, and the cases that"
+    " need each.",
+    "fuzz": "Generate machines, configurations and call sequences until something breaks.",
+    "diff": "Make the same calls to two implementations and show the first answer that differs.",
+    "campaign": "Run cases and generated scenarios on many workers, here or on a cluster.",
+    "record": "Play scenarios against an implementation and record its answers.",
+    "replay": "Replay the cases in a file and show every call, its answer and what is wrong"
+    " with it.",
+    "promote": "Turn a finding into a case that expects the reference's answers.",
+    "board": "Make a site of the reports of many runs: who meets which requirement, and what"
+    " was found.",
+    "reference": "Answer the protocol on standard input and output with the reference"
+    " implementation.",
+    "discover": "Show what the kubelet would discover in ROOT.",
+    "case": "List and show the cases.",
+    "profile": "List, show, validate and capture machine profiles, and write their trees.",
+    "simulate": "Say whether a node would admit pods, what they would get, and if not, why.",
+    "state": "Check the checkpoint files of a node.",
+    "config": "Check kubelet configuration files.",
+    "upgrade": "Say what becomes of a node when its kubelet is upgraded or downgraded, before"
+    " you do it.",
 }
-"""The subcommands of `numaproof` by name."""
+"""The subcommands of `numaproof` by name, each with the first sentence of its help."""
+
+_PLACES = {
+    "reference": "numaproof.cli.serve:reference",
+    "discover": "numaproof.cli.profiles:discover",
+    "case": "numaproof.cli.case:case_group",
+    "profile": "numaproof.cli.profiles:profile",
+}
+"""Where subcommands live that are not in the module of their name, as `module:name`."""
 
 
 class SentenceGroup(click.Group):
@@ -120,12 +69,10 @@ _LONGEST = 200
 class _Deferred(click.Command):
     """Stands for a subcommand in lists until it is used."""
 
-    def __init__(self, name: str, place: Place) -> None:
-        super().__init__(name, short_help=place.summary)
-        self._place = place
-
     def load(self) -> click.Command:
-        module, _, name = self._place.reference.partition(":")
+        assert self.name is not None
+        place = _PLACES.get(self.name, f"numaproof.cli.{self.name}:{self.name}")
+        module, _, name = place.partition(":")
         loaded = getattr(import_module(module), name)
         assert isinstance(loaded, click.Command)
         return loaded
@@ -134,11 +81,11 @@ class _Deferred(click.Command):
 class LazyGroup(click.Group):
     """A group whose subcommands are loaded one at a time, each when it is used."""
 
-    def __init__(self, *args: Any, deferred: Mapping[str, Place], **kwargs: Any) -> None:
-        """Takes where the subcommands live, by name, and what a `click.Group` takes."""
+    def __init__(self, *args: Any, deferred: Mapping[str, str], **kwargs: Any) -> None:
+        """Takes the subcommands with their first sentences, and what a `click.Group` takes."""
         super().__init__(*args, **kwargs)
-        for name, place in deferred.items():
-            self.add_command(_Deferred(name, place))
+        for name, summary in deferred.items():
+            self.add_command(_Deferred(name, short_help=summary))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.cli.durations import Duration
 from numaproof.cli.harness import elsewhere, run_harness
-from numaproof.cli.machine_names import MACHINE, named_machines
+from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import FINDINGS, out_option
-from numaproof.cli.seeds import SeedsParam
-from numaproof.cli.targets import as_option, open_target
+from numaproof.cli.targets import (
+    Duration,
+    SeedsParam,
+    as_option,
+    level_option,
+    open_target,
+    program_option,
+    release_choice,
+)
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE, TRIES, UPGRADE
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
@@ -41,18 +47,16 @@ _MOST = (1 << 32) - 1
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option(
+@program_option(
+    "Program on the left (default: the reference). Repeatable, with one for each release.",
     "--left",
-    metavar='"CMD ..."',
     multiple=True,
-    help="Program on the left (default: the reference). Repeatable, with one for each release.",
 )
-@click.option(
+@program_option(
+    "Program under test. Repeatable, with one for each release.",
     "--right",
-    metavar='"CMD ..."',
     multiple=True,
     required=True,
-    help="Program under test. Repeatable, with one for each release.",
 )
 @click.option("--seeds", type=SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9.")
 @click.option(
@@ -64,20 +68,10 @@ _MOST = (1 << 32) - 1
     " made-up machines, odd ones among them. upgrade: lives that go on in another release, from"
     " each to each that both sides claim (default: life).",
 )
-@click.option(
-    "--from",
-    "before",
-    type=click.Choice(RELEASES),
-    multiple=True,
-    help="Upgrade only from this release. Repeatable.",
+@release_choice(
+    "--from", "before", multiple=True, help="Upgrade only from this release. Repeatable."
 )
-@click.option(
-    "--to",
-    "after",
-    type=click.Choice(RELEASES),
-    multiple=True,
-    help="Upgrade only to this release. Repeatable.",
-)
+@release_choice("--to", "after", multiple=True, help="Upgrade only to this release. Repeatable.")
 @click.option(
     "--examples",
     type=click.IntRange(1),
@@ -86,28 +80,16 @@ _MOST = (1 << 32) - 1
 @click.option(
     "--seed", type=click.IntRange(0), help="Seed of the random scenarios (default: random)."
 )
-@click.option(
-    "--machine",
-    "machine_names",
-    type=MACHINE,
-    multiple=True,
-    help="Play FILES only on this machine. Repeatable.",
-)
+@machines_option("Play FILES only on this machine. Repeatable.")
 @click.option(
     "--timeout",
     type=Duration(),
     default="30s",
     help="Time limit for one call to a program (default: 30s).",
 )
-@click.option(
-    "--kubernetes",
-    type=click.Choice(RELEASES),
-    help="Kubernetes release to compare (default: the newest that both claim).",
-)
-@click.option(
-    "--level",
-    type=click.Choice(LEVELS[1:]),
-    help="How closely to compare answers (default: the highest level that both claim).",
+@release_choice(help="Kubernetes release to compare (default: the newest that both claim).")
+@level_option(
+    "How closely to compare answers (default: the highest level that both claim).", LEVELS[1:]
 )
 @as_option
 @click.option("--keep-going", is_flag=True, help="Continue after the first difference.")

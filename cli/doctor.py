@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from numaproof.cli.durations import Duration
+from numaproof.cli.targets import Duration
 from numaproof.protocol import codec
 
 
@@ -45,9 +45,8 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
     from numaproof.conformance.diagnosis.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
     from numaproof.folders.scratch import require_room, scratch_folder
-    from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.diagnosis import diagnosis_lines
-    from numaproof.reports.terminal import encodable, is_live
+    from numaproof.reports.terminal import ShownConsole, encodable, is_live
 
     words = _words(command)
     try:

@@ -9,10 +9,9 @@ import click
 from click.core import ParameterSource
 
 from numaproof.cli.accepted import Accepted, known_failures_options
-from numaproof.cli.durations import Duration
 from numaproof.cli.harness import run_harness
 from numaproof.cli.outputs import FINDINGS, out_option
-from numaproof.cli.targets import target_options
+from numaproof.cli.targets import Duration, target_options
 from numaproof.conformance.fuzzing.fuzz_options import REPLAY_EVERY
 
 if TYPE_CHECKING:

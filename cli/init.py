@@ -30,23 +30,6 @@ _COMMON = {
 
 
 @dataclass(frozen=True)
-class _Toolchain:
-    """What tox and the workflow need to know of a language's tools; nothing for Python.
-
-    Attributes:
-        program: the command that tox may run, from outside its environment.
-        variables: the environment variables that it reads.
-        action: the GitHub action that installs it, unless GitHub's runners have it.
-        settings: the inputs of that action.
-    """
-
-    program: str = ""
-    variables: tuple[str, ...] = ()
-    action: str = ""
-    settings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Skeleton:
     """An adapter in one language.
 
@@ -57,7 +40,10 @@ class Skeleton:
         tests: what runs the adapter's own tests.
         build: what builds it, if anything.
         ignored: what building and testing leave behind, as patterns for git.
-        toolchain: see `_Toolchain`.
+        program: the command of the language's tools that tox may run, from outside its environment.
+        variables: the environment variables that it reads.
+        action: the GitHub action that installs it, unless GitHub's runners have it.
+        settings: the inputs of that action.
     """
 
     title: str
@@ -66,7 +52,10 @@ class Skeleton:
     tests: str
     build: str = ""
     ignored: tuple[str, ...] = ()
-    toolchain: _Toolchain = _Toolchain()
+    program: str = ""
+    variables: tuple[str, ...] = ()
+    action: str = ""
+    settings: tuple[str, ...] = ()
 
 
 SKELETONS = {
@@ -77,12 +66,10 @@ SKELETONS = {
         command="./adapter",
         tests="go test .",
         ignored=("/adapter",),
-        toolchain=_Toolchain(
-            program="go",
-            variables=("GO*", "HOME", "XDG_CACHE_HOME"),
-            action="actions/setup-go@v6",
-            settings=("go-version-file: go.mod", "cache: false  # nothing to download"),
-        ),
+        program="go",
+        variables=("GO*", "HOME", "XDG_CACHE_HOME"),
+        action="actions/setup-go@v6",
+        settings=("go-version-file: go.mod", "cache: false  # nothing to download"),
     ),
     "python": Skeleton(
         title="Python",
@@ -96,11 +83,9 @@ SKELETONS = {
         files=("adapter.js", "adapter.test.js", "package.json"),
         command="node adapter.js",
         tests="node --test",
-        toolchain=_Toolchain(
-            program="node",
-            action="actions/setup-node@v5",
-            settings=("node-version: 22",),
-        ),
+        program="node",
+        action="actions/setup-node@v5",
+        settings=("node-version: 22",),
     ),
     "rust": Skeleton(
         title="Rust",
@@ -116,10 +101,8 @@ SKELETONS = {
         command="target/release/adapter",
         tests="cargo test",
         ignored=("/target/",),
-        toolchain=_Toolchain(
-            program="cargo",
-            variables=("CARGO*", "RUST*", "HOME"),
-        ),
+        program="cargo",
+        variables=("CARGO*", "RUST*", "HOME"),
     ),
 }
 """The adapters that `numaproof init` can write, by language."""

@@ -16,7 +16,7 @@ from numaproof.reference.deviations.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
 from numaproof.simulation.admission import CannotAnswerError
 from numaproof.simulation.devices import DevicesError
-from numaproof.simulation.upgrades.state_files import NoStateError
+from numaproof.simulation.upgrades.outcomes import NoStateError
 
 INPUT_ERRORS = (
     CannotAnswerError,

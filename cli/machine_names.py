@@ -6,18 +6,21 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from click.shell_completion import CompletionItem
 
     from numaproof import fakesys
     from numaproof.conformance.execution.machines import ProfileMachine
     from numaproof.protocol.machine import MachineInfo
+
+
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class MachineName(click.ParamType[str]):
@@ -68,13 +71,12 @@ node_devices_option = click.option(
 )
 """The options by which commands for node operators learn of the machine and of its devices."""
 
-machines_option = click.option(
-    "--machine",
-    "machine_names",
-    type=MACHINE,
-    multiple=True,
-    help="Use only this machine: a bundled profile, a glob or a profile file. Repeatable.",
-)
+
+def machines_option(
+    help: str = "Use only this machine: a bundled profile, a glob or a profile file. Repeatable.",  # noqa: A002
+) -> Callable[[F], F]:
+    """The option that limits a command to machines."""
+    return click.option("--machine", "machine_names", type=MACHINE, multiple=True, help=help)
 
 
 def load_machine(name: str) -> fakesys.Profile:

@@ -95,9 +95,7 @@ def main() -> NoReturn:
         if signal.getsignal(one) is not signal.SIG_IGN:
             signal.signal(one, _interrupt)
     if os.environ.get("_NUMAPROOF_COMPLETE", "").startswith("fish"):
-        from numaproof.cli import completion
-
-        completion.register()
+        _complete_whole_lines()
     closed = sys.stdout is None
     with shown_streams():
         code = _no_output() if closed else _run()
@@ -106,6 +104,21 @@ def main() -> NoReturn:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
     sys.exit(code)
+
+
+def _complete_whole_lines() -> None:
+    """Lets click's completion for fish split each line at its first comma only.
+
+    Its own script splits at every comma, so descriptions and values lose their ends.
+    """
+    from click.shell_completion import FishComplete, add_completion_class
+
+    class WholeFishComplete(FishComplete):
+        source_template = FishComplete.source_template.replace(
+            'string split ","', 'string split --max 1 ","'
+        )
+
+    add_completion_class(WholeFishComplete)
 
 
 def _no_output() -> int:

@@ -10,17 +10,24 @@ import click
 
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.selecting import complete_requirement
-from numaproof.cli.targets import as_option, named_failure, open_target, timeout_option
+from numaproof.cli.targets import (
+    as_option,
+    level_option,
+    named_failure,
+    open_target,
+    program_option,
+    release_choice,
+    timeout_option,
+)
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.shell_words import quoted
-from numaproof.protocol.messages import LEVELS, Level
-from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.protocol.events import JudgedAs
+    from numaproof.protocol.messages import Level
 
 _OWN = Path("numaproof-cases.yaml")
 _CHECKOUT = Path("conformance/suite")
@@ -72,22 +79,14 @@ def _defects() -> list[str]:
     type=OUTPUT_FILE,
     help=f"Case file to add to (default: {_OWN}; in a checkout, {_CHECKOUT}/promoted.yaml).",
 )
-@click.option(
-    "--implementation",
-    metavar='"CMD ..."',
-    help="Program with the failure: the case must fail on it, and expects no more than that needs.",
+@program_option(
+    "Program with the failure: the case must fail on it, and expects no more than that needs."
 )
 @timeout_option
-@click.option(
-    "--kubernetes",
-    type=click.Choice(RELEASES),
-    help="Release whose answers to expect (default: the newest that the program claims).",
+@release_choice(
+    help="Release whose answers to expect (default: the newest that the program claims)."
 )
-@click.option(
-    "--level",
-    type=click.Choice(LEVELS),
-    help="Level of the case (default: the lowest that shows the failure).",
-)
+@level_option("Level of the case (default: the lowest that shows the failure).")
 @as_option
 @click.option(
     "--defect",

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli.outputs import OUTPUT_FILE, require_new
-from numaproof.cli.seeds import SeedsParam
-from numaproof.cli.targets import named_failure, open_target, timeout_option
+from numaproof.cli.targets import (
+    SeedsParam,
+    named_failure,
+    open_target,
+    program_option,
+    release_choice,
+    timeout_option,
+)
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,12 +36,7 @@ _UNSUPPORTED = "it is not supported"
 
 
 @click.command()
-@click.option(
-    "--implementation",
-    metavar='"CMD ..."',
-    required=True,
-    help="Program that speaks the protocol.",
-)
+@program_option("Program that speaks the protocol.", required=True)
 @click.option(
     "--out",
     type=OUTPUT_FILE,
@@ -52,11 +52,7 @@ _UNSUPPORTED = "it is not supported"
 @click.option(
     "--merges", type=SeedsParam(), default=_MERGES, help="Seeds of merges (default: 0:500)."
 )
-@click.option(
-    "--kubernetes",
-    type=click.Choice(RELEASES),
-    help="Kubernetes release to record (default: the newest that the program claims).",
-)
+@release_choice(help="Kubernetes release to record (default: the newest that the program claims).")
 @click.option(
     "--date",
     type=click.DateTime(["%Y-%m-%d"]),
@@ -146,7 +142,7 @@ def _recorded(
     """The recordings of scenarios and merges; counts those that are skipped by their reasons."""
     from numaproof.conformance.differential import recorder
     from numaproof.conformance.execution.implementation import ImplementationFailure
-    from numaproof.reports.progress import Bar
+    from numaproof.reports.terminal import Bar
 
     groups = [merges[first : first + _TOGETHER] for first in range(0, len(merges), _TOGETHER)]
     work: list[int | Sequence[int]] = [*seeds, *groups]

@@ -44,7 +44,7 @@ def _complete(
 @click.argument("what", metavar="FILE|CASE-ID", shell_complete=_complete)
 @target_options
 @select_options
-@machines_option
+@machines_option()
 @repeat_option
 @out_option("replay")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")

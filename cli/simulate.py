@@ -16,19 +16,16 @@ from numaproof.cli.user_files import (
     USER_FILE,
     UserFile,
     asking_of,
-    check_read_once,
     lenient_option,
-    read_configuration,
+    read_node,
+    require_pods,
 )
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numaproof.inputs.errors import DocumentError
     from numaproof.reports.answers import AnswerReport
-    from numaproof.simulation import pods
-    from numaproof.simulation.documents import ConfigurationFile
 
 SOME_REFUSED = 1
 
@@ -109,7 +106,11 @@ def simulate(
     if out is not None and out.suffix not in answer_page.WRITERS:
         kinds = " or ".join(answer_page.WRITERS)
         raise click.BadParameter(f"{out}: the name must end with {kinds}", param_hint="--out")
-    asked, settings = _read(files, config, replicas, kubernetes, lenient=lenient)
+    settings, asked = read_node(config, files, (kubernetes,), lenient=lenient, replicas=replicas)
+    assert settings is not None
+    for note in asked.notes:
+        click.echo(note, err=True)
+    require_pods(asked, files)
     info = discover_machine(machine, kubernetes)
     plugins = given_devices.read(devices, info)
     question = Question(info, settings.settings, kubernetes, documented, plugins)
@@ -132,38 +133,10 @@ def simulate(
     return SOME_REFUSED if not found.admitted or (strict and found.warnings) else 0
 
 
-def _read(
-    files: tuple[UserFile, ...],
-    config: UserFile,
-    replicas: int | None,
-    kubernetes: str,
-    *,
-    lenient: bool,
-) -> tuple[pods.Reading, ConfigurationFile]:
-    """The pods and the configuration in the files; what has no pods is noted on standard error."""
-    from numaproof.simulation import documents, pods
-
-    check_read_once((config, *files))
-    texts = ((file.name, file.text()) for file in files)
-    errors: list[DocumentError] = []
-    with documents.gathered(errors):
-        asked = pods.read(texts, replicas, releases=(kubernetes,), lenient=lenient)
-    with documents.gathered(errors):
-        settings = read_configuration(config, (kubernetes,), lenient=lenient)
-    documents.refuse(errors)
-    for note in asked.notes:
-        click.echo(note, err=True)
-    if not asked.pods:
-        named = ", ".join(file.name for file in files)
-        raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
-    return asked, settings
-
-
 def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
     from numaproof.reports import answer_text
-    from numaproof.reports.consoles import ShownConsole
-    from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
+    from numaproof.reports.terminal import PLAIN_WIDTH, ShownConsole, as_plain, encodable, is_live
 
     if not is_live(sys.stdout, os.environ):
         parts = answer_text.parts(told, width=PLAIN_WIDTH, color=False)

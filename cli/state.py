@@ -96,7 +96,7 @@ def _told(found: checkpoints.Judgement) -> Iterator[str]:
         yield "The kubelet starts with this file."
     for finding in found.findings:
         yield f"- {finding}"
-    from numaproof.cli.defect_views import note_lines
+    from numaproof.cli.simulated import note_lines
 
     for line in note_lines(found.warnings, _outcome):
         yield f"~ {line}"

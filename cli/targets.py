@@ -2,21 +2,111 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from numaproof.cli.durations import Duration
 from numaproof.protocol.events import SIDES, JudgedAs
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import NEWEST, RELEASES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numaproof.conformance.execution.run import Target
 
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+class Duration(click.ParamType[float]):
+    """A positive duration such as ``0.5``, ``90s``, ``5m`` or ``1h``, in seconds."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The duration in seconds."""
+        match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)([smh]?)", str(value))
+        if match is None or not float(match[1]):
+            self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h", param, ctx)
+        return float(match[1]) * _UNITS[match[2]]
+
+
+class SeedRangeParam(click.ParamType[range]):
+    """Seeds ``A:B``, from A up to but excluding B; there may be billions."""
+
+    name = "A:B"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> range:
+        """The seeds, in order."""
+        if isinstance(value, range):
+            return value
+        first, _, stop = str(value).partition(":")
+        try:
+            seeds = range(int(first), int(stop))
+        except ValueError:
+            self.fail(f"{value!r} is not a range of seeds such as 0:1000", param, ctx)
+        if seeds.start < 0 or not seeds:
+            self.fail(f"{value!r} contains no seeds; put the lower bound first", param, ctx)
+        return seeds
+
+
+class SeedsParam(click.ParamType["Sequence[int]"]):
+    """Seed ranges ``A:B`` and single seeds, separated by commas."""
+
+    name = "A:B"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Sequence[int]:
+        """The seeds in the order given, without repetition."""
+        if not isinstance(value, str):
+            return list(value)
+        seeds: dict[int, None] = {}
+        for part in value.split(","):
+            alone = part.isdecimal()
+            found = [int(part)] if alone else SeedRangeParam().convert(part, param, ctx)
+            seeds |= dict.fromkeys(found)
+        return list(seeds)
+
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several options as one decorator, in their order."""
+
+    def decorated(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+def release_choice(*names: str, help: str, **more: Any) -> Callable[[F], F]:  # noqa: A002 - as click
+    """An option that takes a Kubernetes release (default: --kubernetes)."""
+    names = names or ("--kubernetes",)
+    return click.option(*names, type=click.Choice(RELEASES), help=help, **more)
+
+
+def level_option(help: str, levels: Sequence[Level] = LEVELS) -> Callable[[F], F]:  # noqa: A002
+    """The option that takes a level."""
+    return click.option("--level", type=click.Choice(levels), help=help)
+
+
+def program_option(help: str, *names: str, **more: Any) -> Callable[[F], F]:  # noqa: A002
+    """An option that takes the command of a program (default: --implementation)."""
+    names = names or ("--implementation",)
+    return click.option(*names, metavar='"CMD ..."', help=help, **more)
+
 
 timeout_option = click.option(
     "--timeout",
@@ -26,14 +116,7 @@ timeout_option = click.option(
 )
 
 
-release_option = click.option(
-    "--kubernetes",
-    type=click.Choice(RELEASES),
-    default=NEWEST,
-    help=f"Kubernetes release (default: {NEWEST}).",
-)
-
-
+release_option = release_choice(default=NEWEST, help=f"Kubernetes release (default: {NEWEST}).")
 as_option = click.option(
     "--as",
     "judged_as",
@@ -43,30 +126,16 @@ as_option = click.option(
 )
 
 
-def target_options(command: F) -> F:
-    """Adds the options that `open_target` takes to a command."""
-    options = (
-        click.option(
-            "--implementation",
-            metavar='"CMD ..."',
-            help="Program that speaks the protocol (default: the reference).",
-        ),
-        timeout_option,
-        click.option(
-            "--kubernetes",
-            type=click.Choice(RELEASES),
-            help="Kubernetes release to test against (default: the newest the program claims).",
-        ),
-        click.option(
-            "--level",
-            type=click.Choice(LEVELS),
-            help="How closely to compare answers (default: the level that the program claims).",
-        ),
-        as_option,
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+target_options = all_of(
+    program_option("Program that speaks the protocol (default: the reference)."),
+    timeout_option,
+    release_choice(
+        help="Kubernetes release to test against (default: the newest the program claims)."
+    ),
+    level_option("How closely to compare answers (default: the level that the program claims)."),
+    as_option,
+)
+"""The options that `open_target` takes."""
 
 
 @contextmanager

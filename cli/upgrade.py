@@ -9,41 +9,30 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
-from numaproof.cli.targets import open_target, timeout_option
+from numaproof.cli.targets import open_target, program_option, release_choice, timeout_option
 from numaproof.cli.user_files import (
     USER_FILE,
     UserFile,
     asking_of,
-    check_read_once,
     lenient_option,
-    read_configuration,
+    read_node,
+    require_pods,
 )
 from numaproof.protocol import codec
-from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.inputs.errors import DocumentError
-    from numaproof.simulation import pods
-    from numaproof.simulation.documents import ConfigurationFile
 
 ATTENTION = 1
 
 
 @click.command()
-@click.option(
-    "--from",
-    "before",
-    type=click.Choice(RELEASES),
-    required=True,
-    help="Kubernetes release that the node runs.",
-)
-@click.option(
+@release_choice("--from", "before", required=True, help="Kubernetes release that the node runs.")
+@release_choice(
     "--to",
     "after",
-    type=click.Choice(RELEASES),
     required=True,
     help="Kubernetes release that it is to run; an older one is a downgrade.",
 )
@@ -69,12 +58,10 @@ ATTENTION = 1
     help="Pods on the node: manifests, or the output of kubectl get pods -o yaml. Repeatable.",
 )
 @node_devices_option
-@click.option(
-    "--implementation",
-    metavar='"CMD ..."',
-    multiple=True,
-    help="Kubelet that speaks the protocol (default: the reference). Repeatable, with one for each"
+@program_option(
+    "Kubelet that speaks the protocol (default: the reference). Repeatable, with one for each"
     " release.",
+    multiple=True,
 )
 @timeout_option
 @lenient_option
@@ -118,11 +105,13 @@ def upgrade(
     from numaproof.folders.scratch import scratch_folder
     from numaproof.reports.terminal import show
     from numaproof.simulation import devices as given_devices
-    from numaproof.simulation.upgrades import state_files
+    from numaproof.simulation.upgrades import outcomes
     from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
     from numaproof.simulation.upgrades.upgrade import upgrade as play
 
-    settings, found = _read(config, files, (before, after), lenient=lenient)
+    settings, found = read_node(config, files, (before, after), lenient=lenient, running=True)
+    if files:
+        require_pods(found, files)
     document = settings.document if settings else None
     info = discover_machine(machine, before)
     question = UpgradeQuestion(
@@ -131,7 +120,7 @@ def upgrade(
         before=before,
         after=after,
         devices=given_devices.read(devices, info),
-        files=state_files.load(state) if state else None,
+        files=outcomes.load(state) if state else None,
     )
     with (
         asking_of(document),
@@ -147,30 +136,6 @@ def upgrade(
         setting = Setting(machine, document, pods=bool(files), state=state is not None)
         show(told(answer, setting))
     return ATTENTION if answer.attention or (strict and answer.warnings) else 0
-
-
-def _read(
-    config: UserFile | None,
-    files: tuple[UserFile, ...],
-    releases: tuple[str, ...],
-    *,
-    lenient: bool,
-) -> tuple[ConfigurationFile | None, pods.Reading]:
-    """The configuration and the pods on the node, which may have fields of either release."""
-    from numaproof.simulation import documents, pods
-
-    check_read_once((config, *files))
-    texts = ((file.name, file.text()) for file in files)
-    errors: list[DocumentError] = []
-    with documents.gathered(errors):
-        found = pods.read(texts, running=True, releases=releases, lenient=lenient)
-    with documents.gathered(errors):
-        settings = read_configuration(config, releases, lenient=lenient) if config else None
-    documents.refuse(errors)
-    if files and not found.pods:
-        named = ", ".join(file.name for file in files)
-        raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
-    return settings, found
 
 
 @contextmanager

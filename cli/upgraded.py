@@ -7,23 +7,20 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from numaproof.cli.defect_views import note_lines
+from numaproof.cli.simulated import block_text, note_lines
 from numaproof.inputs.documents import dotted
 from numaproof.inputs.plurals import numbered, plural
 from numaproof.protocol.messages import AdmissionRefused, StartRefused
-from numaproof.simulation.amounts import nodes_text, size
 from numaproof.simulation.checkpoints import STATE_DIR
 from numaproof.simulation.configuration_check import ConfigurationFinding
-from numaproof.simulation.upgrades.outcomes import PodFate
-from numaproof.simulation.upgrades.state_files import FileFate
+from numaproof.simulation.upgrades.outcomes import FileFate, PodFate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numaproof.inputs.documents import Document
-    from numaproof.protocol.messages import Container, MemoryBlock
-    from numaproof.simulation.upgrades.changes import GateChange, OptionChange
-    from numaproof.simulation.upgrades.outcomes import Fate, Upgrade
+    from numaproof.protocol.messages import Container
+    from numaproof.simulation.upgrades.outcomes import Fate, GateChange, OptionChange, Upgrade
 
 _SIGNS = {"good": ("✓", "green"), "note": ("~", "yellow"), "bad": ("✗", "red")}
 _FATES: dict[Fate, str] = {"stays": "good", "moves": "note", "changes": "bad", "refused": "bad"}
@@ -249,11 +246,6 @@ def _held(container: Container) -> str:
     """What a container has of its own, or that it has nothing."""
     exclusive = container.exclusive
     parts = [numbered("CPU", exclusive) if exclusive else _SHARED]
-    parts += [_block(block) for block in container.memory if block.size]
+    parts += [block_text(block) for block in container.memory if block.size]
     parts += [f"{name} {' '.join(ids)}" for name, ids in (container.devices or {}).items() if ids]
     return ", ".join(parts)
-
-
-def _block(block: MemoryBlock) -> str:
-    what = size(block.size) + ("" if block.type == "memory" else f" {block.type}")
-    return f"{what} on {nodes_text(block.numa)}"

@@ -13,7 +13,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numaproof.inputs.documents import Document
+    from numaproof.inputs.documents import Document, DocumentError
+    from numaproof.simulation import pods
     from numaproof.simulation.documents import ConfigurationFile
 
 STDIN = "<stdin>"
@@ -94,6 +95,49 @@ def read_configuration(
     for note in found.notes:
         click.echo(note, err=True)
     return found
+
+
+def read_node(
+    config: UserFile | None,
+    files: Sequence[UserFile],
+    releases: Sequence[str],
+    *,
+    lenient: bool,
+    replicas: int | None = None,
+    running: bool = False,
+) -> tuple[ConfigurationFile | None, pods.Reading]:
+    """The configuration in a file and the pods in others, for kubelets of these releases.
+
+    The other arguments are as for `numaproof.simulation.pods.read`.
+
+    Raises:
+        click.UsageError: standard input is named twice.
+        DocumentError: something is wrong with one of them.
+        DocumentErrors: several things are, in the pods, the configuration or both.
+    """
+    from numaproof.simulation import documents, pods
+
+    check_read_once((config, *files))
+    texts = ((file.name, file.text()) for file in files)
+    errors: list[DocumentError] = []
+    settings = None
+    with documents.gathered(errors):
+        found = pods.read(texts, replicas, running=running, releases=releases, lenient=lenient)
+    with documents.gathered(errors):
+        settings = read_configuration(config, releases, lenient=lenient) if config else None
+    documents.refuse(errors)
+    return settings, found
+
+
+def require_pods(found: pods.Reading, files: Sequence[UserFile]) -> None:
+    """Checks that there are pods in files.
+
+    Raises:
+        click.UsageError: there are none.
+    """
+    if not found.pods:
+        named = ", ".join(file.name for file in files)
+        raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.conformance.requirements import load_registry
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.events import GOOD, CaseFinished, headline, said
-from numaproof.reports.transcript import transcript
+from numaproof.reports.story import transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from numaproof.cli.durations import Duration
-from numaproof.cli.targets import open_target
+from numaproof.cli.targets import Duration, open_target
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.known_failures import entries
 from numaproof.conformance.known_failures.verdicts import KnownFailures

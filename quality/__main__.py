@@ -22,7 +22,7 @@ import msgspec
 
 from numaproof.folders.output_files import write_file
 from numaproof.inputs.plurals import plural
-from numaproof.reports.progress import Bar
+from numaproof.reports.terminal import Bar
 from quality import hunters, quick_set, survivors
 from quality.catalogue import BUGS, WHOLE_RUN
 from quality.derived import mutants

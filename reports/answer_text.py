@@ -99,9 +99,7 @@ def _shaped(shaped: ShapedAnswer) -> RenderableType:
         lines.append(_indented(Text(f"{what}:")))
         for side, text in (("kubelet", kubelet), ("documented", documented)):
             lines.append(_indented(Text(f"  {side:<10}  {whole_line(text)}")))
-    for defect in shaped.defects:
-        where = " · ".join(filter(None, (defect.page, defect.issue)))
-        lines.append(_indented(Text(f"{defect.name}: {defect.what} ({where})", "cyan")))
+    lines += [_indented(Text(str(defect), "cyan")) for defect in shaped.defects]
     return Group(*lines)
 
 

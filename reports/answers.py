@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from numaproof.reports.drawing_stock import NOTHING, Stock
+from numaproof.reports.layout import NOTHING, Stock
 
 if TYPE_CHECKING:
     from numaproof.protocol.events import Owner
@@ -81,6 +81,11 @@ class ShownDefect:
     what: str
     page: str
     issue: str
+
+    def __str__(self) -> str:
+        """The defect in a line, with where it is described."""
+        where = " · ".join(filter(None, (self.page, self.issue)))
+        return f"{self.name}: {self.what} ({where})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,195 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from numaproof.reports.drawing_stock import apart, of_node
-from numaproof.reports.drawing_svg_stock import shelf
-from numaproof.reports.drawing_swatch import HEIGHT, LETTER, swatch
+from numaproof.reports.layout import NOTHING, apart, arrange, cpus_of, of_node, ownership
 from numaproof.reports.untrusted import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from numaproof.reports.drawing_stock import Stock
-    from numaproof.reports.drawing_svg_stock import Shelf
-    from numaproof.reports.layout import DrawnCore, Group
-    from numaproof.reports.ownership import Holder, Ownership
+    from numaproof.protocol.events import Owner
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reports.layout import (
+        DrawnCore,
+        DrawnDevice,
+        DrawnMemory,
+        Group,
+        Holder,
+        Ownership,
+        Stock,
+    )
+
+
+HEIGHT = 18
+"""Height of a swatch, in CSS pixels."""
+
+LETTER = 6.9
+"""Upper bound of a letter's average width, in CSS pixels."""
+
+# Distinguishable with every common kind of colour blindness; dark text is legible on all of them.
+_COLOURS = (
+    "#56b4e9",
+    "#f0a531",
+    "#5fc9a4",
+    "#f0e442",
+    "#d68fb8",
+    "#e58a66",
+    "#9fb2ff",
+    "#c3bb96",
+)
+_SHARED, _RESERVED, _OFFLINE = "#e4e7eb", "#aeb6c0", "#f4f4f4"
+
+
+def swatch(holder: Holder, x: int, y: int, width: int) -> str:
+    """The background of a cell: a colour, with lines where colour alone is not enough."""
+    wide, high = width - 1, HEIGHT - 1
+    size = f'x="{x}" y="{y}" width="{wide}" height="{high}" rx="2"'
+    match holder.kind:
+        case "container":
+            return f'<rect {size} fill="{_colour(holder.number)}"/>'
+        case "reserved":
+            return f'<rect {size} fill="{_RESERVED}"/>{_hatch(x, y, wide, high, "#5c6773")}'
+        case "offline":
+            cross = f'<path d="M{x} {y}l{wide} {high}m0 {-high}l{-wide} {high}" stroke="#bbb"/>'
+            return f'<rect {size} fill="{_OFFLINE}" stroke="#999" stroke-dasharray="2 2"/>{cross}'
+        case "several":
+            first, second = ([_colour(n) for n in holder.parts] + [_SHARED, _SHARED])[:2]
+            return (
+                f'<rect {size} fill="{first}"/>'
+                f'<path d="M{x + wide} {y}v{high}h{-wide}z" fill="{second}"/>'
+                f'<rect {size} fill="none" stroke="#c1121f" stroke-width="2"/>'
+            )
+        case "nobody":
+            return f'<rect {size} fill="none" stroke="#d9822b" stroke-dasharray="3 2"/>'
+        case _:
+            return f'<rect {size} fill="{_SHARED}"/>'
+
+
+def _colour(number: int) -> str:
+    return _COLOURS[number % len(_COLOURS)]
+
+
+def _hatch(x: int, y: int, wide: int, high: int, colour: str) -> str:
+    lines = "".join(f"M{x + start} {y + high}l{high} {-high}" for start in range(0, wide - high, 6))
+    return f'<path d="{lines}" stroke="{colour}" stroke-opacity=".55"/>'
+
+
+def device_ground(healthy: bool, x: int, y: int, width: int) -> str:  # noqa: FBT001 - a fact
+    """The background of a device without an owner."""
+    dash = "" if healthy else ' stroke-dasharray="3 2"'
+    return (
+        f'<rect x="{x + 0.5}" y="{y + 0.5}" width="{width - 2}" height="{HEIGHT - 2}" rx="2" '
+        f'fill="none" stroke="currentColor" stroke-opacity=".5"{dash}/>'
+    )
+
+
+def memory_ground(share: str, x: float, y: float, width: float, height: float) -> str:
+    """A segment of a memory bar: ``reserved``, ``allocated`` or ``free``; nothing if empty."""
+    if not width:
+        return ""
+    fill = {"reserved": "#5c6773", "allocated": "#2f81d6"}.get(share)
+    look = f'fill="{fill}"' if fill else 'fill="currentColor" fill-opacity=".12"'
+    # However small, a segment that exists must be visible.
+    return f'<rect x="{x:.1f}" y="{y}" width="{max(width, 1.5):.1f}" height="{height}" {look}/>'
+
+
+_LIMIT = 330
+_BAR, _STEP, _SHELF_GAP = 8, 28, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The drawn stock: its size in CSS pixels, and its elements, starting at 0, 0."""
+
+    width: int = 0
+    height: int = 0
+    drawn: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to draw."""
+        return bool(self.drawn)
+
+
+def shelf(stock: Stock, held: Ownership) -> Shelf:
+    """Draws memory and devices one below the other; `held` determines the look of owners."""
+    if not stock:
+        return Shelf()
+    parts: list[str] = []
+    y = 0
+    texts = [_text_width(_memory_text(one)) for one in stock.memory]
+    width = max(_LIMIT, *texts) if texts else 0
+    rows = {name: _rows(devices, held) for name, devices in stock.by_resource().items()}
+    for name, placed in rows.items():
+        width = max(width, _text_width(name), *(x + wide for x, _, wide, _ in placed))
+    for memory in stock.memory:
+        parts.append(_text(_memory_text(memory), 0, y + 11))
+        parts.append(_bar(memory, y + 16, width))
+        y += _STEP
+    for name, placed in rows.items():
+        parts.append(_text(name, 0, y + 11))
+        parts += (
+            _tile(device, held, (x, y + 16 + row * (HEIGHT + 3)), wide)
+            for x, row, wide, device in placed
+        )
+        y += 16 + (max(row for _, row, _, _ in placed) + 1) * (HEIGHT + 3) + _SHELF_GAP
+    return Shelf(width, y, "".join(parts))
+
+
+def _memory_text(memory: DrawnMemory) -> str:
+    return f"{memory.kind}: {memory.text}"
+
+
+def _text_width(text: str) -> int:
+    return ceil(len(text) * LETTER * 0.86)
+
+
+def _text(text: str, x: int, y: int) -> str:
+    return f'<text x="{x}" y="{y}">{escape(text)}</text>'
+
+
+def _bar(memory: DrawnMemory, y: int, width: int) -> str:
+    reserved, allocated = (width * share for share in memory.shares)
+    return (
+        f"<g><title>{escape(_memory_text(memory))}</title>"
+        f"{memory_ground('free', 0, y, width, _BAR)}"
+        f"{memory_ground('reserved', 0, y, reserved, _BAR)}"
+        f"{memory_ground('allocated', reserved, y, allocated, _BAR)}</g>"
+    )
+
+
+def _label(device: DrawnDevice, held: Ownership) -> str:
+    holder = held.named.get(device.owner)
+    if holder is not None:
+        return f"{device.label} {holder.symbol}"
+    return device.label if device.healthy else f"{device.label} unhealthy"
+
+
+def _rows(devices: list[DrawnDevice], held: Ownership) -> list[tuple[int, int, int, DrawnDevice]]:
+    """The devices side by side in rows: position, row and width of each."""
+    placed, x, row = [], 0, 0
+    for device in devices:
+        wide = _text_width(_label(device, held)) + 12
+        if x and x + wide > _LIMIT:
+            x, row = 0, row + 1
+        placed.append((x, row, wide, device))
+        x += wide + _SHELF_GAP
+    return placed
+
+
+def _tile(device: DrawnDevice, held: Ownership, place: tuple[int, int], wide: int) -> str:
+    x, y = place
+    holder = held.named.get(device.owner)
+    ground = swatch(holder, x, y, wide) if holder else device_ground(device.healthy, x, y, wide)
+    dark = ' fill="#14181d"' if holder else ""
+    whose = holder.name if holder else "free" if device.healthy else "unhealthy"
+    near = f"near node {', '.join(map(str, device.nodes))}" if device.nodes else "near no node"
+    title = f"{device.resource} {device.label}, {near}: {whose}"
+    return (
+        f"<g><title>{escape(title)}</title>{ground}"
+        f'<text x="{x + wide // 2}" y="{y + 13}" text-anchor="middle"{dark}>'
+        f"{escape(_label(device, held))}</text></g>"
+    )
+
 
 WIDEST = 1040
 """Maximum width of a drawing, in CSS pixels."""
@@ -68,11 +245,29 @@ class _Pen:
     parts: list[str]
 
 
-def draw(machine: Group, held: Ownership, stock: Stock) -> Markup:
-    """The arranged machine as an ``<svg>`` element."""
+def draw_svg(
+    machine: MachineInfo,
+    owners: Iterable[Owner] = (),
+    shared: str = "",
+    *,
+    stock: Stock = NOTHING,
+) -> Markup:
+    """The machine as an ``<svg>`` element, for a page or for a separate file.
+
+    It needs no style sheet and takes the colour of lines and labels from the surrounding text.
+
+    Args:
+        machine: the machine to draw.
+        owners: who owns which CPUs. The names ``reserved`` and ``offline`` mean the reservation
+            and offline CPUs; every other name is a container.
+        shared: the CPUs of the shared pool, in the Linux list format.
+        stock: memory and devices; an owner may have devices but no CPUs.
+    """
+    held = ownership(cpus_of(machine), owners, shared)
+    whole = arrange(machine, held.elsewhere)
     longest = len(str(max(held.holders, default=0)))
     grid = _Grid(10 + 7 * longest + (0 if not held.legend else 8), stock, held)
-    box = _measure(machine, WIDEST, grid)
+    box = _measure(whole, WIDEST, grid)
     other = shelf(apart(stock), held)
     below = box.height + (other.height + _GAP if other else 0)
     legend, legend_height = _legend(held, below + 4, max(box.width, 420))
@@ -82,7 +277,7 @@ def draw(machine: Group, held: Ownership, stock: Stock) -> Markup:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" '
         f'font-family="system-ui,sans-serif" font-size="11" fill="currentColor">'
-        f"<title>{escape(machine.detail)}</title>"
+        f"<title>{escape(whole.detail)}</title>"
     )
     pen = _Pen(grid, held, [opening])
     _emit(box, 0, 0, pen)

@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from numaproof.protocol.sets import IntegerSet
-from numaproof.reports.drawing_stock import apart, of_node
+from numaproof.reports.layout import NOTHING, apart, arrange, cpus_of, of_node, ownership
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
-    from numaproof.reports.layout import DrawnCore, Group
-    from numaproof.reports.ownership import Holder, Kind, Ownership
+    from numaproof.protocol.events import Owner
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reports.layout import (
+        DrawnCore,
+        DrawnDevice,
+        DrawnMemory,
+        Group,
+        Holder,
+        Kind,
+        Ownership,
+        Stock,
+    )
 
 # Colours from the terminal's own palette, which suit its background.
 _CONTAINER_STYLES = (
@@ -53,12 +62,31 @@ class _Pen:
         return f"[{style}]{safe}[/]" if self.color and style else safe
 
 
-def draw(machine: Group, held: Ownership, stock: Stock, width: int, *, color: bool) -> str:
-    """The arranged machine as lines of text; `width` in columns, `color` for rich's markup."""
+def draw_text(  # noqa: PLR0913  # what is drawn and how, most of it by name
+    machine: MachineInfo,
+    owners: Iterable[Owner] = (),
+    shared: str = "",
+    *,
+    stock: Stock = NOTHING,
+    width: int = 80,
+    color: bool = False,
+) -> str:
+    """The machine as lines of text, without a trailing line break.
+
+    Args:
+        machine: the machine to draw.
+        owners: as in `numaproof.reports.drawing_svg.draw_svg`.
+        shared: as in `draw_svg`.
+        stock: as in `draw_svg`.
+        width: maximum width in columns; a core with many threads may exceed a narrow width.
+        color: whether to add rich's markup; otherwise the text is plain.
+    """
+    held = ownership(cpus_of(machine), owners, shared)
+    whole = arrange(machine, held.elsewhere)
     largest = max(held.holders, default=0)
     pen = _Pen(width, len(str(largest)), color, stock)
-    lines = [pen.styled(f"{machine.label} · {machine.detail}", "bold")]
-    lines += _children(machine, "", held, pen)
+    lines = [pen.styled(f"{whole.label} · {whole.detail}", "bold")]
+    lines += _children(whole, "", held, pen)
     lines += _stock_lines(apart(stock), "  ", held, pen)
     lines += _legend(held, pen)
     return "\n".join(line.rstrip() for line in lines)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from io import FileIO
     from pathlib import Path
-    from types import TracebackType
 
     from numaproof.protocol.events import AnyEvent
     from numaproof.reports.summary import Summary
@@ -90,12 +89,7 @@ class Recorder:
         self._stream = (self.folder / EVENTS).open("wb", buffering=0)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Closes the stream and writes the reports."""
         if self._stream is not None:
             self._stream.close()

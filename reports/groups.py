@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numaproof.reports.story import Failure
     from numaproof.reports.summary import Summary
 
+
 # Numbers and lists of them (CPU sets) differ between machines where the bug does not.
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+(?:[-,.]\d+)*")
 _INVARIANT = "invariant "
@@ -180,3 +181,22 @@ def _cpus(failure: Failure) -> int:
     told = (step.args.get("machine") for step in failure.steps)
     counts = (one.get("num_cores") for one in told if isinstance(one, dict))
     return next((count for count in counts if isinstance(count, int)), _UNKNOWN)
+
+
+def counts_line(summary: Summary) -> str:
+    """How much ran, how much of it failed by how many causes, and with what outcomes."""
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.tally.counts.items())
+    what = plural(summary.tally.total, "example" if summary.fuzz else "case run")
+    if summary.tally.bad:
+        what = f"{summary.tally.bad:,} of {what}"
+        if found := len(causes(summary)):
+            what += f", {plural(found, 'cause')}"
+    return what + (f" ({counts})" if counts else "")
+
+
+def verdict_line(summary: Summary) -> str:
+    """The verdict and the counts behind it in one sentence."""
+    head = summary.verdict.capitalize()
+    if summary.gaps and summary.verdict != "incomplete":
+        head += ", incomplete"
+    return f"{head}: {counts_line(summary)}"

@@ -7,21 +7,22 @@ through as markup after all could do nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
+from numaproof.inputs.plurals import plural
 from numaproof.reports.drawing import draw_svg
-from numaproof.reports.headline import counts_line
-from numaproof.reports.html_failures import failure_cards
+from numaproof.reports.groups import causes, counts_line
 from numaproof.reports.pages import environment, own_file, source_hash
-from numaproof.reports.story import all_failures, source
+from numaproof.reports.story import all_failures, bad_steps, both_ends, source
 from numaproof.reports.summary import OUTCOMES
-from numaproof.reports.untrusted import visible
+from numaproof.reports.untrusted import shortened, visible
+from numaproof.reports.values import collected, diff_lines, pretty, segments, without_machine
 from numaproof.reports.wording import (
     SYMBOLS,
-    VERDICTS,
     claims_lines,
     left_lines,
     reached_lines,
@@ -33,8 +34,137 @@ from numaproof.reports.wording import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.events import Outcome, ReportedRequirement
+    from numaproof.protocol.events import CaseFinished, Outcome, ReportedCall, ReportedRequirement
+    from numaproof.reports.groups import FailureGroup
+    from numaproof.reports.story import Failure
     from numaproof.reports.summary import OutcomeTally, Summary
+
+
+ROOM = 6_000_000
+"""Approximate number of characters for all cards together; further failures get a line."""
+
+MOST_LINES = 5_000
+"""Maximum number of failures that get a line."""
+
+_VALUE, _DIFF, _CONTEXT, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 3, 200, 60, 40
+_LINE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """A call as the page shows it: formatted JSON, and the lines of the difference.
+
+    `bad` is whether the failure involves this call, `before` what the harness did before it.
+    """
+
+    number: int
+    operation: str
+    args: str
+    answer: str
+    problems: tuple[str, ...]
+    diff: tuple[tuple[str, str], ...]
+    bad: bool
+    before: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A cause by its smallest failure, with its steps formatted and its pictures drawn.
+
+    `others` holds the other failures by this cause, `also` how else it shows, `left_out` counts
+    omitted steps.
+    """
+
+    failure: Failure
+    others: tuple[Failure, ...]
+    also: str
+    steps: tuple[ShownStep, ...]
+    pictures: tuple[tuple[str, Markup], ...]
+    stderr: str
+    left_out: int
+
+    @property
+    def size(self) -> int:
+        """The approximate size of the card in characters."""
+        drawn = sum(len(picture) for _, picture in self.pictures)
+        steps = sum(
+            len(step.args) + len(step.answer) + sum(40 + len(line) for _, line in step.diff)
+            for step in self.steps
+        )
+        return 2_000 + drawn + steps + len(self.stderr) + _LINE * len(self.others)
+
+
+def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
+    """A card for each cause, and the failures that did not fit."""
+    groups = causes(summary)
+    cards: list[Card] = []
+    room = ROOM
+    for group in groups:
+        card = _card(group)
+        room -= card.size
+        if room < 0:
+            break
+        cards.append(card)
+    remaining = [one for group in groups[len(cards) :] for one in (group.first, *group.others)]
+    return tuple(cards), tuple(remaining[:MOST_LINES])
+
+
+def _card(group: FailureGroup) -> Card:
+    failure = group.first
+    numbered = list(enumerate(failure.steps, 1))
+    bad = {one.number for one in bad_steps(failure)}
+    # A long sequence fails at its end.
+    kept = numbered[-_STEPS:]
+    pictures: tuple[tuple[str, Markup], ...] = ()
+    if failure.drawn is not None:
+        pictures = tuple(
+            (one.title, draw_svg(failure.drawn, one.owners, one.shared)) for one in failure.pictures
+        )
+    return Card(
+        failure,
+        group.others,
+        group.also(),
+        tuple(_shown(number, step, bad=number in bad) for number, step in kept),
+        pictures,
+        both_ends(failure.stderr, _LOG),
+        len(numbered) - len(kept),
+    )
+
+
+def _shown(number: int, step: ReportedCall, *, bad: bool) -> ShownStep:
+    diff: tuple[tuple[str, str], ...] = ()
+    if bad and step.expected is not None:
+        diff = _near_changes(diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH))
+    return ShownStep(
+        number,
+        step.operation,
+        _laid_out(without_machine(step.args)),
+        "no answer" if step.answer is None else _laid_out(step.answer),
+        step.problems,
+        diff,
+        bad,
+        tuple(shortened(deed, _VALUE) for deed in step.before),
+    )
+
+
+def _laid_out(value: Any) -> str:
+    return shortened(pretty(value), _VALUE)
+
+
+def _near_changes(lines: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """The changed lines with a little context; gaps are marked by dots."""
+    changed = [number for number, (mark, _) in enumerate(lines) if mark != " "]
+    near = {number + offset for number in changed for offset in range(-_CONTEXT, _CONTEXT + 1)}
+    kept: list[tuple[str, str]] = []
+    for number, line in enumerate(lines):
+        if number in near:
+            kept.append(line)
+        elif not kept or kept[-1][0] != "…":
+            kept.append(("…", ""))
+    if len(kept) > _DIFF:
+        kept = [*kept[:_DIFF], ("…", f"{plural(len(kept) - _DIFF, 'more line')} in events.jsonl")]
+    return tuple((mark, shortened(line, 2_000)) for mark, line in kept)
+
 
 _MOST_DRAWN_CPUS = 8_000
 
@@ -50,7 +180,7 @@ def html(summary: Summary) -> str:
         script_hash=source_hash(script),
         summary=summary,
         outcomes=OUTCOMES,
-        verdict=VERDICTS[summary.verdict],
+        verdict=summary.verdict.capitalize(),
         counts=counts_line(summary),
         setting=setting(summary),
         untested=untested_line(summary),
@@ -122,29 +252,27 @@ def _cases(summary: Summary) -> list[dict[str, Any]]:
 
 def _registry(summary: Summary) -> dict[str, list[ReportedRequirement]]:
     """The requirements by area, both in the order of the registry."""
-    areas: dict[str, list[ReportedRequirement]] = {}
-    for one in summary.requirements.values():
-        areas.setdefault(one.area, []).append(one)
-    return areas
+    return collected((one.area, one) for one in summary.requirements.values())
+
+
+def _place(run: CaseFinished) -> str:
+    return f"{run.case} on {run.machine}"
 
 
 def _defects(summary: Summary) -> dict[str, list[str]]:
     """Where each named defect, or known failure, was seen."""
-    found: dict[str, list[str]] = {}
-    for run in summary.expected_failures:
-        found.setdefault(run.defect or "unnamed defect", []).append(f"{run.case} on {run.machine}")
-    for run in summary.known_failures:
-        found.setdefault(f"known: {run.signature}", []).append(f"{run.case} on {run.machine}")
-    return found
+    return collected(
+        (
+            *((run.defect or "unnamed defect", _place(run)) for run in summary.expected_failures),
+            *((f"known: {run.signature}", _place(run)) for run in summary.known_failures),
+        )
+    )
 
 
 def _sides(summary: Summary) -> dict[str, list[str]]:
     """Where each side was taken that kubelets and their documents part into."""
-    found: dict[str, list[str]] = {}
-    for run in summary.runs:
-        if run.parted:
-            found.setdefault(taken_side(run.parted), []).append(f"{run.case} on {run.machine}")
-    return dict(sorted(found.items()))
+    taken = ((taken_side(run.parted), _place(run)) for run in summary.runs if run.parted)
+    return dict(sorted(collected(taken).items()))
 
 
 def _number(outcome: Outcome) -> int:
@@ -152,13 +280,7 @@ def _number(outcome: Outcome) -> int:
 
 
 def _bars(tally: OutcomeTally) -> list[tuple[Outcome, int, str, str]]:
-    """The segments of a bar: outcome, count, start and width in percent."""
-    bars, at = [], 0
-    for outcome, count in tally.counts.items():
-        start, width = 100 * at / tally.total, 100 * count / tally.total
-        bars.append((outcome, count, f"{start:.3f}", f"{width:.3f}"))
-        at += count
-    return bars
+    return segments(tally.counts.items(), 3)
 
 
 def _worst(tally: OutcomeTally) -> Outcome:

@@ -13,18 +13,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from numaproof.protocol.events import GOOD, headline, said
+from numaproof.protocol.events import GOOD, CaseFinished, headline, said
 from numaproof.reports.groups import causes
-from numaproof.reports.logs import both_ends
-from numaproof.reports.story import Failure, case_failure, divergence_failure, plain_story
+from numaproof.reports.story import (
+    Failure,
+    both_ends,
+    failure_of,
+    plain_story,
+)
 from numaproof.reports.summary import FAILURES
 from numaproof.reports.untrusted import one_line, shortened, visible
+from numaproof.reports.values import collected
 from numaproof.reports.wording import claimed, taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numaproof.protocol.events import CaseFinished, DivergenceFound
+    from numaproof.protocol.events import DivergenceFound
     from numaproof.reports.summary import Summary
 
 _LONGEST = 20_000
@@ -34,9 +39,7 @@ _LOG = 100
 def junit(summary: Summary) -> bytes:
     """The run as a JUnit XML document in UTF-8."""
     root = ET.Element("testsuites", name="numaproof")
-    by_area: dict[str, list[CaseFinished]] = {}
-    for run in summary.runs:
-        by_area.setdefault(summary.area(run), []).append(run)
+    by_area = collected((summary.area(run), run) for run in summary.runs)
     for area in summary.areas:
         _suite(root, area, [_case(summary, run, area) for run in by_area[area]], summary)
     if summary.fuzz:
@@ -87,20 +90,22 @@ def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
     case = _element(area, f"{name}: {run.signature}" if entry else name, run.seconds)
     if run.parted:
         _add_property(case, "side", taken_side(run.parted))
-    if run.outcome == "unsupported":
-        ET.SubElement(case, "skipped", message=_message("unsupported", run))
-    elif run.outcome == "expected failure":
-        named = f"expected failure: {run.defect or 'unnamed defect'}"
-        ET.SubElement(case, "skipped", message=_message(named, run))
-    elif run.outcome == "known failure":
-        ET.SubElement(case, "skipped", message=_message("known failure", run))
-    elif run.outcome not in GOOD:
-        failure = case_failure(summary, run)
+    _add_outcome(case, summary, run)
+    return case
+
+
+def _add_outcome(case: ET.Element, summary: Summary, event: CaseFinished | DivergenceFound) -> None:
+    kind: str = event.outcome
+    if isinstance(event, CaseFinished) and kind == "expected failure":
+        kind = f"expected failure: {event.defect or 'unnamed defect'}"
+    if event.outcome in {"unsupported", "expected failure", "known failure"}:
+        ET.SubElement(case, "skipped", message=_message(kind, event))
+    elif event.outcome not in GOOD:
+        failure = failure_of(summary, event)
         _add_violated(case, failure)
         _add_failure(case, failure)
-    if run.stderr:
-        ET.SubElement(case, "system-err").text = both_ends(run.stderr, _LOG)
-    return case
+    if event.stderr:
+        ET.SubElement(case, "system-err").text = both_ends(event.stderr, _LOG)
 
 
 def _fuzz_cases(summary: Summary) -> list[ET.Element]:
@@ -114,15 +119,7 @@ def _fuzz_cases(summary: Summary) -> list[ET.Element]:
     for divergence in summary.divergences:
         # Titles quote values, which differ from run to run.
         case = _element(summary.kind, divergence.signature or divergence.title, 0)
-        if divergence.outcome == "known failure":
-            said = _message("known failure", divergence)
-            ET.SubElement(case, "skipped", message=said)
-        elif divergence.outcome not in GOOD:
-            failure = divergence_failure(summary, divergence)
-            _add_violated(case, failure)
-            _add_failure(case, failure)
-        if divergence.stderr:
-            ET.SubElement(case, "system-err").text = both_ends(divergence.stderr, _LOG)
+        _add_outcome(case, summary, divergence)
         cases.append(case)
     return cases
 

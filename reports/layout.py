@@ -1,4 +1,4 @@
-"""A machine as nested groups, as drawn: sockets, NUMA nodes, caches, cores.
+"""What a drawing shows: a machine as nested groups, who owns its CPUs, and its memory and devices.
 
 Usually a socket contains NUMA nodes. If a node spans several sockets (virtual machines, old
 servers), nodes contain sockets instead, so that no node is drawn in pieces.
@@ -6,17 +6,22 @@ servers), nodes contain sockets instead, so that no node is drawn in pieces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.inputs.plurals import plural
+from numaproof.protocol.sets import CPUSet, ListFormatError
+from numaproof.reports.untrusted import one_line
+from numaproof.reports.values import collected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from numaproof.protocol.events import Owner
     from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
 
-Kind = Literal["machine", "socket", "node", "cache", "elsewhere"]
+
+GroupKind = Literal["machine", "socket", "node", "cache", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,7 @@ class Group:
     node's id if the group is a whole node.
     """
 
-    kind: Kind
+    kind: GroupKind
     label: str
     detail: str = ""
     note: str = ""
@@ -74,16 +79,11 @@ def arrange(machine: MachineInfo, elsewhere: Iterable[int] = ()) -> Group:
 
 
 def _sockets(cores: Iterable[Core]) -> dict[int, list[Core]]:
-    found: dict[int, list[Core]] = {}
-    for core in cores:
-        found.setdefault(core.socket_id, []).append(core)
-    return dict(sorted(found.items()))
+    return dict(sorted(collected((core.socket_id, core) for core in cores).items()))
 
 
 def _sockets_of_nodes(nodes: list[Node]) -> list[Group]:
-    found: dict[int, list[Node]] = {}
-    for node in nodes:
-        found.setdefault((node.cores or ())[0].socket_id, []).append(node)
+    found = collected(((node.cores or ())[0].socket_id, node) for node in nodes)
     return [
         Group(
             "socket",
@@ -130,10 +130,10 @@ def _with_caches(group: Group, cores: list[Core]) -> Group:
     """The group with its cores, in boxes by uncore cache if there are several."""
     if not cores:
         return group
-    found: dict[tuple[int, ...], list[Core]] = {}
     cores = sorted(cores, key=lambda core: min(core.thread_ids or (0,)))
-    for core in cores:
-        found.setdefault(tuple(cache.id for cache in core.uncore_caches or ()), []).append(core)
+    found = collected(
+        (tuple(cache.id for cache in core.uncore_caches or ()), core) for core in cores
+    )
     if len(found) == 1:
         detail = " · ".join(one for one in (group.detail, _cache_names(cores[0])) if one)
         return _replaced(group, detail, (), cores)
@@ -185,3 +185,226 @@ def bytes_text(size: int) -> str:
             break
         value, unit = value / 1024, larger
     return f"{value:.1f}".removesuffix(".0") + f" {unit}"
+
+
+RESERVED = "reserved"
+"""The owner's name that means CPUs reserved for the system."""
+
+OFFLINE = "offline"
+"""The owner's name that means offline CPUs."""
+
+Kind = Literal["container", "shared", "reserved", "offline", "several", "nobody", "plain"]
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+_LOOKS: Mapping[Kind, tuple[str, str]] = {
+    "shared": ("·", "shared pool"),
+    "reserved": ("#", "reserved for the system"),
+    "offline": ("x", "offline"),
+    "several": ("!", "more than one owner"),
+    "nobody": ("-", "no owner"),
+    "plain": ("", ""),
+}
+"""The symbol and the name of CPUs that no container has of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What a CPU looks like: its kind, its symbol, and its owner in words.
+
+    `number` counts containers from zero and selects the colour; `parts` holds the numbers of the
+    colours if a CPU has more than one owner.
+    """
+
+    kind: Kind
+    symbol: str
+    name: str
+    number: int = 0
+    parts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """The holder of each CPU, and the legend: each holder with its CPUs.
+
+    `named` maps the names of owners to holders.
+    """
+
+    holders: Mapping[int, Holder]
+    legend: tuple[tuple[Holder, str], ...]
+    elsewhere: frozenset[int]
+    named: Mapping[str, Holder] = field(default_factory=dict)
+
+
+def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Ownership:
+    """Determines who owns each CPU of a machine.
+
+    A CPU that is both reserved and in the shared pool counts as reserved, because the kubelet keeps
+    reserved CPUs in the shared pool. Without owners and without a shared pool, every CPU is plain.
+
+    Args:
+        cpus: the CPUs of the machine.
+        owners: who owns which CPUs; `RESERVED` and `OFFLINE` are special names, every other name
+            is a container.
+        shared: the shared pool, in the Linux list format.
+    """
+    owners = tuple(owners)
+    if not owners and not shared:
+        plain = Holder("plain", *_LOOKS["plain"])
+        return Ownership(dict.fromkeys(cpus, plain), (), frozenset())
+    ordered = _containers_first(owners)
+    sets = [_holder_and_cpus(owner, number) for number, owner in enumerate(ordered)]
+    named = {owner.name: holder for owner, (holder, _) in zip(ordered, sets, strict=True)}
+    pool = Holder("shared", *_LOOKS["shared"])
+    sets.append((pool, _parsed(shared)))
+    claims = collected((cpu, holder) for holder, claimed in sets for cpu in claimed)
+    nobody = Holder("nobody", *_LOOKS["nobody"])
+    everyone = cpus | claims.keys()
+    holders = {cpu: _settled(claims.get(cpu, [nobody])) for cpu in sorted(everyone)}
+    legend = _legend(sets, holders)
+    return Ownership(holders, legend, frozenset(claims.keys() - cpus), named)
+
+
+def _containers_first(owners: tuple[Owner, ...]) -> list[Owner]:
+    # Containers are numbered in their own order, whatever comes between them.
+    return sorted(owners, key=lambda owner: owner.name in {RESERVED, OFFLINE})
+
+
+def _holder_and_cpus(owner: Owner, number: int) -> tuple[Holder, CPUSet]:
+    if owner.name == RESERVED:
+        holder = Holder("reserved", *_LOOKS["reserved"])
+    elif owner.name == OFFLINE:
+        holder = Holder("offline", *_LOOKS["offline"])
+    else:
+        letter = LETTERS[number % len(LETTERS)]
+        holder = Holder("container", letter, one_line(owner.name, _LONGEST), number)
+    return holder, _parsed(owner.cpus)
+
+
+def _parsed(text: str) -> CPUSet:
+    # A picture may come from a damaged or foreign file; whatever cannot be parsed is not drawn.
+    try:
+        return CPUSet.parse(text)
+    except ListFormatError:
+        return CPUSet()
+
+
+def _settled(claims: list[Holder]) -> Holder:
+    """The look of a CPU that these holders claim."""
+    kinds = {holder.kind for holder in claims}
+    if len(claims) == 1 or kinds == {"reserved", "shared"}:
+        return claims[0]
+    return Holder(
+        "several",
+        _LOOKS["several"][0],
+        " and ".join(holder.name for holder in claims),
+        parts=tuple(holder.number for holder in claims if holder.kind == "container"),
+    )
+
+
+def _in_legend(holder: Holder, claimed: CPUSet) -> bool:
+    # A container without exclusive CPUs may have devices.
+    return bool(claimed) or holder.kind == "container"
+
+
+def _legend(
+    sets: list[tuple[Holder, CPUSet]], holders: Mapping[int, Holder]
+) -> tuple[tuple[Holder, str], ...]:
+    rows = [(holder, str(claimed)) for holder, claimed in sets if _in_legend(holder, claimed)]
+    kinds: tuple[Kind, ...] = ("several", "nobody")
+    for kind in kinds:
+        found = [cpu for cpu, holder in holders.items() if holder.kind == kind]
+        if found:
+            parts = next(holder.parts for holder in holders.values() if holder.kind == kind)
+            rows.append((Holder(kind, *_LOOKS[kind], parts=parts), str(CPUSet(found))))
+    return tuple(rows)
+
+
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnMemory:
+    """Memory of one type on one NUMA node, in bytes.
+
+    `reserved` is for the system, `allocated` is held by containers. `group` names the nodes used
+    together with this one; it is empty for a node used on its own.
+    """
+
+    node: int
+    kind: str
+    total: int
+    reserved: int
+    allocated: int
+    group: str = ""
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """The fractions of the total that are reserved and allocated; together at most 1."""
+        if not self.total:
+            return 0.0, 0.0
+        reserved = min(self.reserved / self.total, 1.0)
+        return reserved, min(self.allocated / self.total, 1.0 - reserved)
+
+    @property
+    def text(self) -> str:
+        """``3 GiB of 16 GiB allocated, 100 MiB reserved``."""
+        text = f"{bytes_text(self.allocated)} of {bytes_text(self.total)} allocated"
+        if self.reserved:
+            text += f", {bytes_text(self.reserved)} reserved"
+        return f"{text}, with nodes {self.group}" if self.group else text
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnDevice:
+    """A device near NUMA nodes; `owner` is the name of an owner, or empty for a free device."""
+
+    resource: str
+    id: str
+    nodes: tuple[int, ...] = ()
+    healthy: bool = True
+    owner: str = ""
+
+    @property
+    def label(self) -> str:
+        """The id, made safe and short."""
+        return one_line(self.id, _LONGEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """Memory and devices of one group in a drawing, or of a whole machine."""
+
+    memory: tuple[DrawnMemory, ...] = ()
+    devices: tuple[DrawnDevice, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to draw."""
+        return bool(self.memory or self.devices)
+
+    def by_resource(self) -> Mapping[str, list[DrawnDevice]]:
+        """The devices by their resource."""
+        return collected((one_line(one.resource, _LONGEST), one) for one in self.devices)
+
+
+NOTHING = Stock()
+
+
+def of_node(stock: Stock, node: int | None) -> Stock:
+    """What belongs to exactly this node."""
+    return Stock(
+        tuple(one for one in stock.memory if one.node == node),
+        tuple(one for one in stock.devices if one.nodes == (node,)),
+    )
+
+
+def apart(stock: Stock) -> Stock:
+    """The devices near several nodes, or near none."""
+    return Stock(
+        (),
+        tuple(
+            replace(one, resource=f"{one.resource} (not on a single node)")
+            for one in stock.devices
+            if len(one.nodes) != 1
+        ),
+    )

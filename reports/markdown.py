@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.events import headline, said
 from numaproof.reports.drawing import draw_text
-from numaproof.reports.groups import causes
-from numaproof.reports.headline import verdict_line
-from numaproof.reports.logs import both_ends
-from numaproof.reports.story import plain_events, source
+from numaproof.reports.groups import causes, verdict_line
+from numaproof.reports.story import both_ends, plain_events, source
 from numaproof.reports.untrusted import one_line, shortened
 from numaproof.reports.wording import (
     SYMBOLS,
-    VERDICTS,
     claims_lines,
     columns,
     left_lines,
@@ -75,7 +72,7 @@ def markdown(summary: Summary, limit: int = LIMIT) -> str:
 
 def _head(summary: Summary) -> Iterator[str]:
     sign = _SIGNS[summary.verdict]
-    yield f"# {sign} numaproof: {VERDICTS[summary.verdict].lower()}"
+    yield f"# {sign} numaproof: {summary.verdict}"
     yield ""
     yield f"**{escaped(verdict_line(summary), 400)}**"
     yield ""
@@ -129,10 +126,7 @@ def _warnings(summary: Summary) -> Iterator[str]:
 
 
 def _expected(summary: Summary) -> Iterator[str]:
-    counts: dict[str, int] = {}
-    for run in summary.expected_failures:
-        name = run.defect or "unnamed defect"
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(run.defect or "unnamed defect" for run in summary.expected_failures)
     yield from _table(
         ["Expected failure (named defect)", "case runs"],
         ((escaped(name), str(count)) for name, count in list(counts.items())[:_LISTED]),

@@ -1,7 +1,7 @@
 """The streams that people look at: whatever is written to them, nothing drives the terminal.
 
 The command puts `shown_streams` around everything that it does, so that no message, of whichever
-part or library, can go past `visible`. Only a `numaproof.reports.consoles.ShownConsole` writes
+part or library, can go past `visible`. Only a `numaproof.reports.terminal.ShownConsole` writes
 control sequences.
 """
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.events import GOOD, headline, said
+from numaproof.inputs.plurals import plural
+from numaproof.protocol.events import GOOD, CaseFinished, headline, said
+from numaproof.reports.untrusted import one_line, visible
 from numaproof.reports.values import Difference, compact, differences, without_machine
-from numaproof.reports.wording import problem_lines, taken_side
+from numaproof.reports.wording import SYMBOLS, problem_lines, short_lines, taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.events import (
-        CaseFinished,
         DivergenceFound,
         Outcome,
         Parted,
@@ -96,61 +98,40 @@ class HarnessStep:
         return f"Before step {self.number}, numaproof {self.deed}"
 
 
-def case_failure(summary: Summary, run: CaseFinished) -> Failure:
-    """The failure of a case run."""
-    machines = summary.started.machines if summary.started else {}
-    return Failure(
-        name=run.case,
-        title=run.title,
-        machine=run.machine,
-        area=summary.area(run),
-        outcome=run.outcome,
-        message=run.message,
-        requirements=summary.named(run.broken),
-        steps=run.steps,
-        pictures=run.pictures,
-        stderr=run.stderr,
-        drawn=machines.get(run.machine),
-        defect=run.defect,
-        reproduce=run.reproduce,
-        parted=run.parted,
-        signature=run.signature,
-        finding=run.finding,
-    )
-
-
-def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
-    """The failure that a divergence is."""
+def failure_of(summary: Summary, event: CaseFinished | DivergenceFound) -> Failure:
+    """The failure of a case run, or the one that a divergence is."""
+    both = {name: getattr(event, name) for name in _OF_BOTH.split()}
+    if isinstance(event, CaseFinished):
+        machines = summary.started.machines if summary.started else {}
+        return Failure(
+            name=event.case,
+            machine=event.machine,
+            area=summary.area(event),
+            requirements=summary.named(event.broken),
+            drawn=machines.get(event.machine),
+            defect=event.defect,
+            **both,
+        )
     return Failure(
         name="",
-        title=found.title,
         machine="generated",
         area=summary.kind,
-        outcome=found.outcome,
-        message=found.message,
-        requirements=summary.named(found.requirements),
-        steps=found.steps,
-        pictures=found.pictures,
-        stderr=found.stderr,
-        drawn=found.machine,
-        file=found.file,
-        reproduce=found.reproduce,
-        parted=found.parted,
-        signature=found.signature,
-        finding=found.finding,
+        requirements=summary.named(event.requirements),
+        drawn=event.machine,
+        file=event.file,
+        **both,
     )
+
+
+_OF_BOTH = "title outcome message steps pictures stderr reproduce parted signature finding"
+"""The fields of a failure that case runs and divergences have by the same names."""
 
 
 def all_failures(summary: Summary) -> tuple[Failure, ...]:
     """Every failure of a run: case runs first, then divergences, each in order."""
-    return (
-        *(case_failure(summary, run) for run in summary.failures),
-        *(
-            divergence_failure(summary, one)
-            for one in summary.divergences
-            if one.outcome not in GOOD
-        ),
-    )
+    found = (one for one in summary.divergences if one.outcome not in GOOD)
+    failed: tuple[CaseFinished | DivergenceFound, ...] = (*summary.failures, *found)
+    return tuple(failure_of(summary, one) for one in failed)
 
 
 def step_differences(step: ReportedCall) -> tuple[Difference, ...]:
@@ -236,3 +217,87 @@ def _events(failure: Failure) -> Iterator[str]:
 def source(requirement: ReportedRequirement) -> str:
     """Where a requirement is written: its document and section."""
     return ", ".join(one for one in (requirement.document, requirement.section) if one)
+
+
+_WIDEST = 500
+"""Maximum length of a line."""
+
+_TRACE = re.compile(
+    r"Traceback \(most recent call last\)|panic: |fatal error: |Exception in thread "
+    r"|thread '.*' panicked at |(?:Uncaught )?[\w.$]*(?:Error|Exception)\b"
+)
+"""How the first line of a trace begins: in Python, Go, Java, Rust and JavaScript."""
+
+
+def both_ends(log: str, most: int) -> str:
+    """About `most` lines of a log, hidden characters made visible.
+
+    What says why a program ended stands at the head of a trace in some languages and at its end in
+    others. Of a longer log the head of the trace and the end are shown, and a note counts the
+    lines between them.
+    """
+    lines = [_bounded(line) for line in visible(log).strip("\n").split("\n")]
+    if len(lines) <= most:
+        return "\n".join(lines)
+    starts = (number for number, line in enumerate(lines) if _TRACE.match(line))
+    start = next(starts, 0)
+    half = most // 2
+    shown = [f"… {plural(start, 'line')} before …"] if start else []
+    rest = lines[start:]
+    if len(rest) > most:
+        left = len(rest) - 2 * half
+        rest = [*rest[:half], f"… {plural(left, 'line')} between …", *rest[-half:]]
+    return "\n".join([*shown, *rest])
+
+
+def _bounded(line: str) -> str:
+    half = _WIDEST // 2
+    return line if len(line) <= _WIDEST else f"{line[:half]} … {line[-half:]}"
+
+
+_VALUE = 300
+"""Maximum length of a call's arguments or answer; the saved events have them in full."""
+
+_MANIFEST = ("uid", "name", "namespace")
+
+
+def transcript(run: CaseFinished) -> Iterator[str]:
+    """The lines that show a case run, call by call.
+
+    `run` must have its steps; see `numaproof.conformance.check`.
+    """
+    yield f"{run.case} on {run.machine}: {run.title}"
+    for number, step in enumerate(run.steps, 1):
+        yield from (f"     numaproof {one_line(deed, _VALUE)}" for deed in step.before)
+        yield f"{number:>4} {step.operation} {_short(_arguments(step))}"
+        answer = "no answer" if step.answer is None else _short(step.answer)
+        yield f"     {answer}"
+        for problem in step.said:
+            first, *sides = short_lines(problem, _VALUE)
+            yield f"     {SYMBOLS['fail']} {first}"
+            yield from (f"       {line}" for line in sides)
+    defect = f" ({run.defect})" if run.defect else ""
+    first, *sides = short_lines(said(run.message, run.finding), _VALUE)
+    message = f": {first}" if first else ""
+    side = f", {taken_side(run.parted)}" if run.parted else ""
+    yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{side}{message}"
+    yield from (f"    {line}" for line in sides)
+
+
+def _arguments(step: ReportedCall) -> dict[str, Any]:
+    """The arguments, with the machine and the pods of a start abbreviated."""
+    args = without_machine(step.args)
+    pods = args.get("pods")
+    if isinstance(pods, list) and pods:
+        args["pods"] = [_name(pod) for pod in pods]
+    return args
+
+
+def _name(pod: Any) -> str:
+    metadata = pod.get("metadata") if isinstance(pod, dict) else None
+    known = metadata if isinstance(metadata, dict) else {}
+    return next((str(known[key]) for key in _MANIFEST if key in known), "?")
+
+
+def _short(value: Any) -> str:
+    return one_line(compact(value), _VALUE)

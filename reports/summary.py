@@ -154,17 +154,13 @@ class Summary:
         return "passed"
 
     @property
-    def green(self) -> bool:
-        """Whether the run may be shown in green."""
-        return self.verdict == "passed"
-
-    @property
     def exit_code(self) -> int:
         """The exit code of the command."""
         return EXIT_CODES[self.verdict]
 
     def plain(self) -> dict[str, Any]:
         """The summary as plain JSON values, for programs."""
+        claims = self.ended.claims if self.ended else None
         return {
             "verdict": self.verdict,
             "exit_code": self.exit_code,
@@ -174,19 +170,21 @@ class Summary:
             "outcomes": dict(self.tally.counts),
             "areas": {area: dict(tally.counts) for area, tally in self.areas.items()},
             "machines": {name: dict(tally.counts) for name, tally in self.machines.items()},
-            "failures": [_plain_run(run) for run in self.failures],
-            "expected_failures": [_plain_run(run) for run in self.expected_failures],
+            "failures": [_plain(run, _RUN) for run in self.failures],
+            "expected_failures": [_plain(run, _RUN) for run in self.expected_failures],
             "known_failures": [
-                *(_plain_run(run) for run in self.known_failures),
-                *(_plain_divergence(one) for one in self.known_examples),
+                *(_plain(run, _RUN) for run in self.known_failures),
+                *(_plain(one, _DIVERGENCE) for one in self.known_examples),
             ],
             "divergences": [
-                _plain_divergence(one) for one in self.divergences if one.outcome != "known failure"
+                _plain(one, _DIVERGENCE)
+                for one in self.divergences
+                if one.outcome != "known failure"
             ],
-            "by_chance": [_plain_chance(one) for one in self.by_chance],
-            "reached": _plain_reached(self.reached),
+            "by_chance": [_plain(one, "scenario call operation message") for one in self.by_chance],
+            "reached": self.reached and _plain(self.reached, "examples counts highest"),
             "untested": list(self.untested),
-            "claims": _plain_claims(self.ended),
+            "claims": claims and _plain(claims, "assumed unclaimed declined possible untrue"),
             "left": list(self.ended.left) if self.ended else [],
         }
 
@@ -329,59 +327,10 @@ def _gaps(started: RunStarted | None, ended: RunEnded | None, tally: OutcomeTall
         yield f"The stream has only {tally.total:,} of {plural(started.total, 'case run')}."
 
 
-def _plain_claims(ended: RunEnded | None) -> dict[str, Any] | None:
-    review = ended.claims if ended else None
-    if review is None:
-        return None
-    return {
-        "assumed": review.assumed,
-        "unclaimed": review.unclaimed,
-        "declined": review.declined,
-        "possible": list(review.possible),
-        "untrue": list(review.untrue),
-    }
+def _plain(of: Any, names: str) -> dict[str, Any]:
+    """These fields of an event as plain JSON values."""
+    return {name: msgspec.to_builtins(getattr(of, name)) for name in names.split()}
 
 
-def _plain_run(run: CaseFinished) -> dict[str, Any]:
-    return {
-        "case": run.case,
-        "machine": run.machine,
-        "outcome": run.outcome,
-        "requirements": list(run.requirements),
-        "violated": list(run.violated),
-        "message": run.message,
-        "defect": run.defect,
-        "reproduce": run.reproduce,
-        "parted": msgspec.to_builtins(run.parted),
-    }
-
-
-def _plain_divergence(found: DivergenceFound) -> dict[str, Any]:
-    return {
-        "title": found.title,
-        "outcome": found.outcome,
-        "requirements": list(found.requirements),
-        "message": found.message,
-        "signature": found.signature,
-        "file": found.file,
-        "reproduce": found.reproduce,
-    }
-
-
-def _plain_chance(one: AnsweredByChance) -> dict[str, Any]:
-    return {
-        "scenario": one.scenario,
-        "call": one.call,
-        "operation": one.operation,
-        "message": one.message,
-    }
-
-
-def _plain_reached(reached: Coverage | None) -> dict[str, Any] | None:
-    if reached is None:
-        return None
-    return {
-        "examples": reached.examples,
-        "counts": reached.counts,
-        "highest": reached.highest,
-    }
+_RUN = "case machine outcome requirements violated message defect reproduce parted"
+_DIVERGENCE = "title outcome requirements message signature file reproduce"

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import sys
 from io import StringIO
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -21,26 +22,62 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.text import Text
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
 from numaproof.protocol.events import GOOD
-from numaproof.reports.consoles import ShownConsole
 from numaproof.reports.groups import likeness
+from numaproof.reports.story import transcript
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal_summary import OUTCOME_STYLES, print_part, summary_parts
-from numaproof.reports.transcript import transcript
-from numaproof.reports.untrusted import one_line
+from numaproof.reports.untrusted import one_line, visible
 from numaproof.reports.wording import SYMBOLS, claimed, implementation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from types import TracebackType
 
-    from rich.console import RenderableType
+    from rich.console import ConsoleOptions, RenderableType
+    from rich.progress import ProgressColumn
 
     from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound
+
+
+UNLIMITED = 10_000
+"""The width of what no terminal shows, in columns: lines are as long as their text."""
+
+
+class ShownConsole(Console):
+    """rich's console, whose texts are made visible and never read as markup.
+
+    Only a terminal limits the width. `COLUMNS`, which shells export, is about the terminal and must
+    not squeeze a table that goes through a pipe.
+
+    Args:
+        stream: where to write (default: standard output).
+        options: as for rich's own.
+    """
+
+    def __init__(self, stream: TextIO | None = None, **options: Any) -> None:
+        stream = sys.stdout if stream is None else stream
+        chosen = {"highlight": False, "emoji": False, "markup": False, **options}
+        super().__init__(file=getattr(stream, "styled", stream), **chosen)
+        if not self.is_terminal:
+            self.width = UNLIMITED
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Pieces of text with their styles."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(visible(text), style)
+
+    def on_broken_pipe(self) -> None:
+        """Leaves the error to the command; rich would exit with 1, as if something had failed."""
+        raise  # noqa: PLE0704 - rich calls this where it handles the error
+
 
 PLAIN_WIDTH = 100
 """Width of plain output, in columns."""
@@ -116,12 +153,7 @@ class Terminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Ends the live line and shows the summary, even if the run is incomplete."""
         self._stop()
         if not self._seen:
@@ -272,3 +304,57 @@ def as_plain(part: RenderableType) -> str:
 def _command(event: events.RunStarted) -> str:
     """The command that runs: `replay` plays cases as `check` does."""
     return "replay" if event.command.startswith("numaproof replay ") else event.kind
+
+
+class Bar:
+    """A progress bar with lines above it; a context manager.
+
+    Args:
+        stream: where to write.
+        environment: the variables that decide between live and plain output (default: those of
+            the process).
+        counted: what is counted, such as "units".
+        columns: columns to show after the description.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        environment: Mapping[str, str] | None,
+        counted: str,
+        *columns: ProgressColumn,
+    ) -> None:
+        environment = os.environ if environment is None else environment
+        self._stream = stream
+        self.live = is_live(stream, environment)
+        console = ShownConsole(stream, _environ=environment)
+        self._progress = Progress(
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn(f"{counted}, {{task.description}}", markup=False),
+            *columns,
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        if self.live:
+            self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live:
+            self._progress.stop()
+
+    def line(self, text: str) -> None:
+        """Shows a line above the bar."""
+        if self.live:
+            self._progress.console.print(text, soft_wrap=True)
+        else:
+            self._stream.write(text + "\n")
+            self._stream.flush()
+
+    def move(self, completed: int, total: int, description: str) -> None:
+        """Moves the bar; does nothing without a terminal."""
+        self._progress.update(self._task, completed=completed, total=total, description=description)

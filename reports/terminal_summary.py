@@ -13,10 +13,8 @@ from rich.text import Text
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.events import headline, said
 from numaproof.reports.drawing import draw_text
-from numaproof.reports.groups import causes
-from numaproof.reports.headline import verdict_line
-from numaproof.reports.logs import both_ends
-from numaproof.reports.story import HarnessStep, source, told_steps
+from numaproof.reports.groups import causes, verdict_line
+from numaproof.reports.story import HarnessStep, both_ends, source, told_steps
 from numaproof.reports.untrusted import one_line, shortened, visible
 from numaproof.reports.values import compact, without_machine
 from numaproof.reports.wording import (
@@ -133,10 +131,7 @@ def _areas(summary: Summary) -> Table:
 
 
 def _expected(summary: Summary) -> Iterator[Text]:
-    counts: dict[str, int] = {}
-    for run in summary.expected_failures:
-        name = run.defect or "unnamed defect"
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(run.defect or "unnamed defect" for run in summary.expected_failures)
     for name, count in counts.items():
         yield Text(f"{SYMBOLS['expected failure']} expected failure {name}: {count}", "yellow")
     causes = Counter(run.signature for run in summary.known_failures)

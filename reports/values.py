@@ -5,12 +5,15 @@ from __future__ import annotations
 import difflib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from numaproof.protocol.mismatch import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _DEEPEST = 60
 
@@ -127,3 +130,23 @@ def without_machine(args: Mapping[str, Any]) -> dict[str, Any]:
         count = len(nodes) if isinstance(nodes, list) else 0
         shown["machine"] = f"(machine with CPUs {machine.get('num_cores')}, NUMA nodes {count})"
     return shown
+
+
+def collected(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, both in the order in which they come."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def segments(counts: Iterable[tuple[K, int]], digits: int) -> list[tuple[K, int, str, str]]:
+    """The segments of a bar: what is counted, count, start and width in percent."""
+    listed = list(counts)
+    total = sum(count for _, count in listed)
+    made, at = [], 0
+    for what, count in listed:
+        start, width = (f"{100 * one / total:.{digits}f}" for one in (at, count))
+        made.append((what, count, start, width))
+        at += count
+    return made

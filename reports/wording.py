@@ -13,14 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol.events import Coverage, Outcome, Parted, RunStarted, Said
-    from numaproof.reports.summary import OutcomeTally, Summary, Verdict
-
-VERDICTS: Mapping[Verdict, str] = {
-    "passed": "Passed",
-    "failed": "Failed",
-    "incomplete": "Incomplete",
-    "nothing tested": "Nothing tested",
-}
+    from numaproof.reports.summary import OutcomeTally, Summary
 
 SYMBOLS: Mapping[Outcome, str] = {
     "pass": "✓",

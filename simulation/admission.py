@@ -2,24 +2,117 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import requests
 from numaproof.simulation.explaining import explain
 from numaproof.simulation.explanation import Explanation, Scheduling
-from numaproof.simulation.holdings import NodeView, view
 from numaproof.simulation.observation import snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numaproof.reference.node import StartedNode
     from numaproof.simulation.pods import DescribedPod
+
+
+class NodePolicies(msgspec.Struct, frozen=True):
+    """The policies of the node's managers, by their names in KubeletConfiguration."""
+
+    cpu: str
+    memory: str
+    topology: str
+    scope: str
+
+
+class MemoryOfNode(msgspec.Struct, frozen=True):
+    """Memory of one type on one NUMA node, in bytes; `reserved` is for the system.
+
+    `allocated` is held by containers, which share the nodes of `group`.
+    """
+
+    node: int
+    type: str
+    total: int
+    reserved: int
+    allocated: int
+    free: int
+    group: NUMASet
+
+
+class DeviceOfNode(msgspec.Struct, frozen=True):
+    """A device and its owner; `pod` and `container` are empty for a free device."""
+
+    resource: str
+    id: str
+    numa: NUMASet | None
+    healthy: bool
+    pod: str = ""
+    container: str = ""
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    """The node after the last admission; `memory` is empty unless the policy is Static."""
+
+    policies: NodePolicies
+    shared: CPUSet
+    reserved: CPUSet
+    memory: tuple[MemoryOfNode, ...]
+    devices: tuple[DeviceOfNode, ...]
+
+
+def view(node: StartedNode) -> NodeView:
+    """What is on the node now."""
+    setup = node.setup
+    return NodeView(
+        policies=NodePolicies(
+            setup.cpu_policy,
+            setup.memory_policy,
+            setup.topology_policy.name if setup.topology_policy else "none",
+            setup.scope,
+        ),
+        shared=CPUSet.from_mask(node.cpus.state.shared),
+        reserved=CPUSet.from_mask(setup.cpu.reserved if setup.cpu else 0),
+        memory=tuple(_memory(node)),
+        devices=tuple(_devices(node)),
+    )
+
+
+def _memory(node: StartedNode) -> Iterator[MemoryOfNode]:
+    for number, memory in node.memory.state.nodes.items():
+        for kind, table in sorted(memory.tables.items()):
+            if table.total:
+                yield MemoryOfNode(
+                    node=number,
+                    type=kind,
+                    total=table.total,
+                    reserved=table.system,
+                    allocated=table.reserved,
+                    free=table.free,
+                    group=NUMASet.from_mask(memory.cells),
+                )
+
+
+def _devices(node: StartedNode) -> Iterator[DeviceOfNode]:
+    state = node.device_manager.state
+    owners = {
+        (resource, device): (uid, name)
+        for uid, containers in state.held.items()
+        for name, resources in containers.items()
+        for resource, ids in resources.items()
+        for device in ids
+    }
+    for resource, devices in sorted(state.lists.items()):
+        for device, near in devices.nodes.items():
+            numa = None if near is None else NUMASet.from_mask(near)
+            owner = owners.get((resource, device), ("", ""))
+            yield DeviceOfNode(resource, device, numa, device in devices.healthy, *owner)
 
 
 class CannotAnswerError(Exception):
@@ -93,7 +186,7 @@ def admit_all(
     verdicts: list[PodResult] = []
     for pod in pods:
         verdicts.append(admit(reference, pod, verdicts[-1:], explain_all=explain_all))
-    _answer(reference, "state", messages.NoArgs())
+    answered(reference, "state", messages.NoArgs())
     return Simulation(start, tuple(verdicts), view(node_of(reference)))
 
 
@@ -119,7 +212,7 @@ def begin(
         machine=question.machine,
         devices=question.devices,
     )
-    start = _answer(reference, "start", args)
+    start = answered(reference, "start", args)
     assert isinstance(start, messages.Started | messages.StartRefused)
     return reference, start
 
@@ -139,7 +232,7 @@ def admit(
     if missing:
         return _unscheduled(asked.name, missing)
     before = snapshot(node)
-    answer = _answer(reference, "admit", messages.AdmitArgs(asked.manifest))
+    answer = answered(reference, "admit", messages.AdmitArgs(asked.manifest))
     refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
     if isinstance(answer, messages.Admitted):
         why = explain(before, pod) if explain_all else None
@@ -172,8 +265,20 @@ def _unscheduled(pod: str, missing: dict[str, int]) -> PodResult:
     )
 
 
-def _answer(reference: Reference, operation: str, args: messages.Args) -> messages.Answer:
-    answer = reference.call(operation, args)
+class Kubelet(Protocol):
+    """What answers as a kubelet: the reference, or a program."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to one request."""
+
+
+def answered(kubelet: Kubelet, operation: str, args: messages.Args) -> messages.Answer:
+    """What a kubelet answers to a request that it must have an answer to.
+
+    Raises:
+        CannotAnswerError: it does not support what is asked for, or it failed.
+    """
+    answer = kubelet.call(operation, args)
     if isinstance(answer, messages.Unsupported):
         raise CannotAnswerError(f"not supported: {answer.what}")
     if isinstance(answer, messages.Fault):

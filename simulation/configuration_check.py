@@ -15,11 +15,12 @@ from numaproof.simulation import defects, lint, refused_fields
 from numaproof.simulation.admission import CannotAnswerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from numaproof.inputs.documents import PathTuple as Path
     from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
-    from numaproof.simulation.refused_fields import Path, Rule
+    from numaproof.simulation.refused_fields import Rule
 
 _VALIDATION = "failed to validate kubelet configuration, error: "
 _INVALID = "invalid configuration: "
@@ -212,7 +213,8 @@ def _past(
             path = _by_trial(question, config, outcome)
         where = _deepest(question.config, path)
         found.append(ConfigurationFinding("error", where, problem, rule.fix, rule.section))
-        after = rule.cure(after, question.machine) if rule.cure else _less(after, path)
+        cured = refused_fields.cured
+        after = cured(rule, after, question.machine) if rule.cure else _less(after, path)
     if after == config:
         return _less(config, _by_trial(question, config, outcome))
     return after
@@ -237,11 +239,27 @@ def _refined(question: Question, config: dict[str, Any], path: Path, rule: Rule)
         if not isinstance(value, dict) or step not in value:
             return path
         value = value[step]
+
+    def is_gone(outcome: _StartOutcome) -> bool:
+        return outcome.refusal is None or not _applies(rule, outcome.refusal)
+
+    return _narrowed(question, config, path, value, is_gone)
+
+
+def _narrowed(
+    question: Question,
+    config: dict[str, Any],
+    path: Path,
+    value: Any,
+    is_meant: Callable[[_StartOutcome], bool],
+) -> Path:
+    """The smallest part of the value at a path without which a start ends as is meant."""
     while isinstance(value, dict | list):
         steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
+        # Policies last: usually the policy is intended, and something that it needs is wrong.
+        steps.sort(key=lambda step: str(step).endswith("Policy"))
         for step in steps[:MOST_TRIALS]:
-            refusal = _start(question, _less(config, (*path, step))).refusal
-            if refusal is None or not _applies(rule, refusal):
+            if is_meant(_start(question, _less(config, (*path, step)))):
                 path, value = (*path, step), value[step]
                 break
         else:
@@ -256,19 +274,7 @@ def _applies(rule: Rule, refusal: messages.StartRefused) -> bool:
 
 def _by_trial(question: Question, config: dict[str, Any], outcome: _StartOutcome) -> Path:
     """The smallest part of the configuration whose removal changes why the start ended."""
-    path: Path = ()
-    value: Any = config
-    while isinstance(value, dict | list):
-        steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
-        # Policies last: usually the policy is intended, and something that it needs is wrong.
-        steps.sort(key=lambda step: str(step).endswith("Policy"))
-        for step in steps[:MOST_TRIALS]:
-            if not outcome.alike(_start(question, _less(config, (*path, step)))):
-                path, value = (*path, step), value[step]
-                break
-        else:
-            break
-    return path
+    return _narrowed(question, config, (), config, lambda found: not outcome.alike(found))
 
 
 def _less(config: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from numaproof.reference.topology.policy import (
     SINGLE_NUMA_NODE,
     TopologyPolicy,
 )
-from numaproof.simulation import requests, shortages
+from numaproof.simulation import hinting, requests
 from numaproof.simulation.amounts import amounts, nodes_text
 from numaproof.simulation.explanation import Explanation, Merge, RequestedResources
 from numaproof.simulation.hinting import hint_steps, why_not_preferred
@@ -59,7 +59,7 @@ def explain(node: StartedNode, pod: Pod) -> Explanation:
 def _with_failure(
     setup: NodeSetup, pod: Pod, steps: tuple[ExplanationStep, ...], failed: Failed
 ) -> Explanation:
-    allocation, advice = shortages.explain(setup, pod, failed)
+    allocation, advice = hinting.explain(setup, pod, failed)
     summary = f"{_who(failed.container)}: {allocation.text}"
     return Explanation(summary, (*steps, allocation), advice)
 

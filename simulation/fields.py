@@ -9,17 +9,68 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from numaproof.protocol.releases import RELEASES
-from numaproof.simulation import shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numaproof.inputs.documents import PathTuple
+
+
+class _Shape(NamedTuple):
+    """The Python types that stand for a type; what is wrong with others, and what to write."""
+
+    takes: tuple[type, ...]
+    message: str
+    fix: str
+
+
+_REFERENCE = "see the Kubernetes API reference"
+_LIST = _Shape((list,), "must be a list", _REFERENCE)
+_MAPPING = _Shape((dict,), "must be a mapping", _REFERENCE)
+_WHOLE = _Shape((int, float), "must be a whole number", "write digits without quotes")
+_QUANTITY = _Shape((str, int, float), "must be a quantity", "use one such as 2, 500m or 1Gi")
+_SECONDS = 'use a text such as "10s"'
+
+_SCALARS = {
+    "string": _Shape((str,), "must be text", "write it in quotes"),
+    "bool": _Shape((bool,), "must be true or false", "write true or false, without quotes"),
+    "int32": _WHOLE,
+    "int64": _WHOLE,
+    "uint32": _WHOLE,
+    "float64": _Shape((int, float), "must be a number", "write it without quotes"),
+    "Quantity": _QUANTITY,
+    "QuantityValue": _QUANTITY,
+    "IntOrString": _Shape((int, str), "must be a number or text", _REFERENCE),
+    "Duration": _Shape((str,), "must be a duration", _SECONDS),
+    "TimeOrMetaDuration": _Shape((int, float, str), "must be a duration", _SECONDS),
+    "Time": _Shape((str,), "must be a time", 'use a text such as "2026-01-31T12:00:00Z"'),
+}
+
+
+def fits(value: Any, type_: str) -> bool:
+    """Whether a plain value has the shape of a type of `fields.table`; null has that of any."""
+    shape = _shape(type_)
+    if isinstance(value, bool):  # which Python takes for a number
+        return bool in shape.takes
+    if isinstance(value, float) and shape is _WHOLE:
+        return value.is_integer()
+    return value is None or isinstance(value, shape.takes)
+
+
+def mismatch(type_: str) -> tuple[str, str]:
+    """What is wrong with a value that does not fit a type, and what to write instead."""
+    _, message, fix = _shape(type_)
+    return message, fix
+
+
+def _shape(type_: str) -> _Shape:
+    return _LIST if type_.startswith("[]") else _SCALARS.get(type_, _MAPPING)
+
 
 CONFIGURATION = "KubeletConfiguration"
 
@@ -97,8 +148,8 @@ def problems(
     """
     if value is None:
         return
-    if not shapes.fits(value, type_):
-        yield FieldProblem(path, *shapes.mismatch(type_), unknown=False)
+    if not fits(value, type_):
+        yield FieldProblem(path, *mismatch(type_), unknown=False)
     elif type_.startswith("[]"):
         for number, item in enumerate(value):
             yield from problems(item, type_[2:], releases, (*path, number))
@@ -118,7 +169,7 @@ def _in_mapping(
         # What a cluster says of an object need not be of the release that is asked about.
         having = RELEASES if name == "status" else releases
         if field is None:
-            like = [one for one, other in known.items() if shapes.fits(item, other.type)]
+            like = [one for one, other in known.items() if fits(item, other.type)]
             yield FieldProblem((*path, name), "unknown field", suggestion(name, like))
         elif set(having).isdisjoint(field.releases):
             yield _of_other_releases((*path, name), field, releases)

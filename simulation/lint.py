@@ -16,11 +16,11 @@ from numaproof.simulation.amounts import amount
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numaproof.inputs.documents import PathTuple as Path
     from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
-    from numaproof.simulation.refused_fields import Path
 
 Warning_ = tuple[tuple[str | int, ...], str, str, str]
 """Path of the field, what is wrong, how to fix it, and the page of the documentation."""

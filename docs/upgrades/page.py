@@ -28,7 +28,7 @@ from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.deviations.releases import release
 from numaproof.simulation.amounts import amount, size
 from numaproof.simulation.pods import DescribedPod
-from numaproof.simulation.upgrades import changes
+from numaproof.simulation.upgrades import outcomes
 from numaproof.simulation.upgrades.upgrade import UpgradeQuestion, upgrade
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def gates() -> str:
     """The gates that go, and those that are locked, in each step up."""
     rows = ["| to | gone | locked |", "|---|---|---|"]
     for before, after in pairwise(RELEASES):
-        changed = list(changes.gates(before, after))
+        changed = list(outcomes.gates(before, after))
         gone = [one.gate for one in changed if one.change == "gone"]
         locked = [
             f"{one.gate}{'' if (one.after or '').endswith('on') else ' (off)'}"
@@ -260,7 +260,7 @@ def gates() -> str:
 def options() -> str:
     """The maturity of each policy option in each release."""
     rows = ["| option | " + " | ".join(RELEASES) + " |", "|---" * (len(RELEASES) + 1) + "|"]
-    found = [changes.options_of(release(one)) for one in RELEASES]
+    found = [outcomes.options_of(release(one)) for one in RELEASES]
     for field in found[0]:
         for name in sorted({option for one in found for option in one[field]}):
             cells = (one[field].get(name) or "unknown" for one in found)

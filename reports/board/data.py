@@ -7,7 +7,7 @@ what several files hold is added up.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import msgspec
 
@@ -36,7 +36,7 @@ anything else, and rules that are legitimately different. ``expected`` is a name
 release.
 """
 
-KINDS: tuple[Kind, ...] = ("failed", "crash", "finding", "known failure", "own rules", "expected")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds, the worst first."""
 
 MOST_NAME, MOST_LINE, MOST_PARAGRAPH, MOST_TEXT = 120, 300, 1_000, 12_000

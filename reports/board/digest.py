@@ -1,14 +1,23 @@
-"""A stream of events becomes the board data of a run."""
+"""Events become the board data of a run; the journal of a campaign, streams of events."""
 
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import yaml
 
-from numaproof.protocol.events import GOOD, headline
+from numaproof.protocol.campaign import CampaignPlanned, ScenarioFailed, UnitFinished
+from numaproof.protocol.events import (
+    CaseFinished,
+    DivergenceFound,
+    RunEnded,
+    RunStarted,
+    headline,
+)
+from numaproof.protocol.machine import MachineInfo
 from numaproof.reports.board.data import (
     MOST_LINE,
     MOST_NAME,
@@ -22,15 +31,17 @@ from numaproof.reports.board.data import (
     kind_of,
 )
 from numaproof.reports.groups import grouped
-from numaproof.reports.story import BROKEN, case_failure, divergence_failure
+from numaproof.reports.story import BROKEN, all_failures, failure_of
+from numaproof.reports.summary import summarize
 from numaproof.reports.untrusted import one_line, shortened
-from numaproof.reports.values import without_machine
+from numaproof.reports.values import collected, without_machine
 from numaproof.reports.wording import claimed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.campaign import CampaignEvent, Configuration, UnitEvent
+    from numaproof.protocol.events import AnyEvent, ReportedRequirement
     from numaproof.reports.board.data import Kind, Tally
     from numaproof.reports.groups import FailureGroup
     from numaproof.reports.story import Failure
@@ -38,6 +49,7 @@ if TYPE_CHECKING:
 
     CaseText = Callable[[str], str]
     """The file of the case, or the finding, with a name; empty where there is none."""
+
 
 DISCOVERY = "Discovery"
 """The area of the requirements on what is found out about a machine."""
@@ -141,17 +153,13 @@ def _size(machine: MachineInfo) -> MachineSize:
 
 def _findings(summary: Summary, text_of: CaseText) -> tuple[BoardFinding, ...]:
     """All findings, each with its smallest case; those that nobody accounts for come first."""
-    failures = _grouped_failures(summary)
-    known: dict[str, list[Failure]] = {}
-    for run in summary.known_failures:
-        known.setdefault(run.reason or run.message, []).append(case_failure(summary, run))
-    for found in summary.divergences:
-        if found.outcome == "known failure":
-            reason = found.reason or found.message
-            known.setdefault(reason, []).append(divergence_failure(summary, found))
-    expected: dict[str, list[Failure]] = {}
-    for run in summary.expected_failures:
-        expected.setdefault(run.defect or "", []).append(case_failure(summary, run))
+    failures = grouped(all_failures(summary))
+    met: tuple[CaseFinished | DivergenceFound, ...]
+    met = (*summary.known_failures, *summary.known_examples)
+    known = collected((one.reason or one.message, failure_of(summary, one)) for one in met)
+    expected = collected(
+        (run.defect or "", failure_of(summary, run)) for run in summary.expected_failures
+    )
     made = [
         _finding("crash" if group.first.outcome in BROKEN else "failed", "", group, text_of)
         for group in failures
@@ -164,12 +172,6 @@ def _findings(summary: Summary, text_of: CaseText) -> tuple[BoardFinding, ...]:
         for defect, several in expected.items()
     ]
     return tuple(made)
-
-
-def _grouped_failures(summary: Summary) -> tuple[FailureGroup, ...]:
-    runs = [case_failure(summary, run) for run in summary.failures]
-    found = [one for one in summary.divergences if one.outcome not in GOOD]
-    return grouped([*runs, *(divergence_failure(summary, one) for one in found)])
 
 
 def _one_group(failures: Iterable[Failure]) -> FailureGroup:
@@ -242,3 +244,116 @@ def _cases(failures: Iterable[Failure]) -> tuple[FoundIn, ...]:
         msgspec.structs.replace(where, machines=tuple(sorted(machines)))
         for where, machines in found.items()
     )
+
+
+_UNFINISHED = "The campaign is not finished: the same command resumes it."
+
+_NO_MACHINE = MachineInfo(0, 0, 0, 0, (), ())
+
+
+class _Played:
+    """What came back of one configuration of a campaign."""
+
+    def __init__(self) -> None:
+        self.cases: list[CaseFinished] = []
+        self.found: list[DivergenceFound] = []
+        self.failed: dict[str, ScenarioFailed] = {}
+        self.shrunk: set[str] = set()
+        self.scenarios: Counter[str] = Counter()
+
+    def add(self, unit: Iterable[UnitEvent], ended: UnitFinished) -> None:
+        for event in unit:
+            if isinstance(event, CaseFinished):
+                self.cases.append(event)
+            elif isinstance(event, ScenarioFailed):
+                self.failed.setdefault(event.signature, event)
+            elif isinstance(event, DivergenceFound):
+                self.found.append(event)
+        if ended.signature:
+            self.shrunk.add(ended.signature)
+        elif "/seeds/" in ended.unit:
+            self.scenarios.update(ended.outcomes)
+
+    def divergences(self) -> Iterator[DivergenceFound]:
+        """What was shrunk, then what was not: of each cause the first."""
+        yield from self.found
+        for signature, one in self.failed.items():
+            if signature not in self.shrunk:
+                yield DivergenceFound(
+                    at=one.at,
+                    title=f"Scenario of seed {one.seed}",
+                    outcome=one.outcome,
+                    message=one.message,
+                    finding=one.finding,
+                    machine=_NO_MACHINE,
+                    steps=(),
+                    signature=signature,
+                    reason=one.reason,
+                )
+
+
+def summaries(
+    events: Iterable[CampaignEvent], registry: tuple[ReportedRequirement, ...]
+) -> Iterator[Summary]:
+    """The runs that a campaign amounts to; a unit without its end counts for nothing.
+
+    Args:
+        events: the journal, which begins with its plan.
+        registry: the requirements, which a journal only names.
+    """
+    plan: CampaignPlanned | None = None
+    played: dict[Configuration, _Played] = {}
+    unit: list[UnitEvent] = []
+    done = 0
+    ended: RunEnded | None = None
+    for event in events:
+        if isinstance(event, CampaignPlanned):
+            plan = plan or event
+        elif isinstance(event, UnitFinished):
+            played.setdefault(event.configuration, _Played()).add(unit, event)
+            unit, done = [], done + (not event.signature)
+        elif isinstance(event, RunEnded):
+            unit, ended = [], event
+        else:
+            unit.append(event)
+    if plan is None:
+        return
+    complete = ended is not None and ended.complete and done >= plan.units
+    message = "" if complete else _UNFINISHED
+    if ended and ended.message and not complete:
+        message = f"{_UNFINISHED} {ended.message}"
+    for configuration in plan.configurations:
+        one = played.get(configuration, _Played())
+        started = RunStarted(
+            at=0.0,
+            kind="check",
+            numaproof=plan.numaproof,
+            kubernetes=configuration.kubernetes,
+            level=configuration.level,
+            command="",
+            total=0,
+            machines={},
+            requirements=registry,
+            implementation=plan.implementation,
+        )
+        if one.cases or not (plan.runs == 0 or complete):
+            runs = sorted(one.cases, key=lambda run: (run.case, run.machine))
+            yield summarize(
+                _events(started, "check", Counter(run.outcome for run in runs), runs, message)
+            )
+        if one.scenarios:
+            found = sorted(one.divergences(), key=lambda one: (one.signature, one.title))
+            yield summarize(_events(started, "fuzz", one.scenarios, found, message))
+
+
+def _events(
+    started: RunStarted,
+    kind: Literal["check", "fuzz"],
+    outcomes: Counter[str],
+    played: Iterable[AnyEvent],
+    unfinished: str,
+) -> Iterator[AnyEvent]:
+    """The events of a run; `unfinished` says why it is not complete, and is empty where it is."""
+    yield msgspec.structs.replace(started, kind=kind, total=outcomes.total())
+    yield from played
+    yield RunEnded(at=0.0, complete=not unfinished, outcomes=dict(outcomes), message=unfinished)

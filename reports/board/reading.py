@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.folders.output_files import write_file
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.protocol import codec
 from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, ScenarioFailed, UnitFinished
 from numaproof.protocol.events import AnyEvent, ReportedRequirement
-from numaproof.reports.board import campaigns
+from numaproof.reports.board import digest
 from numaproof.reports.board.data import (
     MOST_LINE,
     MOST_NAME,
@@ -22,18 +23,23 @@ from numaproof.reports.board.data import (
     TAG,
     VERSION,
     BoardData,
+    data_name,
+    encoded,
     run_key,
 )
 from numaproof.reports.board.digest import run_data
+from numaproof.reports.board.standing import implementations
 from numaproof.reports.files import EVENTS
 from numaproof.reports.summary import summarize
 from numaproof.reports.untrusted import one_line
+from numaproof.reports.values import collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from numaproof.reports.board.data import RunData
+
 
 _DEEPEST = 6
 _MOST_FOLDERS = 100_000
@@ -201,7 +207,7 @@ def _read_stream(path: Path, found: RunsRead) -> None:
     whole = chain((first,), events)
     if isinstance(first, CampaignPlanned):
         journal: Iterator[CampaignEvent] = whole  # type: ignore[assignment]
-        made = list(campaigns.summaries(journal, known.requirements))
+        made = list(digest.summaries(journal, known.requirements))
     else:
         stream: Iterator[AnyEvent] = whole  # type: ignore[assignment]
         made = [summarize(stream)]
@@ -234,3 +240,48 @@ def _events(path: Path) -> Iterator[_AnyLine]:
                 fix = f"repeat the run, if this is no {EVENTS} of this version of numaproof"
                 raise DocumentError(name, number, "", f"no event: {error}", fix) from None
             yield event
+
+
+class _AnyVersion(msgspec.Struct, frozen=True):
+    """What board data of any version has."""
+
+    data: str
+
+
+def refuse_others(path: Path) -> None:
+    """Refuses to write board data in the place of a file that has something else in it.
+
+    Raises:
+        DocumentError: the file is no board data, or cannot be read.
+    """
+    if not _is_file(path) or not path.exists():
+        return
+    try:
+        found = codec.decode(door.read(path), _AnyVersion).data
+    except codec.ProtocolError:
+        found = ""
+    if found != TAG:
+        text = "there is something in it that is no board data"
+        raise DocumentError(str(path), 0, "", text, "name another file for --data")
+
+
+def _is_file(path: Path) -> bool:
+    return path.name.endswith(".json")
+
+
+def write_data(reading: RunsRead, path: Path) -> None:
+    """Writes board data: one file if its name ends with ``.json``, else a folder of files.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    entries = [
+        run for one in implementations(reading.runs) for entry in one.entries for run in entry.runs
+    ]
+    others = reading.others
+    if _is_file(path):
+        write_file(path, encoded(entries, others))
+        return
+    for name, runs in collected((data_name(run), run) for run in entries).items():
+        cited = {cited for run in runs for cited in run.requirements}
+        write_file(path / name, encoded(runs, [one for one in others if one.id in cited]))

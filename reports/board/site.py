@@ -17,7 +17,6 @@ from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.plurals import plural
 from numaproof.reports.badge import shield
 from numaproof.reports.board.data import KINDS, documented
-from numaproof.reports.board.known import commands, known_failures
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Score, implementations, worst
 from numaproof.reports.board.views import (
     MEANINGS,
@@ -26,8 +25,10 @@ from numaproof.reports.board.views import (
     bars,
     cell_data,
     changes,
+    commands,
     counted,
     good_first,
+    known_failures,
     met_text,
     shown_findings,
     size_text,

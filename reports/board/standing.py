@@ -10,26 +10,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from numaproof.protocol.events import GOOD
 from numaproof.protocol.messages import LEVELS
-from numaproof.reports.board.data import KINDS, slug
+from numaproof.reports.board.data import KINDS, Kind, slug
 from numaproof.reports.story import BROKEN
+from numaproof.reports.values import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from numaproof.protocol.messages import Level
-    from numaproof.reports.board.data import Author, BoardFinding, Kind, RunData, Tally
+    from numaproof.reports.board.data import Author, BoardFinding, RunData, Tally
 
-State = Literal[
-    "failed",
-    "crash",
-    "finding",
-    "known failure",
-    "own rules",
-    "expected",
-    "pass",
-    "unsupported",
-    "untested",
-]
+State = Literal[Kind, "pass", "unsupported", "untested"]
 """What became of a requirement, or a machine: the worst that any case run about it came to."""
 
 STATES: tuple[State, ...] = get_args(State)
@@ -115,7 +106,7 @@ class Entry:
 
     @cached_property
     def _by_requirement(self) -> Mapping[str, list[Kind]]:
-        return _kinds(
+        return collected(
             (one, finding.kind)
             for finding in self.findings
             for where in finding.cases
@@ -124,7 +115,7 @@ class Entry:
 
     @cached_property
     def _by_machine(self) -> Mapping[str, list[Kind]]:
-        return _kinds(
+        return collected(
             (machine, finding.kind)
             for finding in self.findings
             for where in finding.cases
@@ -194,13 +185,6 @@ def _run_counts(run: RunData) -> Iterator[tuple[State, int]]:
     for outcome, count in run.outcomes.items():
         if outcome != "known failure":
             yield worst({outcome: 1}, ()), count
-
-
-def _kinds(pairs: Iterable[tuple[str, Kind]]) -> Mapping[str, list[Kind]]:
-    found: dict[str, list[Kind]] = {}
-    for key, kind in pairs:
-        found.setdefault(key, []).append(kind)
-    return found
 
 
 def _added(tallies: Iterable[Mapping[str, Tally]]) -> Mapping[str, Tally]:
@@ -285,9 +269,7 @@ def implementations(
         new = Entry(run.author, run.kubernetes, run.level, undocumented=undocumented)
         entry = entries.setdefault(key, new)
         entry.runs.append(run)
-    by_name: dict[str, list[Entry]] = {}
-    for entry in entries.values():
-        by_name.setdefault(entry.author.name, []).append(entry)
+    by_name = collected((entry.author.name, entry) for entry in entries.values())
     slugs: set[str] = set()
     made = []
     for name in sorted(by_name, key=lambda one: (one.lower(), one)):

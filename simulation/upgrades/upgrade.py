@@ -7,7 +7,7 @@ that the new kubelet refuses is removed, as its message asks for, to see how the
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,30 +15,48 @@ from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import configuration_check
-from numaproof.simulation.admission import CannotAnswerError, Question
+from numaproof.simulation.admission import CannotAnswerError, Kubelet, Question, answered
 from numaproof.simulation.checkpoints import STATE_DIR
 from numaproof.simulation.defects import notes
-from numaproof.simulation.upgrades import changes, shaped, state_files
-from numaproof.simulation.upgrades.outcomes import Fate, Held, Outcome, PodFate, Upgrade
-from numaproof.simulation.upgrades.state_files import FileFate, Files
+from numaproof.simulation.upgrades import outcomes
+from numaproof.simulation.upgrades.outcomes import (
+    Fate,
+    FileFate,
+    Files,
+    Held,
+    Outcome,
+    PodFate,
+    Upgrade,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.protocol.messages import Container
-    from numaproof.simulation.configuration_check import (
-        ConfigurationFinding,
-        ConfigurationVerdict,
-    )
+    from numaproof.simulation.configuration_check import ConfigurationFinding, ConfigurationVerdict
+    from numaproof.simulation.defects import DefectNote
     from numaproof.simulation.pods import DescribedPod
 
 
-class Kubelet(Protocol):
-    """What answers as the kubelets of all releases: the reference, or the kubelets themselves."""
+def answers(found: Upgrade) -> dict[tuple[str, str], object]:
+    """The answers by the part of the upgrade and what they are about."""
+    by_subject: dict[tuple[str, str], object] = {("today", ""): found.today or True}
+    by_subject |= {("today", name): "refused" for name in found.never_here}
+    for part, errors in (("today", found.errors_today), ("configuration", found.errors)):
+        by_subject |= {(part, one.message): one for one in errors}
+    for part, outcome in (("staying", found.staying), ("drained", found.drained)):
+        by_subject[part, ""] = outcome.starts
+        by_subject |= {(part, one.file): one for one in outcome.files}
+        by_subject |= {(part, one.pod): one for one in outcome.pods}
+        by_subject |= {("today", one.pod): "admitted" for one in outcome.pods}
+    return by_subject
 
-    def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer to one request."""
+
+def telling(notes: tuple[DefectNote, ...]) -> tuple[DefectNote, ...]:
+    """The notes without those about what only one side has, which follows from the others."""
+    on_both_sides = (one for one in notes if None not in (one.kubelet, one.documented))
+    return tuple(on_both_sides) or notes
 
 
 class UpgradeQuestion(msgspec.Struct, frozen=True):
@@ -83,8 +101,8 @@ def upgrade(
 
     found = play(frozenset())
     releases = (question.before, question.after)
-    every = notes(releases, shaped.answers(found), lambda without: shaped.answers(play(without)))
-    return msgspec.structs.replace(found, warnings=shaped.telling(every))
+    every = notes(releases, answers(found), lambda without: answers(play(without)))
+    return msgspec.structs.replace(found, warnings=telling(every))
 
 
 def _play(
@@ -103,7 +121,7 @@ def _play(
     )
     given = question.files
     known = {pod.manifest["metadata"]["uid"] for pod in pods}
-    unknown = [uid for uid in state_files.holders(given or {}) if uid not in known]
+    unknown = [uid for uid in outcomes.holders(given or {}) if uid not in known]
     stay = pods if given is not None else ()
     today = node.start(before, config, given or {}, stay)
     running = today is None
@@ -129,12 +147,12 @@ def _play(
         today=today,
         errors_today=_errors(old),
         errors=tuple(one for one in _errors(new) if not _among(_errors(old), one)),
-        gates=changes.gates_of_interest(before, after, config),
-        options=changes.options_of_interest(before, after, config),
+        gates=outcomes.gates_of_interest(before, after, config),
+        options=outcomes.options_of_interest(before, after, config),
         unknown=tuple(unknown),
         never_here=tuple(pod.name for pod in pods if running and pod.name not in held),
-        staying=_staying(node, new.fixed, left, here, held),
-        drained=_drained(node, new.fixed, drained, here, held),
+        staying=_outcome(node, node.restart(new.fixed, left, here), held, staying=here),
+        drained=_outcome(node, node.restart(new.fixed, drained, ()), held, drained=here),
     )
 
 
@@ -153,33 +171,23 @@ def _among(errors: Sequence[ConfigurationFinding], error: ConfigurationFinding) 
     return any((one.path, one.message) == (error.path, error.message) for one in errors)
 
 
-def _staying(
+def _outcome(
     node: _Node,
-    config: messages.KubeletConfiguration,
-    files: Files,
-    pods: Sequence[DescribedPod],
+    restarted: tuple[bool, tuple[FileFate, ...]],
     held: Mapping[str, Held],
+    staying: Sequence[DescribedPod] = (),
+    drained: Sequence[DescribedPod] = (),
 ) -> Outcome:
-    """The new kubelet starts with the pods on the node."""
-    starts, fates = node.restart(config, files, pods)
-    if not starts or any(one.fate == "refused" for one in fates):
+    """How the new kubelet goes on: with pods on the node, or without and then with like ones."""
+    starts, fates = restarted
+    # The pods lose what a refused file has of them.
+    if not starts or (staying and any(one.fate == "refused" for one in fates)):
         return Outcome(starts, fates)
-    return Outcome(True, fates, tuple(_fate(node, pod, held[pod.name], _same) for pod in pods))
-
-
-def _drained(
-    node: _Node,
-    config: messages.KubeletConfiguration,
-    files: Files,
-    pods: Sequence[DescribedPod],
-    held: Mapping[str, Held],
-) -> Outcome:
-    """The new kubelet starts without pods; then pods of the same form come, as new ones."""
-    starts, fates = node.restart(config, files, ())
-    if not starts:
-        return Outcome(False, fates)
-    again = [_renewed(pod) for pod in pods]
-    return Outcome(True, fates, tuple(_fate(node, pod, held[pod.name], _alike) for pod in again))
+    pods = (
+        *(_fate(node, pod, held[pod.name], _same) for pod in staying),
+        *(_fate(node, _renewed(pod), held[pod.name], _alike) for pod in drained),
+    )
+    return Outcome(True, fates, pods)
 
 
 def _renewed(pod: DescribedPod) -> DescribedPod:
@@ -235,12 +243,7 @@ class _Node:
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The answer to a call that the running kubelet must have an answer to."""
-        answer = self._kubelet.call(operation, args)
-        if isinstance(answer, messages.Unsupported):
-            raise CannotAnswerError(f"not supported: {answer.what}")
-        if isinstance(answer, messages.Fault):
-            raise CannotAnswerError(f"{operation}: {answer.message}")
-        return answer
+        return answered(self._kubelet, operation, args)
 
     def start(
         self,
@@ -256,7 +259,7 @@ class _Node:
         self._starts += 1
         self._folder = self._scratch / str(self._starts)
         self._folder.mkdir()
-        state_files.write(self._folder, files)
+        outcomes.write(self._folder, files)
         args = messages.StartArgs(
             config=config,
             state_dir=str(self._folder),
@@ -286,17 +289,17 @@ class _Node:
         kept = dict(files)
         refused: list[FileFate] = []
         while (refusal := self.start(self._question.after, config, kept, pods)) is not None:
-            file = state_files.BY_STAGE.get(refusal.stage, "")
+            file = outcomes.BY_STAGE.get(refusal.stage, "")
             if file not in kept:
                 return False, tuple(refused)
             del kept[file]
             refused.append(FileFate(file, "refused", refusal.message))
-        now = state_files.read(self._folder)
+        now = outcomes.read(self._folder)
         # A kubelet never refuses what the Device Manager wrote.
         read = [
             FileFate(name, "read" if now.get(name) == content else "rewritten")
             for name, content in kept.items()
-            if name in state_files.BY_STAGE.values()
+            if name in outcomes.BY_STAGE.values()
         ]
         return True, (*refused, *read)
 
@@ -309,4 +312,4 @@ class _Node:
     def files(self) -> Files:
         """The checkpoints as they are now, what belongs to pods that have gone reclaimed."""
         self.call("state", messages.NoArgs())
-        return state_files.read(self._folder)
+        return outcomes.read(self._folder)

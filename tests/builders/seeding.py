@@ -19,7 +19,7 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 from numaproof.simulation.admission import Question
 from numaproof.simulation.pods import DescribedPod
-from numaproof.simulation.upgrades import state_files
+from numaproof.simulation.upgrades import outcomes
 from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
 
 if TYPE_CHECKING:
@@ -157,6 +157,6 @@ def upgrades(defect: Defect, folder: Path) -> tuple[UpgradeQuestion, tuple[Descr
         before=release,
         after=release,
         devices=again.devices or (),
-        files=state_files.read(state),
+        files=outcomes.read(state),
     )
     return question, tuple(pods.values())

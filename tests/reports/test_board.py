@@ -17,7 +17,6 @@ from numaproof.protocol.campaign import (
 )
 from numaproof.protocol.events import CaseFinished, DivergenceFound, ReportedRequirement, RunEnded
 from numaproof.protocol.messages import Hello, Options, Policies
-from numaproof.reports.board import campaigns
 from numaproof.reports.board.data import (
     KINDS,
     Author,
@@ -30,7 +29,7 @@ from numaproof.reports.board.data import (
     encoded,
     kind_of,
 )
-from numaproof.reports.board.digest import run_data
+from numaproof.reports.board.digest import run_data, summaries
 from numaproof.reports.board.reading import Known, RunsRead
 from numaproof.reports.board.standing import Met, Score, implementations, version_key, worst
 from numaproof.reports.board.views import bars, changes, met_text, shown_findings
@@ -424,7 +423,7 @@ def journal(run: MakeRun) -> list[CampaignEvent]:
 
 def test_a_campaign_is_a_run_of_cases_and_one_of_scenarios_for_each_release(run: MakeRun) -> None:
     end = RunEnded(2.0, complete=True, outcomes={})
-    made = list(campaigns.summaries([*journal(run), end], ()))
+    made = list(summaries([*journal(run), end], ()))
     told = [(one.kind, one.started and one.started.kubernetes, one.tally.counts) for one in made]
     assert told == [
         ("check", "1.35", {"pass": 1}),
@@ -437,6 +436,6 @@ def test_a_campaign_is_a_run_of_cases_and_one_of_scenarios_for_each_release(run:
 
 def test_a_campaign_that_was_cut_short_is_incomplete(run: MakeRun) -> None:
     cut = [*journal(run), CaseFinished(1.0, "late", "t", "desktop", "fail", 0.1, ())]
-    made = list(campaigns.summaries(cut, ()))
+    made = list(summaries(cut, ()))
     assert all("not finished" in one.gaps[0] for one in made)
     assert not any(run.case == "late" for one in made for run in one.runs)

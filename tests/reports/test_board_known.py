@@ -10,9 +10,9 @@ import msgspec
 from numaproof.conformance.known_failures import entries
 from numaproof.conformance.known_failures.verdicts import KnownFailures
 from numaproof.reports.board.digest import run_data
-from numaproof.reports.board.known import known_failures
 from numaproof.reports.board.site import Board, write_site
 from numaproof.reports.board.standing import implementations
+from numaproof.reports.board.views import known_failures
 from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:

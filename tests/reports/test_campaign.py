@@ -19,8 +19,14 @@ from numaproof.protocol.campaign import (
 )
 from numaproof.protocol.events import ReportedFinding
 from numaproof.protocol.messages import Hello, Options, Policies
-from numaproof.reports.campaign import as_text, clear_summary, notes_text, write_summary
-from numaproof.reports.campaign_progress import CampaignProgress, Standing
+from numaproof.reports.campaign import (
+    CampaignProgress,
+    Standing,
+    as_text,
+    clear_summary,
+    notes_text,
+    write_summary,
+)
 
 HELLO = Hello(
     protocol=1,

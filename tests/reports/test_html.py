@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof.protocol.messages import Hello, Options, Policies
-from numaproof.reports import html_failures
 from numaproof.reports.html import html, is_web_address
 from numaproof.reports.summary import summarize
 
@@ -146,7 +145,7 @@ def test_the_page_loads_nothing(stream: MakeStream, story: MakeRun) -> None:
 def test_failures_beyond_the_room_get_a_line(
     stream: MakeStream, story: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(html_failures, "ROOM", 30_000)
+    monkeypatch.setattr("numaproof.reports.html.ROOM", 30_000)
     found = page(stream(*(story(case=f"case-{number}") for number in range(20))))
     cards = sum(tag == "details" and "card" in (one.get("class") or "") for tag, one in found.tags)
     assert 0 < cards < 20

@@ -10,7 +10,7 @@ from numaproof.conformance.diagnosis.prescription import next_steps
 from numaproof.protocol.diagnosis import Diagnosis, Exchange, Finding
 from numaproof.protocol.events import ReportedFinding
 from numaproof.reports.diagnosis import diagnosis_lines
-from numaproof.reports.transcript import transcript
+from numaproof.reports.story import transcript
 
 if TYPE_CHECKING:
     from conftest import MakeRun

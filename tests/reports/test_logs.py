@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from numaproof.reports.logs import both_ends
+from numaproof.reports.story import both_ends
 
 
 def test_a_short_log_is_shown_as_it_is() -> None:

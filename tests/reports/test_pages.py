@@ -28,9 +28,9 @@ from numaproof.protocol.messages import Hello, Options, Policies
 from numaproof.reports.html import html
 from numaproof.reports.junit import junit
 from numaproof.reports.markdown import markdown
+from numaproof.reports.story import transcript
 from numaproof.reports.summary import OUTCOMES, Summary, summarize
 from numaproof.reports.terminal import Terminal
-from numaproof.reports.transcript import transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

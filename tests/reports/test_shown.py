@@ -13,8 +13,8 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from numaproof.reports.consoles import ShownConsole
 from numaproof.reports.shown import ShownStream, shown_streams
+from numaproof.reports.terminal import ShownConsole
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "\x1b]0;title\x07 \x9b31m \x7f \u202e \u2066 \u200b \u0600 \U000e0041 \ud800"
@@ -115,7 +115,7 @@ def test_nobody_prints_past_the_shown_streams() -> None:
     for folder in ("cli", "reports", "conformance", "simulation", "fleet"):
         for path in (ROOT / folder).rglob("*.py"):
             name = str(path.relative_to(ROOT))
-            if "templates/" in name or name in ("reports/shown.py", "reports/consoles.py"):
+            if "templates/" in name or name in ("reports/shown.py", "reports/terminal.py"):
                 continue
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 match node:
