@@ -5,7 +5,7 @@ from __future__ import annotations
 from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.releases import ConstraintError
 from numaproof.conformance.differential.recordings import RecordingError
-from numaproof.conformance.promotion.rehearsal import PromotionError
+from numaproof.conformance.promotion.promotion import PromotionError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
 from numaproof.fleet.journal import JournalError
 from numaproof.folders.output_folder import FolderInUseError

@@ -121,9 +121,8 @@ def promote(
     from numaproof.conformance.cases.errors import located
     from numaproof.conformance.execution.shown import reported
     from numaproof.conformance.promotion import appending
-    from numaproof.conformance.promotion.promotion import Wanted
+    from numaproof.conformance.promotion.promotion import PromotionError, Wanted
     from numaproof.conformance.promotion.promotion import promote as promoted
-    from numaproof.conformance.promotion.rehearsal import PromotionError
     from numaproof.conformance.requirements import load_registry
     from numaproof.folders.output_files import update_file
     from numaproof.protocol.events import said
@@ -173,7 +172,7 @@ def promote(
 
 def _finding(file: Path) -> Case:
     from numaproof.conformance.cases import loading
-    from numaproof.conformance.promotion.rehearsal import PromotionError
+    from numaproof.conformance.promotion.promotion import PromotionError
 
     cases = loading.read_file(file)
     if len(cases) != 1:

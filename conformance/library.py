@@ -45,7 +45,7 @@ def check(
         machines: names of bundled machines; all if empty.
         kubernetes: the release to test against; None for the newest that the program claims.
         level: how closely to compare answers; None for the level that the program claims.
-        judged_as: the side that is right where kubelets break their documents.
+        judged_as: what is right where kubelets contradict their documents.
         timeout: seconds that one call may take.
 
     Raises:

@@ -13,7 +13,7 @@ from numaproof.conformance.execution.harness_run import DEFAULT_TIMEOUT
 from numaproof.conformance.execution.implementation import handshake, patient_handshake
 from numaproof.conformance.execution.run import Target, reference, usual
 from numaproof.conformance.execution.subprocesses import Subprocess
-from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.protocol.releases import NEWEST, RELEASES
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class TargetOptions:
         timeout: seconds that one call may take.
         kubernetes: the release to test against; None for the newest that the program claims.
         level: how closely to compare answers; None for the level that the program claims.
-        judged_as: the side that is right where kubelets break their documents; None for the one
-            that is usual for what the program claims to be.
+        judged_as: what is right where kubelets contradict their documents; None for what
+            is usual for what the program claims to be.
     """
 
     implementation: str | Sequence[str] | None = None
@@ -59,7 +59,7 @@ def open_target(
 ) -> Iterator[Target]:
     """Opens a target and closes it when the block ends.
 
-    The reference itself is on the side that it is judged by.
+    The reference itself follows the baseline that it is judged by.
 
     Args:
         options: what to open.

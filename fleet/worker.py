@@ -25,7 +25,7 @@ from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.execution.shown import reported
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.exploration import Explorer
-from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
 from numaproof.fleet.job import digest_of_cases
 from numaproof.folders.removal import remove_tree
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.machines import AnyMachine
     from numaproof.conformance.execution.run import RunResult
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
-    from numaproof.conformance.judging.sides import Side
+    from numaproof.conformance.judging.baselines import Baseline
     from numaproof.fleet.job import Job
     from numaproof.protocol.campaign import (
         CaseSlice,
@@ -118,17 +118,17 @@ class UnitWorker:
             raise WorkerMismatchError("a worker has another table of cases than the campaign")
         return {case.id: case for case in cases}
 
-    def _implementation(self, side: Side) -> Implementation:
+    def _implementation(self, baseline: Baseline) -> Implementation:
         """The calling thread's own implementation, after the handshake."""
-        kept: dict[Side | None, Implementation] = self._own.__dict__.setdefault("kept", {})
-        which = None if self._job.program else side  # a program behaves as it does
+        kept: dict[Baseline | None, Implementation] = self._own.__dict__.setdefault("kept", {})
+        which = None if self._job.program else baseline  # a program behaves as it does
         if which not in kept:
-            kept[which] = self._open(side)
+            kept[which] = self._open(baseline)
         return kept[which]
 
-    def _open(self, side: Side) -> Implementation:
+    def _open(self, baseline: Baseline) -> Implementation:
         job = self._job
-        reached: Implementation = reference(side)
+        reached: Implementation = reference(baseline)
         if job.program:
             reached = Subprocess(job.program, job.timeout)
         try:
@@ -149,10 +149,10 @@ class UnitWorker:
 
     def _target(self, configuration: Configuration) -> Target:
         judged_as = configuration.judged_as
-        side = DOCUMENTED if judged_as == "documented" else KUBELET
+        baseline = DOCUMENTED if judged_as == "documented" else KUBELET
         compared = self._job.program or judged_as == "either"
         return Target(
-            implementation=self._implementation(side),
+            implementation=self._implementation(baseline),
             hello=self._job.hello,
             kubernetes=configuration.kubernetes,
             level=configuration.level,

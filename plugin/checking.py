@@ -11,16 +11,15 @@ import pytest
 
 from numaproof.conformance.cases import naming, releases, writing
 from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.machines import GivenMachine
-from numaproof.conformance.execution.run import Run
-from numaproof.conformance.execution.runner import SelectedCase
-from numaproof.conformance.execution.shown import reported
+from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.fuzzing import strategies
 from numaproof.conformance.known_failures.entries import SCENARIO
 from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
+from numaproof.conformance.requirements import load_registry
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.events import GOOD, CaseFinished, headline, said
-from numaproof.protocol.machine import MachineInfo
 from numaproof.reports.story import transcript
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.capabilities import Capabilities
-    from numaproof.conformance.execution.run import RunResult, Target
+    from numaproof.conformance.execution.run import Target
 
 
 class Checker:
@@ -91,18 +90,20 @@ class Checker:
             pytest.skip(f"{case.id} is of level {case.level}, {target.level} is claimed")
         if not releases.includes(case.kubernetes, target.kubernetes):
             pytest.skip(f"{case.id} is for Kubernetes {case.kubernetes}, not {target.kubernetes}")
-        finished, result = _played(target, selected)
-        finished = judged(finished, case)
-        if result.outcome == "unsupported":
+        with scratch_folder() as scratch:
+            harness_run = HarnessRun(target, load_registry(), "", "")
+            played = run_case(selected, harness_run, scratch / "run", every_call=True)
+        finished = judged(played, case)
+        if played.outcome == "unsupported":
             if hypothesis.currently_in_test_context():
                 hypothesis.reject()
-            pytest.skip(result.message)
+            pytest.skip(played.message)
         if finished.outcome in ("expected failure", KNOWN):
             if not hypothesis.currently_in_test_context():
                 message = headline(said(finished.message, finished.finding))
-                pytest.xfail(f"{result.defect or KNOWN}: {message}")
-        elif not result.good:
-            raise AssertionError(_failure(finished, selected, result))
+                pytest.xfail(f"{played.defect or KNOWN}: {message}")
+        elif played.outcome not in GOOD:
+            raise AssertionError(_failure(finished, selected, played))
 
     def _judged_scenario(self, finished: CaseFinished, case: Case) -> CaseFinished:
         """The same of a scenario, which an entry may name as such, with its cause.
@@ -126,38 +127,13 @@ class Checker:
         return judged
 
 
-def _played(target: Target, selected: SelectedCase) -> tuple[CaseFinished, RunResult]:
-    case = selected.case
-    with scratch_folder() as scratch:
-        info = selected.machine.info or MachineInfo()
-        run = Run(target, case, info, selected.machine.tree, scratch / "run")
-        result = run.play()
-        finished = CaseFinished(
-            at=0.0,
-            case=case.id,
-            title=case.title,
-            machine=selected.machine.name,
-            outcome=result.outcome,
-            seconds=0.0,
-            requirements=case.requirements,
-            message=result.message,
-            steps=run.steps(),
-            stderr=result.stderr,
-            defect=result.defect,
-            signature=run.signature(result),
-            parted=run.parted(result),
-            finding=reported(result.finding),
-        )
-    return finished, result
-
-
-def _failure(finished: CaseFinished, selected: SelectedCase, result: RunResult) -> str:
+def _failure(finished: CaseFinished, selected: SelectedCase, played: CaseFinished) -> str:
     """What is wrong, the calls that lead there, and the case as a file to keep."""
     parts = [finished.message or finished.outcome, "\n".join(transcript(finished))]
-    if result.stderr:
-        parts.append(f"The end of its standard error:\n{result.stderr}")
+    if played.stderr:
+        parts.append(f"The end of its standard error:\n{played.stderr}")
     if selected.case.machine is not None:
-        title = result.headline or selected.case.title
+        title = headline(said(played.message, played.finding)) or selected.case.title
         case = msgspec.structs.replace(selected.case, title=title)
         parts.append(f"As a case file, for `numaproof replay` and `promote`:\n{writing.text(case)}")
     return "\n\n".join(parts)

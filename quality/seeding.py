@@ -10,16 +10,23 @@ from __future__ import annotations
 import inspect
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from numaproof.protocol import messages
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
+
+Change: TypeAlias = "Callable[..., Any]"
+"""What is wrong in one bug of a `shape`: some function."""
 
 
 class Changes:
@@ -45,21 +52,93 @@ class Changes:
         )
 
     def around(self, owner: Any, name: str, changed: Callable[..., Any]) -> None:
-        """Lets `changed` answer in the place of a function or method.
+        """Lets `changed` answer in the place of a rule: a function or a method.
 
-        It is given the original first, and then what the original is called with.
+        It is given the rule first, and then those arguments of the rule that it names; all of
+        them, in their order, if it takes ``*args``. Called by it, the rule has the arguments that
+        it was called with, but for those that are given anew.
+
+        Raises:
+            TypeError: the rule has no argument of a name.
         """
+        self._stand_in(owner, name, changed, lambda rule: rule)
+
+    def after(self, owner: Any, name: str, changed: Callable[..., Any]) -> None:
+        """Lets `changed` make another answer of a rule's, which it is given in the rule's place."""
+        self._stand_in(owner, name, changed, lambda rule: rule())
+
+    def _stand_in(
+        self, owner: Any, name: str, changed: Callable[..., Any], first: Callable[[Any], Any]
+    ) -> None:
         original = getattr(owner, name)
+        wanted = [*inspect.signature(changed).parameters.values()][1:]
+        instead: Callable[..., Any] = partial(changed, original)
+        if all(one.kind is not one.VAR_POSITIONAL for one in wanted):
+            names = [one.name for one in wanted if one.kind is not one.KEYWORD_ONLY]
+            instead = _by_name(original, names, changed, first)
 
-        def instead(*args: Any, **named: Any) -> Any:
-            return changed(original, *args, **named)
+        @wraps(original, updated=())
+        def stand_in(*args: Any, **named: Any) -> Any:
+            return instead(*args, **named)
 
-        self.replace(owner, name, instead)
+        self.replace(owner, name, stand_in)
 
-    def property(self, owner: type, name: str, changed: Callable[[Any], Any]) -> None:
-        """Lets a property have the value that `changed` makes of its value."""
-        original = inspect.getattr_static(owner, name)
-        self.replace(owner, name, property(lambda self: changed(original.fget(self))))
+    def noted(self, owner: Any, name: str, argument: str, *, inside: bool = False) -> list[Any]:
+        """An argument of each call of a rule so far; only of unanswered calls, if `inside`."""
+        place = [*inspect.signature(getattr(owner, name)).parameters].index(argument)
+        values: list[Any] = []
+
+        def noting(rule: Any, *args: Any, **named: Any) -> Any:
+            values.append(named[argument] if argument in named else args[place])
+            try:
+                return rule(*args, **named)
+            finally:
+                if inside:
+                    values.pop()
+
+        self.around(owner, name, noting)
+        return values
+
+
+def _by_name(
+    original: Callable[..., Any],
+    wanted: Sequence[str],
+    changed: Callable[..., Any],
+    first: Callable[[Any], Any],
+) -> Callable[..., Any]:
+    """What gives `changed` what is made of the rule, and the `wanted` arguments of the rule."""
+    own = {one.name.lstrip("_"): one for one in inspect.signature(original).parameters.values()}
+    if not own.keys() >= {*wanted}:
+        raise TypeError(f"{original.__qualname__} has the arguments {', '.join(own)}")
+    defaults = {name: one.default for name, one in own.items()}
+
+    def instead(*args: Any, **named: Any) -> Any:
+        given = dict(zip(own, args, strict=False)) | named
+
+        def rule(*others: Any, **changes: Any) -> Any:
+            every = given | dict(zip(own, others, strict=False)) | changes
+            return original(**{own[name].name: value for name, value in every.items()})
+
+        return changed(first(rule), **{name: (defaults | given)[name] for name in wanted})
+
+    return instead
+
+
+def shape(
+    owner: Any, name: str, put: Callable[..., None] = Changes.around
+) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Makes a shape, for `Seeds.by`, of a function that answers in the place of a rule.
+
+    It is given what tells one bug of this shape from the next, and then what `put` says.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., None]:
+        def seed(changes: Changes, *args: Any, **named: Any) -> None:
+            put(changes, owner, name, partial(function, *args, **named))
+
+        return seed
+
+    return decorate
 
 
 class Fault(Protocol):
@@ -131,27 +210,76 @@ class SeededReference:
 class SubjectBugs:
     """The bugs of one subject, in the order in which they are written down.
 
-    A function that takes `Changes` becomes a bug with ``@seeds("#112228", "CPU-INIT-002")``; its
-    name is the bug's.
+    A function becomes a bug with one of `Seeds`'s decorators; its name is the bug's:
+    ``@seeds("#112228", "CPU-INIT-001").replace(ReusableCPUs, "of")``.
     """
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
         self._bugs: list[Bug] = []
 
-    def __call__(
-        self, *models: str, kubernetes: str | None = None
-    ) -> Callable[[Callable[[Changes], None]], Callable[[Changes], None]]:
-        """Makes a bug of a function; `models` and `kubernetes` are as `Bug` has them."""
+    def about(self, subject: str) -> None:
+        """What is written down from here on is of another subject."""
+        self._subject = subject
 
-        def seed(function: Callable[[Changes], None]) -> Callable[[Changes], None]:
+    def __call__(self, *models: str, kubernetes: str | None = None) -> Seeds:
+        """What makes a bug of a function; `models` and `kubernetes` are as `Bug` has them."""
+
+        def add(function: Callable[..., Any], seed: Callable[[Changes], None]) -> None:
             name = function.__name__.replace("_", "-")
-            self._bugs.append(Bug(name, self._subject, models, function, kubernetes))
-            return function
+            seed.__doc__ = function.__doc__
+            self._bugs.append(Bug(name, self._subject, models, seed, kubernetes))
 
-        return seed
+        return Seeds(add)
 
     @property
     def bugs(self) -> tuple[Bug, ...]:
         """All of them."""
         return tuple(self._bugs)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Decorators that make a bug of a function, each in another way."""
+
+    _add: Callable[[Callable[..., Any], Callable[[Changes], None]], None]
+
+    def __call__(self, function: Callable[[Changes], None]) -> Callable[[Changes], None]:
+        """The function makes the changes."""
+        self._add(function, function)
+        return function
+
+    def by(self, shape: Callable[..., None], *args: Any, **named: Any) -> Callable[[_F], _F]:
+        """The function is the last argument of a `shape`, which makes the changes."""
+
+        def decorate(function: _F) -> _F:
+            self._add(function, lambda changes: shape(changes, *args, function, **named))
+            return function
+
+        return decorate
+
+    def of(self, shape: Callable[..., None], *args: Any, **named: Any) -> Callable[[_F], _F]:
+        """A `shape` makes the changes by itself; the function names and describes them."""
+
+        def decorate(function: _F) -> _F:
+            self._add(function, lambda changes: shape(changes, *args, **named))
+            return function
+
+        return decorate
+
+    def around(self, owner: Any, name: str, *function: Any) -> Callable[[_F], _F]:
+        """The function, or else the one that is decorated, is put in with `Changes.around`."""
+        return self._put(Changes.around, owner, name, function)
+
+    def after(self, owner: Any, name: str, *function: Any) -> Callable[[_F], _F]:
+        """The function, or else the one that is decorated, is put in with `Changes.after`."""
+        return self._put(Changes.after, owner, name, function)
+
+    def replace(self, owner: Any, name: str, *function: Any) -> Callable[[_F], _F]:
+        """The function, or else the one that is decorated, is put in with `Changes.replace`."""
+        return self._put(Changes.replace, owner, name, function)
+
+    def _put(
+        self, put: Callable[..., None], owner: Any, name: str, function: tuple[Any, ...]
+    ) -> Callable[[_F], _F]:
+        return (self.of if function else self.by)(put, owner, name, *function)

@@ -1,11 +1,11 @@
-"""Derived mutants that no case catches, each with the reason, in ``survivors.yaml``."""
+"""Derived mutants that no case catches, grouped by the reason, in ``survivors.yaml``."""
 
 from __future__ import annotations
 
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,47 +17,51 @@ if TYPE_CHECKING:
 _FILE = Path(__file__).with_name("survivors.yaml")
 
 
-class Survivor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mutant that survives.
+class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Mutants that survive for the same reason, which is a sentence."""
 
-    Attributes:
-        mutant: its id.
-        kind: `equivalent` if it answers as the rule does, whatever is asked; `unspecified` if it
-            differs where no document says what is right; `open` while nobody knows.
-        why: the reason, in a sentence; none while it is open.
-    """
-
-    mutant: str
-    kind: Literal["equivalent", "unspecified", "open"]
-    why: str = ""
+    why: str
+    mutants: tuple[str, ...]
 
 
 class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    survivors: tuple[Survivor, ...]
+    """The survivors by kind.
+
+    Attributes:
+        equivalent: they answer as their rule does, whatever is asked.
+        unspecified: they answer otherwise where no document says what is right.
+    """
+
+    equivalent: tuple[_Group, ...]
+    unspecified: tuple[_Group, ...]
 
 
 @cache
-def by_mutant() -> dict[str, Survivor]:
-    """The survivors by their mutants.
+def kinds() -> dict[str, str]:
+    """The kind of every survivor, by the id of the mutant.
 
     Raises:
         documents.DocumentError: the file is damaged.
     """
-    document = documents.load(_FILE)
-    return {one.mutant: one for one in fitting.convert(document, _Survivors).survivors}
+    listed = fitting.convert(documents.load(_FILE), _Survivors)
+    return {
+        mutant: kind
+        for kind in listed.__struct_fields__
+        for group in getattr(listed, kind)
+        for mutant in group.mutants
+    }
 
 
 def problems(missed: Collection[str], played: Collection[str]) -> Iterator[str]:
     """What is wrong with the list, given the mutants that survived among those played."""
     for mutant in missed:
-        if mutant not in by_mutant():
+        if mutant not in kinds():
             yield f"SURVIVED {mutant}"
-    for mutant in by_mutant():
+    for mutant in kinds():
         if mutant in played and mutant not in missed:
             yield f"caught, though it is listed as a survivor: {mutant}"
 
 
 def summary() -> str:
     """How many survivors there are of each kind."""
-    counts = Counter(one.kind for one in by_mutant().values())
-    return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(kinds().values()).items()))

@@ -14,10 +14,10 @@ returns how the bug was caught, or None.
 from __future__ import annotations
 
 import signal
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice
+from functools import cached_property, partial
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.cases.loading import applies
@@ -25,13 +25,12 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.fuzzing.exploration import Explorer, life, odd_start, tree
 from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
-from quality import baseline
-from quality.baseline import Baseline, Noting
+from quality.healthy import HealthyRun, Noting, of_case, of_scenario
 from quality.hunting import Catch
 from quality.suite import Suite, bundled_suite, far_from, firsts, in_turn, nearest, others, target
 
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.conformance.judging.baselines import Baseline
     from numaproof.protocol.messages import Level
     from quality.seeding import Bug, Fault
 
@@ -50,20 +50,18 @@ if TYPE_CHECKING:
 __all__ = ["CaseTrials", "CitingTrials", "LifeTrials", "ScenarioTrials", "bundled_suite", "seeds"]
 
 
-@dataclass
-class _Folders:
-    """Numbered folders for state directories."""
+class _Trials:
+    """What has numbered folders for state directories."""
 
     scratch: Path
-    _number: int = 0
 
-    def new(self) -> Path:
-        self._number += 1
-        return self.scratch / f"run-{self._number}"
+    @cached_property
+    def _folders(self) -> Iterator[Path]:
+        return (self.scratch / f"run-{number}" for number in count(1))
 
 
 @dataclass
-class CaseTrials:
+class CaseTrials(_Trials):
     """Plays the cases of a suite, each on its first machine before any is on another.
 
     What healthy references answer is kept from one bug to the next.
@@ -75,11 +73,8 @@ class CaseTrials:
 
     suite: Suite
     scratch: Path
-    _kept: dict[tuple[str, str], Baseline] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], HealthyRun] = field(default_factory=dict)
     _runs: dict[str, list[tuple[str, SelectedCase]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._folders = _Folders(self.scratch)
 
     def played(self, kubernetes: str = RELEASES[-1]) -> tuple[str, ...]:
         """The ids of the cases that are played and could catch a bug.
@@ -139,7 +134,7 @@ class CaseTrials:
         return self._runs[kubernetes]
 
     def _catch(self, bug: Bug, one: Target, selected: SelectedCase, *, keep: bool) -> Catch | None:
-        healthy = self._baseline(selected, one.kubernetes, keep=keep)
+        healthy = self._healthy_run(selected, one.kubernetes, keep=keep)
         if not healthy.good or not healthy.differs(bug):
             return None
         run = self._run(one, selected)
@@ -148,18 +143,18 @@ class CaseTrials:
         broke = sorted({violation.invariant for violation in run.player.violations})
         return Catch(selected.case.id, selected.machine.name, one.kubernetes, tuple(broke))
 
-    def _baseline(self, selected: SelectedCase, kubernetes: str, *, keep: bool) -> Baseline:
+    def _healthy_run(self, selected: SelectedCase, kubernetes: str, *, keep: bool) -> HealthyRun:
         """What a healthy reference answers; kept where other bugs will need it too."""
         place = (kubernetes, selected.case.id)
         if keep and place in self._kept:
             return self._kept[place]
-        made = baseline.of_case(
+        made = of_case(
             target(InProcess(Reference), kubernetes),
             Noting(InProcess(Reference)),
             selected.case,
             selected.machine.info or MachineInfo(),
             selected.machine.tree,
-            self._folders.new(),
+            next(self._folders),
         )
         if keep:
             self._kept[place] = made
@@ -167,7 +162,7 @@ class CaseTrials:
 
     def _run(self, one: Target, selected: SelectedCase) -> Run:
         info = selected.machine.info or MachineInfo()
-        return Run(one, selected.case, info, selected.machine.tree, self._folders.new())
+        return Run(one, selected.case, info, selected.machine.tree, next(self._folders))
 
 
 _TURNS = ("life",) * 2 + ("start",) + ("life",) * 3 + ("start",) + ("life",) * 2 + ("tree",)
@@ -186,20 +181,17 @@ def seeds(seed: int, count: int) -> tuple[int, ...]:
 
 
 @dataclass
-class ScenarioTrials:
+class ScenarioTrials(_Trials):
     """Plays generated scenarios, the same against every bug: lives of nodes, odd starts, trees."""
 
     seeds: tuple[int, ...]
     scratch: Path
-    _kept: dict[tuple[str, int], tuple[Scenario, Baseline]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._folders = _Folders(self.scratch)
+    _kept: dict[tuple[str, int], tuple[Scenario, HealthyRun]] = field(default_factory=dict)
 
     def of(self, bug: Bug) -> Iterator[Trial]:
         """The scenarios, one after the other."""
         one = target(bug.implementation(), bug.kubernetes, compared=True)
-        explorer = Explorer(one, self._folders.new())
+        explorer = Explorer(one, next(self._folders))
         for number, seed in enumerate(self.seeds):
             yield partial(self._catch, bug, one, explorer, seed, _TURNS[number % len(_TURNS)])
 
@@ -212,7 +204,7 @@ class ScenarioTrials:
         broken = explorer.play(scenario).broken
         return Catch(f"{kind} {seed}", "", one.kubernetes, (broken,)) if broken else None
 
-    def _known(self, one: Target, seed: int, kind: str) -> tuple[Scenario, Baseline]:
+    def _known(self, one: Target, seed: int, kind: str) -> tuple[Scenario, HealthyRun]:
         """The scenario of a seed, and what a healthy reference answers to it."""
         place = (one.kubernetes, seed)
         if place in self._kept:
@@ -220,36 +212,31 @@ class ScenarioTrials:
         scenario = self._made(one, seed, kind)
         healthy = target(InProcess(Reference), one.kubernetes)
         noting = Noting(InProcess(Reference))
-        folder = self._folders.new()
+        folder = next(self._folders)
         if scenario.tree is None:
-            made = baseline.of_scenario(healthy, noting, scenario.case, folder)
+            made = of_scenario(healthy, noting, scenario.case, folder)
         else:
-            made = baseline.of_case(
-                healthy, noting, scenario.case, scenario.machine, scenario.tree, folder
-            )
+            made = of_case(healthy, noting, scenario.case, scenario.machine, scenario.tree, folder)
         if len(self._kept) < _BASELINES:
             self._kept[place] = scenario, made
         return scenario, made
 
     def _made(self, one: Target, seed: int, kind: str) -> Scenario:
         if kind == "tree":
-            return tree(seed, self._folders.new())
+            return tree(seed, next(self._folders))
         return (odd_start if kind == "start" else life)(seed, one.capabilities)
 
 
 @dataclass
-class LifeTrials:
+class LifeTrials(_Trials):
     """Plays generated scenarios that only the invariants judge."""
 
     seeds: tuple[int, ...]
     scratch: Path
 
-    def __post_init__(self) -> None:
-        self._folders = _Folders(self.scratch)
-
     def of(self, bug: Bug) -> Iterator[Trial]:
         """The scenarios, one after the other."""
-        explorer = Explorer(target(InProcess(Reference), bug.kubernetes), self._folders.new())
+        explorer = Explorer(target(InProcess(Reference), bug.kubernetes), next(self._folders))
         for seed in self.seeds:
             yield partial(self._catch, bug, explorer, seed)
 
@@ -270,11 +257,10 @@ SECONDS = 20
 
 
 @dataclass
-class CitingTrials:
+class CitingTrials(_Trials):
     """Plays the cases that cite a requirement, against whatever breaks the rules about it.
 
-    Nothing is compared with a healthy reference. Cases that a kubelet fails by a named defect are
-    played on a reference that keeps to the documents.
+    Nothing is compared with a healthy reference but how a run ends.
 
     Attributes:
         suite: the cases, the registry, and the machines in the order a case is tried on them.
@@ -283,78 +269,74 @@ class CitingTrials:
 
     suite: Suite
     scratch: Path
-    _healthy: dict[tuple[str, str, str, str], str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._folders = _Folders(self.scratch)
+    _healthy: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def of(self, fault: Fault, requirement: str | None = None) -> Iterator[Trial]:
-        """The cases that cite what the fault breaks, or that one requirement of it.
+        """The cases that cite what the fault breaks, or the one `requirement`, at its level.
 
-        First on all machines in the fault's own release, which is the newest where it has none;
-        then in each other release on the first machine of each case.
+        First on all machines in the fault's own release, which is the newest where it has none: on
+        a kubelet, or where a case shows a kubelet's defect, on a reference without defects. Then
+        on the first machine of each case: in that release the other way round, since a deviation
+        may override the broken rule, or build on it; then on kubelets of all other releases.
         """
-        rows = self.suite.registry.by_id()
-        named = fault.models if requirement is None else (requirement,)
-        broken = [rows[one] for one in named if one in rows]
-        levels = {
-            case.id: max(
-                (row.level for row in broken if row.id in case.requirements), key=LEVELS.index
-            )
-            for case in self.suite.cases
-            if any(row.id in case.requirements for row in broken)
-        }
+        broken = {*fault.models} if requirement is None else {requirement}
+        level = self.suite.registry.by_id()[requirement].level if requirement else LEVELS[-1]
         cases = [
             case
             for case in self.suite.cases
-            if case.id in levels and applies(case.level, levels[case.id])
+            if applies(case.level, level) and not broken.isdisjoint(case.requirements)
         ]
         own = fault.kubernetes or RELEASES[-1]
-        for selected in islice(in_turn(cases, self.suite.catalogue, _at(own)), MOST_CITING):
-            yield partial(self._catch, fault, own, levels[selected.case.id], selected)
-        for release in reversed(RELEASES):
-            if release != own:
-                for selected in firsts(cases, self.suite.catalogue, _at(release)):
-                    yield partial(self._catch, fault, release, levels[selected.case.id], selected)
+        catalogue = self.suite.catalogue
+        turns = [
+            (own, (KUBELET, DOCUMENTED), islice(in_turn(cases, catalogue, _at(own)), MOST_CITING)),
+            (own, (DOCUMENTED, KUBELET), firsts(cases, catalogue, _at(own))),
+            *(
+                (release, (KUBELET, KUBELET), firsts(cases, catalogue, _at(release)))
+                for release in reversed(RELEASES)
+                if release != own
+            ),
+        ]
+        for release, baselines, runs in turns:
+            for selected in runs:
+                judged = baselines[selected.case.defect is not None]
+                one = replace(_at(release, judged), level=level)
+                yield partial(self._catch, fault, one, selected)
 
-    def _catch(
-        self, fault: Fault, release: str, level: Level, selected: SelectedCase
-    ) -> Catch | None:
-        """How the fault fails a run that a healthy reference passes."""
-        if self._of_healthy(release, level, selected) != "pass":
+    def _catch(self, fault: Fault, one: Target, selected: SelectedCase) -> Catch | None:
+        """How the fault changes the outcome of a run."""
+        healthy = self._of_healthy(one, selected)
+        if healthy not in ("pass", "expected failure"):
             return None
         with fault.seeded():
-            outcome = self._of_faulty(release, level, selected, survives=fault.breaks_down)
-        if outcome == "pass" or (not fault.breaks_down and outcome != "fail"):
+            outcome = self._of_faulty(one, selected, survives=fault.breaks_down)
+        if outcome == healthy or (not fault.breaks_down and outcome != "fail"):
             return None
-        return Catch(selected.case.id, selected.machine.name, release, (outcome,))
+        return Catch(selected.case.id, selected.machine.name, one.kubernetes, (outcome,))
 
-    def _of_healthy(self, release: str, level: Level, selected: SelectedCase) -> str:
-        place = (release, level, selected.case.id, selected.machine.name)
-        if place not in self._healthy:
-            self._healthy[place] = self._outcome(release, level, selected)
-        return self._healthy[place]
+    def _of_healthy(self, one: Target, selected: SelectedCase) -> str:
+        run = (one.kubernetes, one.judged_as, one.level, selected.case.id, selected.machine.name)
+        if run not in self._healthy:
+            self._healthy[run] = self._outcome(one, selected)
+        return self._healthy[run]
 
-    def _of_faulty(
-        self, release: str, level: Level, selected: SelectedCase, *, survives: bool
-    ) -> str:
+    def _of_faulty(self, one: Target, selected: SelectedCase, *, survives: bool) -> str:
         if not survives:
-            return self._outcome(release, level, selected)
+            return self._outcome(one, selected)
         try:
             with _limited(SECONDS):
-                return self._outcome(release, level, selected)
+                return self._outcome(one, selected)
         except Exception as error:  # noqa: BLE001 - the harness breaks down with the rule
             return type(error).__name__
 
-    def _outcome(self, release: str, level: Level, selected: SelectedCase) -> str:
-        one = replace(_at(release, documented=selected.case.defect is not None), level=level)
-        run = Run(one, selected.case, selected.info, selected.machine.tree, self._folders.new())
-        return run.play().outcome
+    def _outcome(self, one: Target, selected: SelectedCase) -> str:
+        run = Run(one, selected.case, selected.info, selected.machine.tree, next(self._folders))
+        with closing(one.implementation):
+            return run.play().outcome
 
 
-def _at(release: str, *, documented: bool = False) -> Target:
-    side = DOCUMENTED if documented else KUBELET
-    return replace(reference_target(release, side), oracle=None)
+def _at(release: str, baseline: Baseline = KUBELET) -> Target:
+    return replace(reference_target(release, baseline), oracle=None)
 
 
 @contextmanager

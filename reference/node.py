@@ -216,11 +216,10 @@ class StartedNode:
     def drop(self, uid: str) -> None:
         """Forgets a pod; its resources return when stale state is removed.
 
-        Requirements: CPU-REMOVE-004, NODE-REFUSED-001.
+        Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-REFUSED-001.
         """
         self.pods.pop(uid, None)
         self.ended = {place for place in self.ended if place[0] != uid}
-        self.affinity = {place: kept for place, kept in self.affinity.items() if place[0] != uid}
 
     def devices(self, args: messages.DevicesArgs) -> messages.Done:
         """Takes the devices that device plugins report."""
@@ -248,7 +247,7 @@ class StartedNode:
     def state(self, _args: messages.NoArgs) -> messages.State:
         """What every container on the node holds, and the checkpoint files.
 
-        Requirements: NODE-STATE-001.
+        Requirements: CPU-CHECKPOINT-001, CPU-REMOVE-003, CPU-REMOVE-004, NODE-STATE-001.
         """
         self.remove_stale_state("now")
         self.save()

@@ -35,7 +35,7 @@ def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
         StartError: invalid policy options, or a machine without CPUs.
         AdmissionError: the request cannot be met.
 
-    Requirements: CPU-ERROR-005, CPU-OPT-FULLPCPUS-003, CPU-STATIC-027.
+    Requirements: CPU-ERROR-005, CPU-OPT-ALIGNSOCKET-005, CPU-OPT-FULLPCPUS-003, CPU-STATIC-027.
     """
     try:
         topology = derive(args.machine)

@@ -62,8 +62,8 @@ def start(
         StartError: a stage refused.
         NotBuiltError: the reference does not implement what the configuration asks for.
 
-    Requirements: CPU-ERROR-007, CPU-RESTART-004, CPU-RESTART-005, DISCOVERY-026, NODE-RESTART-001,
-    NODE-RESTART-002, TOPO-ORDER-001.
+    Requirements: CPU-ERROR-007, CPU-GATE-014, CPU-RECONCILE-010, CPU-RESTART-004, CPU-RESTART-005,
+    DISCOVERY-026, NODE-RESTART-001, NODE-RESTART-002, TOPO-ORDER-001.
     """
     config = _configuration(args.config, release, args.flags)
     release = release.under(config.gates)
@@ -184,7 +184,7 @@ def make_topology_policy(
     Raises:
         StartError: an option or the machine does not go with the policy.
 
-    Requirements: TOPO-ERROR-005, TOPO-OPT-010, TOPO-POLICY-012, TOPO-POLICY-013.
+    Requirements: TOPO-ERROR-005, TOPO-ERROR-009, TOPO-OPT-010, TOPO-POLICY-012, TOPO-POLICY-013.
     """
     given = config.topology_options
     try:
@@ -221,8 +221,9 @@ def make_cpu_policy(
     Raises:
         StartError: an unknown policy, no reservation, or a bad option.
 
-    Requirements: CPU-CONFIG-001, CPU-CONFIG-002, CPU-CONFIG-003, CPU-NONE-004, CPU-RESERVE-002,
-    CPU-RESERVE-003, CPU-RESERVE-004.
+    Requirements: CPU-CONFIG-001, CPU-CONFIG-002, CPU-CONFIG-003, CPU-NONE-004,
+    CPU-OPT-ALIGNSOCKET-004, CPU-OPT-ALIGNSOCKET-005, CPU-RESERVE-002, CPU-RESERVE-003,
+    CPU-RESERVE-004.
     """
     if config.cpu_policy == "none":
         if config.cpu_options:

@@ -95,6 +95,21 @@ def test_paths_in_the_repository_exist(page: Path) -> None:
     assert not [path for path in found if not list(ROOT.glob(path))]
 
 
+def test_where_to_look_is_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    rows = text.partition("## Where to look")[2].partition("\n## ")[0].splitlines()
+    places = [place for row in rows for place in SPAN.findall(row[2:].partition(" | ")[2])]
+    missing = [
+        place
+        for place in places
+        if not any(
+            (folder / place).exists() for folder in (ROOT, ROOT / "reference", ROOT / "conformance")
+        )
+    ]
+    assert places
+    assert not missing
+
+
 @own_pages
 def test_files_named_by_the_end_of_their_path_exist(page: Path) -> None:
     spans = [span for span in SPAN.findall(prose(page)) if SUFFIX.fullmatch(span)]

@@ -78,7 +78,7 @@ class DoctorsPlayer(Player):
         choice.
         """
         run = other.case, other.session, other.facts
-        return cls(*run, "placement", other.checker, other.sides)
+        return cls(*run, "placement", other.checker, other.baselines)
 
     def step(self, step: Any) -> None:
         """Plays a step if it makes sense; errors are those of `Player`."""
@@ -247,7 +247,7 @@ def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: 
     """
     broken = {one.finding for one in player.violations}
     # Who claims to be a kubelet has its defects; for others, the player has asked the baselines.
-    is_kubelet = player.sides is None
+    is_kubelet = player.baselines is None
     known = known_defects.known_defects(player.session.kubernetes) if is_kubelet else frozenset()
     explain = known_defects.explain
     excused = {one.finding for one, facts in player.broken if explain(one, facts, known)}

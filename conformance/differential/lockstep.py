@@ -6,12 +6,10 @@ The right side is the one under test.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.differential.compared_player import ComparedPlayer, UncheckedInvariants
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import (
     ImplementationFailure,
@@ -19,27 +17,28 @@ from numaproof.conformance.execution.implementation import (
     Watched,
 )
 from numaproof.conformance.execution.pictures import picture
-from numaproof.conformance.execution.run import RunResult, tree_for
-from numaproof.conformance.execution.session import Session
+from numaproof.conformance.execution.player import Player
+from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.conformance.execution.shown import bounded, replace_text, reported
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
+from numaproof.conformance.judging.baselines import Baselines
 from numaproof.conformance.judging.oracle import STATE_DIR, Oracle
-from numaproof.conformance.judging.sides import Sides
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import make_folder, require_room
-from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import codec, events, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.cases.schema import Case, Step
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.conformance.judging.baselines import Baseline
     from numaproof.conformance.judging.finding import Finding
-    from numaproof.conformance.judging.sides import Side
+    from numaproof.conformance.judging.oracle import AnswerJudge
+    from numaproof.conformance.trees.machine_trees import MachineTree
     from numaproof.protocol.events import Outcome, Picture
 
 
@@ -52,8 +51,8 @@ class Pair:
         right: what is under test.
         capabilities: what both can do, and the release that they behave as.
         level: how much of the answers is compared.
-        sides: makes references that are on either side where kubelets break their documents, any of
-            which the right side may agree with; None to compare it with the left side alone.
+        baselines: makes references that the right side may agree with where kubelets contradict
+            their documents; None to compare it with the left side alone.
         tell: what starts ask both to tell.
         tested: the side that is under test; what the other one says is what is expected.
     """
@@ -62,9 +61,15 @@ class Pair:
     right: Implementation
     capabilities: Capabilities
     level: messages.Level
-    sides: Callable[[Side], Implementation] | None = None
+    baselines: Callable[[Baseline], Implementation] | None = None
     tell: tuple[messages.Told, ...] = ()
     tested: Literal["left", "right"] = "right"
+
+    @property
+    def target(self) -> Target:
+        """The right side, with no more claims than both have."""
+        can = self.capabilities
+        return Target(self.right, can.hello, can.kubernetes, self.level)
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class LockstepResult(RunResult):
         pictures: the machine on either side after the last call.
         chance: the operation that the right side answers differently from run to run, where
             that is why no more was compared; empty where it was not.
-        parted: the side that the right one took, where either was right and they differ.
+        parted: whose behaviour the right side has, where either is right and they differ.
         tested: the side that was under test.
     """
 
@@ -150,14 +155,49 @@ class _Differs(Exception):  # noqa: N818 - ends a scenario at its first differen
 
 
 @dataclass
-class _PairSession(Session):
-    """A session that ends at the first call whose answers differ."""
+class _FirstDifference:
+    """A judge that ends a scenario at the first call whose answers differ."""
 
-    def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        answer = super().call(operation, args)
-        if self.calls[-1].problems:
-            raise _Differs(replace(self.calls[-1].problems[0], source="other side"))
-        return answer
+    judge: Oracle | Baselines
+
+    @property
+    def answer(self) -> messages.Answer | None:
+        return self.judge.answer
+
+    def disagreement(self, operation: str, args: messages.Args, answer: messages.Answer) -> None:
+        if found := self.judge.disagreement(operation, args, answer):
+            raise _Differs(replace(found, source="other side"))
+
+    def alter(self, change: Callable[[Path], object]) -> None:
+        self.judge.alter(change)
+
+
+class ComparedPlayer(Player):
+    """Plays where only answers are compared.
+
+    It asks for the state where that is about to be lost, and at the end.
+    """
+
+    checks_invariants = False
+
+    def play(self) -> None:
+        super().play()
+        self._ask()
+
+    def step(self, step: Step) -> None:
+        if step.verb in _ENDS:
+            self._ask()
+        super().step(step)
+
+    def _ask(self) -> None:
+        session = self.session
+        asked = not session.calls or session.calls[-1].operation == "state"
+        if session.started is not None and session.capabilities.has("state") and not asked:
+            session.call("state", messages.NoArgs())
+
+
+_ENDS = frozenset({"start", "tamper"})
+"""Steps that replace the running node, so that its state is lost."""
 
 
 def play(pair: Pair, scenario: Scenario, scratch: Path) -> LockstepResult:
@@ -176,7 +216,7 @@ def play(pair: Pair, scenario: Scenario, scratch: Path) -> LockstepResult:
     """
     folder = scratch / "lockstep"
     try:
-        result = _LockstepRun(pair, scenario, folder).play()
+        result = _LockstepRun(pair, scenario, folder).compared()
         # On a full disk, both sides may agree that nothing works.
         require_room(folder)
         return result
@@ -184,151 +224,132 @@ def play(pair: Pair, scenario: Scenario, scratch: Path) -> LockstepResult:
         remove_tree(folder)
 
 
-class _LockstepRun:
+class ComparedRun(Run):
+    """A run that is about answers alone."""
+
+    player_type = ComparedPlayer
+
+
+class _LockstepRun(ComparedRun):
     def __init__(self, pair: Pair, scenario: Scenario, folder: Path) -> None:
-        state, left_state = folder / "right", folder / "left"
-        make_folder(left_state)
-        for one in (pair.left, pair.right):
-            if isinstance(one, Watched):
-                one.begin()
+        if isinstance(pair.left, Watched):
+            pair.left.begin()
         self._pair = pair
-        self._beside = _Left(pair.left)
-        self._left = _judge(pair, self._beside, left_state)
-        self._left_state = left_state
-        tree = tree_for(scenario.case, scenario.machine, scenario.tree, folder)
-        self._session = _PairSession(
-            implementation=pair.right,
-            capabilities=pair.capabilities,
-            state_dir=StateDirectory.made(state),
-            kubernetes=pair.capabilities.kubernetes,
-            machine=scenario.machine,
-            level=pair.level,
-            root=tree.directory if tree else None,  # one side may be a program
-            oracle=self._left,
-            from_tree=scenario.case.tree,
-            tell=pair.tell,
-        )
-        case = _without_expectations(scenario.case)
-        self._player = ComparedPlayer(
-            case,
-            self._session,
-            Facts(scenario.machine),
-            pair.level,
-            UncheckedInvariants(pair.level),
-        )
+        self._left = _Left(pair.left)
+        self._left_state = folder / "left"
+        make_folder(self._left_state)
+        case = _without_expectations(scenario.case, pair.tell)
+        super().__init__(pair.target, case, scenario.machine, scenario.tree, folder)
 
-    def play(self) -> LockstepResult:
-        try:
-            self._player.play()
-            self._beside.settle()
-            if isinstance(self._pair.right, Watched):
-                self._pair.right.settle()
-                self._session.check_state()
-        except NotSupportedError as missing:
-            return LockstepResult("unsupported", f"one side does not have {missing}")
-        except _LeftFailure as left:
-            return self._broken(left.failure, "the left side: ")
-        except ImplementationFailure as failure:
-            return self._broken(failure)
-        except _Differs as differs:
-            last = self._session.calls[-1]
-            faults = [
-                one for one in (last.answer, self._left.answer) if isinstance(one, messages.Fault)
-            ]
-            found = differs.finding
-            if self._pair.tested == "left":
-                found = found.swapped()
-            last.problems[:] = [found]
-            ended = self._ended(
-                "fault" if faults else "fail", f"{last.operation}: {found}", faults=faults
+    def _oracle(self) -> AnswerJudge:
+        pair, make, seen = self._pair, self._pair.baselines, self._pair.capabilities.discovers
+        self._compared: Oracle | Baselines = (
+            Oracle(self._left, self._left_state, pair.level, seen)
+            if make is None
+            else Baselines(
+                lambda baseline: _Left(make(baseline)),
+                self._left_state,
+                pair.level,
+                discovers=seen,
             )
-            pictures, tested = self._pictures(), self._pair.tested
-            return replace(ended, finding=found, pictures=pictures, tested=tested)
-        return LockstepResult("pass", calls=len(self._session.calls), parted=self._parted())
-
-    def _parted(self) -> events.Parted | None:
-        return self._left.parted() if isinstance(self._left, Sides) else None
-
-    def _broken(self, failure: ImplementationFailure, whose: str = "") -> LockstepResult:
-        ended = self._ended(failure.outcome, f"{whose}{failure}", failure.stderr)
-        words = f"{whose}{failure.words}"
-        return replace(ended, finding=failure.finding, words=words, ending=failure.ending)
-
-    def _ended(
-        self,
-        outcome: Outcome,
-        message: str,
-        stderr: str = "",
-        faults: Sequence[messages.Fault] = (),
-    ) -> LockstepResult:
-        calls = self._session.calls
-        last = len(calls) - 1
-        defect = self._defect(outcome, faults)
-        return LockstepResult(
-            outcome="expected failure" if defect else outcome,
-            defect=defect,
-            message=message,
-            calls=len(calls),
-            steps=tuple(self._step(number, last) for number in range(len(calls))),
-            stderr=stderr,
-            parted=self._parted(),
         )
+        return _FirstDifference(self._compared)
 
-    def _defect(self, outcome: Outcome, faults: Sequence[messages.Fault]) -> str | None:
-        """The named defect of the release that explains how a side broke.
+    def _root(self, tree: MachineTree | None) -> Callable[[], str | Path] | None:
+        return tree.directory if tree else None  # one side may be a program
+
+    def compared(self) -> LockstepResult:
+        """Plays on both sides; how it ends."""
+        ended = self.judge(self._play_both)
+        if ended.outcome == "pass":
+            ended = self.settled(ended)
+        result = LockstepResult(**vars(ended))
+        if ended.outcome == "unsupported":
+            return result
+        calls, judge = self.player.session.calls, self._compared
+        parted = judge.parted() if isinstance(judge, Baselines) else None
+        result = replace(result, calls=len(calls), parted=parted)
+        if ended.outcome == "pass":
+            return result
+        result = replace(result, steps=self.steps())
+        if not any(call.problems for call in calls):
+            return result
+        return replace(result, pictures=self.pictures(), tested=self._pair.tested)
+
+    def _play_both(self) -> None:
+        self.player.play()
+        self._left.settle()
+
+    def _ended(self, action: Callable[[], None]) -> RunResult:
+        try:
+            action()
+        except NotSupportedError as missing:
+            return RunResult("unsupported", f"one side does not have {missing}")
+        except _LeftFailure as left:
+            ended, whose = RunResult.of_failure(left.failure), "the left side: "
+            return replace(ended, message=whose + ended.message, words=whose + ended.words)
+        except ImplementationFailure as failure:
+            return RunResult.of_failure(failure)
+        except _Differs as differs:
+            left_is_tested = self._pair.tested == "left"
+            found = differs.finding.swapped() if left_is_tested else differs.finding
+            last = self.player.session.calls[-1]
+            last.problems[:] = [found]
+            outcome: Outcome = "fault" if self._faults() else "fail"
+            return RunResult(outcome, f"{last.operation}: {found}", finding=found)
+        return RunResult("pass")
+
+    def _verdict(self, ended: RunResult) -> RunResult:
+        """The same, unless a named defect of the release explains how a side broke.
 
         Both claim to be kubelets of the release where all is compared.
         """
         if self._pair.level != "kubelet":
-            return None
-        known = known_defects.known_defects(self._session.kubernetes)
-        if outcome == "time-out":
-            session = self._session
+            return ended
+        session, defect = self.player.session, None
+        known = known_defects.known_defects(session.kubernetes)
+        if ended.outcome == "time-out":
             call = session.calls[-1]
             asked = crash_attribution.BrokenCall(
                 call.operation, call.args, session.config, session.machine
             )
-            return crash_attribution.never_answered(asked, known)
-        if len(faults) == 1:
-            return crash_attribution.panicked(faults[0], known)
-        return None
+            defect = crash_attribution.never_answered(asked, known)
+        elif ended.outcome == "fault" and len(faults := self._faults()) == 1:
+            defect = crash_attribution.panicked(faults[0], known)
+        return replace(ended, outcome="expected failure", defect=defect) if defect else ended
 
-    def _step(self, number: int, last: int) -> events.ReportedCall:
-        call = self._session.calls[number]
-        own = self._left.answer if number == last else None
-        return self._session.reported(call, None if own is None else self._left_shown(own))
+    def _faults(self) -> list[messages.Fault]:
+        """The faults among the last answers of both sides."""
+        last = (self.player.session.calls[-1].answer, self._compared.answer)
+        return [answer for answer in last if isinstance(answer, messages.Fault)]
 
-    def _left_shown(self, answer: messages.Answer) -> dict[str, Any]:
-        plain = codec.to_plain(answer)
-        shown: dict[str, Any] = bounded(replace_text(plain, str(self._left_state), STATE_DIR))
-        return shown
+    def steps(self) -> tuple[events.ReportedCall, ...]:
+        """Every call; the last with the answer of the left side."""
+        shown, right = super().steps(), self._compared.answer
+        if not shown or right is None:
+            return shown
+        plain = replace_text(codec.to_plain(right), str(self._left_state), STATE_DIR)
+        return (*shown[:-1], msgspec.structs.replace(shown[-1], expected=bounded(plain)))
 
-    def _pictures(self) -> tuple[Picture, ...]:
+    def pictures(self) -> tuple[Picture, ...]:
         """Both sides after the call whose answers differ, if they can show their state."""
-        if self._session.started is None or not self._pair.capabilities.has("state"):
+        session = self.player.session
+        if session.started is None or not self._pair.capabilities.has("state"):
             return ()
         drawn = []
         for title, side in (
-            ("expected", self._left.reference),
-            ("got", self._session.implementation),
+            ("expected", self._compared.reference),
+            ("got", session.implementation),
         ):
             try:
                 state = side.call("state", messages.NoArgs())
             except (ImplementationFailure, _LeftFailure):
                 continue
             if isinstance(state, messages.State):
-                drawn.append(picture(title, self._session.view(self._player.facts, state)))
+                drawn.append(picture(title, session.view(self.player.facts, state)))
         return tuple(drawn)
 
 
-def _judge(pair: Pair, beside: _Left, state: Path) -> Oracle | Sides:
-    sides = pair.sides
-    if sides is None:
-        return Oracle(beside, state, pair.level, pair.capabilities.discovers)
-    seen = pair.capabilities.discovers
-    return Sides(lambda side: _Left(sides(side)), state, pair.level, discovers=seen)
-
-
-def _without_expectations(case: Case) -> Case:
+def _without_expectations(case: Case, tell: tuple[messages.Told, ...]) -> Case:
     steps = (msgspec.structs.replace(step, expect="anything") for step in case.steps)
-    return msgspec.structs.replace(case, steps=tuple(steps))
+    return msgspec.structs.replace(case, steps=tuple(steps), tell=tell)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import Case, Step
-from numaproof.conformance.differential.compared_player import ComparedPlayer, UncheckedInvariants
+from numaproof.conformance.differential.lockstep import ComparedRun
 from numaproof.conformance.differential.recordings import RecordedCall, Recording, kept_answer
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import Crashed, ImplementationFailure
-from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import cut
 from numaproof.conformance.fuzzing.generation.alone import merge
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import require_room
-from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 
@@ -70,17 +68,11 @@ def _recorded(target: Target, case: Case, seed: int | None, scratch: Path) -> Re
     assert case.machine is not None
     folder = scratch / "recording"
     try:
-        session = Session(
-            implementation=target.implementation,
-            capabilities=target.capabilities,
-            state_dir=StateDirectory.made(folder / "state"),
-            kubernetes=target.kubernetes,
-            machine=case.machine,
-            level=target.level,
-        )
-        facts, level = Facts(case.machine), target.level
+        alone = replace(target, oracle=None)
+        run = ComparedRun(alone, case, case.machine, None, folder)
+        session = run.player.session
         try:
-            ComparedPlayer(case, session, facts, level, UncheckedInvariants(level)).play()
+            run.player.play()
             session.check_state()
         except NotSupportedError:
             return None

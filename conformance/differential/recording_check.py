@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.differential import recordings
 from numaproof.conformance.differential.lockstep import LockstepResult, Pair, play
@@ -102,15 +104,7 @@ def _turned(step: events.ReportedCall) -> events.ReportedCall:
     """A step with the recorded answer as what was expected."""
     if step.expected is None:
         return step
-    return events.ReportedCall(
-        operation=step.operation,
-        args=step.args,
-        answer=step.expected,
-        problems=step.problems,
-        findings=step.findings,
-        expected=step.answer,
-        before=step.before,
-    )
+    return msgspec.structs.replace(step, answer=step.expected, expected=step.answer)
 
 
 def _other_devices(step: events.ReportedCall) -> bool:

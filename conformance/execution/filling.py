@@ -14,7 +14,7 @@ from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.player import playing
 from numaproof.conformance.execution.run import Run, reference_target
-from numaproof.conformance.judging.sides import DOCUMENTED
+from numaproof.conformance.judging.baselines import DOCUMENTED
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Case, Devices
     from numaproof.conformance.execution.session import Session
+    from numaproof.conformance.judging.baselines import Baselines
     from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.invariant_checker import InvariantChecker
     from numaproof.conformance.judging.invariants import View, Violation
-    from numaproof.conformance.judging.sides import Sides
     from numaproof.protocol.messages import Level
 
 _WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
@@ -81,20 +81,22 @@ class Player:
     """Plays one case once.
 
     Attributes:
-        sides: judges by either side where kubelets break their documents; None where only one
-            is right.
+        baselines: judge by several behaviours where kubelets contradict their documents; None
+            where only one is right.
         broken: the invariants that were broken, in the order found, each with the machine as it
             was then.
         lost: whether the harness and the implementation are out of step, because a start or an
             admission after it was not supported; nothing more can be played then.
     """
 
+    checks_invariants: ClassVar[bool] = True
+
     case: Case
     session: Session
     facts: Facts
     level: Level
     checker: InvariantChecker
-    sides: Sides | None = None
+    baselines: Baselines | None = None
     lost: bool = False
     broken: list[tuple[Violation, Facts]] = field(default_factory=list)
     _pods: dict[str, messages.Pod] = field(default_factory=dict)
@@ -152,8 +154,8 @@ class Player:
         """Plays one step, in which nothing is left to expand.
 
         A step that expects anything is skipped if it makes no sense: on a node that is not up, or
-        about a pod that is not there. So is any other once the case expects one side's answers and
-        was given another's.
+        about a pod that is not there. So is any other once an answer was right by another
+        baseline than the case expects.
 
         Raises:
             NotSupportedError: the implementation lacks what a call needs, or answered unsupported.
@@ -192,7 +194,7 @@ class Player:
 
     def _is_open(self, expected: object) -> bool:
         """Whether the case does not know what was answered before."""
-        return expected == "anything" or (self.sides is not None and self.sides.otherwise)
+        return expected == "anything" or (self.baselines is not None and self.baselines.off_script)
 
     def _makes_sense(self, step: Step, verb: str) -> bool:
         if verb in _WITHOUT_START:
@@ -338,7 +340,7 @@ class Player:
         if isinstance(answer, messages.Fault) and not answer.trace and self._is_reference:
             # It did not break: the request makes no sense.
             raise ValueError(answer.message.partition(": ")[2])
-        if not isinstance(answer, messages.Fault):
+        if self.checks_invariants and not isinstance(answer, messages.Fault):
             found = self.checker.after(call.args, answer, self._look)
             broken = [one for one in found if not self._shared(one)]
             self.broken += [(one, self.facts) for one in broken]
@@ -364,25 +366,25 @@ class Player:
 
     def _shared(self, violation: Violation) -> bool:
         """Whether a broken invariant is due to a defect that kubelets have, as they have it."""
-        if self.sides is None:
+        if self.baselines is None:
             return False
         known = known_defects.known_defects(self.session.kubernetes)
-        defect = known_defects.explain(violation, self.facts, known, self.sides.shared)
-        return self.sides.shares(defect)
+        defect = known_defects.explain(violation, self.facts, known, self.baselines.shared)
+        return self.baselines.shares(defect)
 
     def _unmet(self, expected: Expectation, answer: messages.Answer) -> list[Finding]:
-        """What is wrong with an answer, unless the case expects one side's and it is another's."""
+        """What is wrong with an answer, unless it is right by another baseline than the case's."""
         view = self.checker.now
         problems = expectations.check(expected, answer, self._context(view.state if view else None))
         calls = self.session.calls
-        if not problems or self.sides is None or any(call.problems for call in calls):
+        if not problems or self.baselines is None or any(call.problems for call in calls):
             return problems
 
         def meets(other: messages.Answer, state: messages.State | None) -> bool:
             return not expectations.check(expected, other, self._context(state))
 
         call = next(one for one in reversed(calls) if one.answer is answer)
-        return [] if self.sides.allows(call.args, meets) else problems
+        return [] if self.baselines.allows(call.args, meets) else problems
 
     def _context(self, state: messages.State | None) -> expectations.Context:
         containers = {

@@ -1,6 +1,7 @@
 """One run of a case against an implementation, from an empty state directory.
 
-Cases, fuzzing and replaying share it: each opens a `Run`, plays steps, and asks for the result.
+Every command shares it: each opens a `Run`, plays steps, and asks for the result. Where answers are
+compared with something else than the reference, a subclass has another oracle.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from numaproof.conformance.cases.loading import applies, bundled_by_id
 from numaproof.conformance.cases.machine_properties import facts_of
@@ -24,9 +25,9 @@ from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import bounded, cut
 from numaproof.conformance.judging import discovered, known_defects, signatures
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baselines
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import Oracle
-from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
 from numaproof.conformance.trees.described import tree_of
 from numaproof.conformance.trees.machine_trees import MadeTree
 from numaproof.folders.scratch import make_folder, require_room
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.judging.baselines import Baseline
     from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.invariants import Violation
     from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
-    from numaproof.conformance.judging.sides import Side
     from numaproof.conformance.trees.machine_trees import MachineTree
     from numaproof.protocol.events import JudgedAs, Picture
     from numaproof.protocol.machine import MachineInfo
@@ -63,7 +64,7 @@ class Target:
         command: its command line; empty for the reference.
         oracle: makes a fresh reference to compare with; None if it is compared with none.
         compared: whether its answers are compared with the reference's at all.
-        judged_as: the side that its answers have to be on where kubelets break their documents.
+        judged_as: what is right where kubelets contradict their documents.
     """
 
     implementation: Implementation
@@ -71,7 +72,7 @@ class Target:
     kubernetes: str
     level: Level
     command: tuple[str, ...] = ()
-    oracle: Callable[[Side], SteeredImplementation] | None = None
+    oracle: Callable[[Baseline], SteeredImplementation] | None = None
     compared: bool = True
     judged_as: JudgedAs = "kubelet"
 
@@ -96,20 +97,21 @@ class Target:
 
 
 def usual(hello: Hello) -> JudgedAs:
-    """The side for an implementation by its claims: only level ``kubelet`` is that of one."""
+    """How to judge an implementation by its claims: one of level ``kubelet`` as a kubelet."""
     return "kubelet" if hello.level == "kubelet" else "either"
 
 
-def reference(side: Side) -> InProcess:
-    """The reference, in this process, on a side."""
-    return InProcess(partial(Reference, documented=side.documented, exceptions=side.exceptions))
+def reference(baseline: Baseline) -> InProcess:
+    """The reference, in this process, following a baseline."""
+    exceptions = baseline.exceptions
+    return InProcess(partial(Reference, documented=baseline.documented, exceptions=exceptions))
 
 
-def reference_target(kubernetes: str, side: Side) -> Target:
+def reference_target(kubernetes: str, baseline: Baseline) -> Target:
     """The reference, in this process, as a kubelet of a release, judged as what it is."""
-    implementation = reference(side)
+    implementation = reference(baseline)
     hello = handshake(implementation, "numaproof")
-    judged_as: JudgedAs = "documented" if side.documented else "kubelet"
+    judged_as: JudgedAs = "documented" if baseline.documented else "kubelet"
     return Target(implementation, hello, kubernetes, hello.level, judged_as=judged_as)
 
 
@@ -165,8 +167,11 @@ class Run:
         scratch: an empty or missing directory for state directories.
 
     Attributes:
+        player_type: what plays the steps.
         broke: how the program broke, so that there is no answer; None while it did not.
     """
+
+    player_type: ClassVar[type[Player]] = Player
 
     def __init__(
         self,
@@ -183,8 +188,8 @@ class Run:
         self._tree = tree
         is_kubelet = target.judged_as == "kubelet"
         self._known = known_defects.known_defects(target.kubernetes) if is_kubelet else frozenset()
-        judge = _judge(target, scratch)
-        self._sides = judge if isinstance(judge, Sides) else None
+        judge = self._oracle()
+        self._baselines = judge if isinstance(judge, Baselines) else None
         if target.program:
             target.program.begin()
         facts = facts_of(machine)
@@ -195,14 +200,34 @@ class Run:
             kubernetes=target.kubernetes,
             machine=machine,
             level=target.level,
-            root=_root(tree_for(case, machine, tree, scratch), target),
+            root=self._root(tree_for(case, machine, tree, scratch)),
             oracle=judge,
             silent=_silent(target, scratch),
             from_tree=case.tree,
             tell=case.tell,
         )
         checker = InvariantChecker(target.level)
-        self.player = Player(case, session, facts, target.level, checker, self._sides)
+        self.player = self.player_type(case, session, facts, target.level, checker, self._baselines)
+
+    def _oracle(self) -> AnswerJudge | None:
+        """What is asked about each answer."""
+        target, scratch = self.target, self._scratch
+        if target.oracle is None:
+            return None
+        level = target.level if target.compared else "invariants"
+        seen = target.capabilities.discovers
+        if target.judged_as != "kubelet":
+            made, either = scratch / "references", target.judged_as == "either"
+            return Baselines(target.oracle, made, level, kubelet=either, discovers=seen)
+        if not applies("admission", level):
+            return None
+        return Oracle(target.oracle(KUBELET), _made(scratch / "reference"), target.level, seen)
+
+    def _root(self, tree: MachineTree | None) -> Callable[[], str | Path] | None:
+        """Finds the tree in the form that the target can read."""
+        if tree is None:
+            return None
+        return tree.directory if self.target.program else tree.held
 
     def play(self) -> RunResult:
         """Plays the steps of the case.
@@ -264,12 +289,12 @@ class Run:
         return replace(result, stderr=result.stderr or log)
 
     def parted(self, result: RunResult) -> events.Parted | None:
-        """The side that the implementation took where a kubelet breaks its documents.
+        """Whose behaviour the implementation has where a kubelet contradicts its documents.
 
         None where only one is right, and where both would have answered alike. A run that ended
-        badly did not keep to the documents: of it only the kubelet's side is told.
+        badly did not follow the documents: only what it shares with the kubelet is reported.
         """
-        found = self._sides.parted() if self._sides else None
+        found = self._baselines.parted() if self._baselines else None
         return found if result.good or (found and found.side == "kubelet") else None
 
     def judge(self, action: Callable[[], None]) -> RunResult:
@@ -376,29 +401,9 @@ def tree_for(
     return tree
 
 
-def _root(tree: MachineTree | None, target: Target) -> Callable[[], str | Path] | None:
-    """Finds the tree in the form that the target can read."""
-    if tree is None:
-        return None
-    return tree.directory if target.program else tree.held
-
-
 def _made(path: Path) -> Path:
     make_folder(path)
     return path
-
-
-def _judge(target: Target, scratch: Path) -> AnswerJudge | None:
-    if target.oracle is None:
-        return None
-    level = target.level if target.compared else "invariants"
-    seen = target.capabilities.discovers
-    if target.judged_as != "kubelet":
-        either = target.judged_as == "either"
-        return Sides(target.oracle, scratch / "references", level, kubelet=either, discovers=seen)
-    if not applies("admission", level):
-        return None
-    return Oracle(target.oracle(KUBELET), _made(scratch / "reference"), target.level, seen)
 
 
 def _silent(target: Target, scratch: Path) -> Oracle | None:

@@ -84,7 +84,17 @@ class Oracle:
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> Finding | None:
-        """How the reference's answer to a call differs from `answer`; None if it does not.
+        """How the reference's answer to a call differs from `answer`; None if it does not."""
+        right = self.respond(operation, args, answer)
+        if right is None:
+            return None
+        found = disagreement(args, answer, right, self.level, self.discovers)
+        return replace(found, source="reference") if found else None
+
+    def respond(
+        self, operation: str, args: messages.Args, answer: messages.Answer
+    ) -> messages.Answer | None:
+        """The reference's answer to a call that was answered `answer`; None if it makes no call.
 
         A kubelet takes any of several equally good devices: the reference takes the same ones if
         it may.
@@ -100,8 +110,7 @@ class Oracle:
             )
         self.answer = without_path(self.reference.call(operation, args), self.state_dir)
         self.silent = operation in _CHANGES and isinstance(self.answer, messages.Unsupported)
-        found = disagreement(args, answer, self.answer, self.level, self.discovers)
-        return replace(found, source="reference") if found else None
+        return self.answer
 
     def alter(self, change: Callable[[Path], object]) -> None:
         """Changes a checkpoint of its own."""

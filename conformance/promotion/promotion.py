@@ -10,26 +10,25 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.conformance.cases import loading, releases, writing
+from numaproof.conformance.cases import loading, manifests, releases, writing
 from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.cases.schema import Expected, NoArguments, StartStep, Step
 from numaproof.conformance.execution.run import Run, Target, reference_target
-from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
-from numaproof.conformance.promotion.rehearsal import (
-    PromotionError,
-    Rehearsal,
-    rehearse,
-)
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
+from numaproof.conformance.promotion.expected_answers import Expecting, accepted_or_refused
 from numaproof.folders.scratch import scratch_folder
+from numaproof.protocol import messages
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from numaproof.conformance.cases.schema import Case
@@ -38,6 +37,10 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import Level
 
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+")
+
+
+class PromotionError(ValueError):
+    """A finding can't become a case; the message says how to fix it."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def promote(
 
 
 def _promoted(begun: Case, finding: Case, wanted: Wanted, target: Target | None) -> Promotion:
-    rehearsal = rehearse(begun, wanted.kubernetes)
+    rehearsal = _rehearse(begun, wanted.kubernetes)
     levels = (wanted.level,) if wanted.level else LEVELS
     if target is None:
         # A broken invariant shows at any level, a difference from the reference not below this.
@@ -151,7 +154,7 @@ def _requirements(names: Sequence[str], registry: Registry) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _least(case: Case, rehearsal: Rehearsal, levels: Sequence[Level], target: Target) -> Promotion:
+def _least(case: Case, rehearsal: _Rehearsal, levels: Sequence[Level], target: Target) -> Promotion:
     """The case that expects least among those that fail on the target."""
     claimed = [one for one in levels if applies(one, target.level)]
     if not claimed:
@@ -173,13 +176,120 @@ def _least(case: Case, rehearsal: Rehearsal, levels: Sequence[Level], target: Ta
     )
 
 
-def _expecting(case: Case, rehearsal: Rehearsal, level: Level, *, asked: bool) -> Case:
+@dataclass(frozen=True)
+class _Made:
+    """A step that the reference made, its answer, and whether it was accepted."""
+
+    step: Step
+    answer: messages.Answer | None
+    outcome: Expected
+
+
+@dataclass(frozen=True)
+class _Rehearsal:
+    """A run of the finding on the reference.
+
+    Attributes:
+        run: the run, after all steps.
+        steps: those that the reference made.
+        state: its state after them, if the node was up then.
+        forced: whether every correct implementation accepts what is accepted here, wherever it
+            puts it.
+    """
+
+    run: Run
+    steps: tuple[_Made, ...]
+    state: _Made | None
+    forced: bool
+
+
+def _rehearse(case: Case, kubernetes: str) -> _Rehearsal:
+    assert case.machine is not None
+    look = Step(state=NoArguments(), expect="anything")
+    steps = (*case.steps, look)
+    with scratch_folder() as scratch:
+        target = reference_target(kubernetes, DOCUMENTED)
+        looking = msgspec.structs.replace(case, steps=steps)
+        run = Run(target, looking, case.machine, None, scratch / "rehearsal")
+        session = run.player.session
+        _make(run, run.player.begin, 0)
+        made, forced = [], True
+        for number, step in enumerate(steps):
+            pods = tuple(session.pods)
+            done = _make(run, partial(run.player.numbered, number), number + 1)
+            if done or step.tamper:
+                made.append(_Made(_without_strangers(step, pods), *done or (None, Expected())))
+            forced = forced and _is_forced(session.config, step)
+    state = made.pop() if made and made[-1].step is look else None
+    if not any(one.step.tamper is None for one in made):
+        raise PromotionError(
+            "nothing can be expected: the reference skips every step, for each needs a running"
+            " node, or a pod on it"
+        )
+    return _Rehearsal(run, tuple(made), None if made[-1].step.verb == "state" else state, forced)
+
+
+def _make(
+    run: Run, action: Callable[[], None], number: int
+) -> tuple[messages.Answer, Expected] | None:
+    """Makes a step, or begins: the answer, and whether it is accepted; None if it is skipped.
+
+    Raises:
+        CaseError: the reference does not answer it well.
+    """
+    made = run.player.session.calls
+    before = len(made)
+    result = run.judge(action)
+    if result.outcome != "pass":
+        message = f"the reference goes no further: {result.outcome}: {result.message}"
+        raise CaseError(run.case.id, number, message)
+    answers = [(call.args, call.answer) for call in made[before:] if call.answer is not None]
+    if not answers:
+        return None
+    again = {
+        args.pod["metadata"]["uid"]: answer
+        for args, answer in answers[1:]
+        if isinstance(args, messages.AdmitArgs)
+    }
+    return answers[0][1], accepted_or_refused(answers[0][1], again)
+
+
+def _without_strangers(step: Step, pods: Iterable[str]) -> Step:
+    """A start without the pods, among those gone, that were not on the node."""
+    if step.start is None:
+        return step
+    gone = tuple(name for name in step.start.gone if manifests.uid(name) in pods)
+    return msgspec.structs.replace(step, start=msgspec.structs.replace(step.start, gone=gone))
+
+
+_CHOOSES = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
+_POLICIES = {"topologyManagerPolicy": "none", "memoryManagerPolicy": "None"}
+
+
+def _is_forced(config: Mapping[str, Any], step: Step) -> bool:
+    """Whether a step is accepted or refused by amounts alone, wherever things were put before."""
+    changed = step.start is not None and step.start != StartStep(
+        config=step.start.config, devices=step.start.devices
+    )
+    return (
+        step.tamper is None
+        and not changed
+        and not any(config.get(key) for key in _CHOOSES)
+        and all(config.get(key, none) == none for key, none in _POLICIES.items())
+    )
+
+
+def _expecting(case: Case, rehearsal: _Rehearsal, level: Level, *, asked: bool) -> Case:
     """The case with what is expected at a level; `asked` adds a look at the state in the end."""
     played = [*rehearsal.steps, *([rehearsal.state] if asked and rehearsal.state else [])]
     open_ended = level == "invariants" and not rehearsal.forced
+    view = rehearsal.run.player.checker.now
+    full = Expecting(level, rehearsal.run.player.session, view.state.shared if view else None)
     steps = []
     for number, one in enumerate(played, 1):
-        expect: Any = one.by_level[level] if number >= len(rehearsal.steps) else one.outcome
+        expect: Any = one.outcome
+        if number >= len(rehearsal.steps) and one.answer is not None:
+            expect = full.all_of(one.answer, one.outcome)
         if open_ended or (level == "invariants" and one.outcome.refused):
             expect = "anything"
         if one.step.expect != "anything":
@@ -220,5 +330,5 @@ def _releases(case: Case, kubernetes: str) -> str:
 
 
 def _passes(case: Case, kubernetes: str) -> Iterator[bool]:
-    for side in (DOCUMENTED, KUBELET):
-        yield _verdict(case, reference_target(kubernetes, side)).good
+    for baseline in (DOCUMENTED, KUBELET):
+        yield _verdict(case, reference_target(kubernetes, baseline)).good

@@ -14,7 +14,7 @@ from numaproof.conformance.claims.names import how_claimed
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import claims_needed, reference_target
-from numaproof.conformance.judging.sides import KUBELET
+from numaproof.conformance.judging.baselines import KUBELET
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.features import FEATURES
 from numaproof.protocol.releases import RELEASES

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
@@ -49,155 +49,113 @@ def _of_cpus(found: Content) -> bool:
 @seeds("#86676", "CPU-CHECKPOINT-005")
 def a_wrong_cpu_checksum_is_accepted(changes: Changes) -> None:
     for one in (Format, TwoPartFormat):
-        changes.around(
-            one, "takes", lambda original, self, found: _of_cpus(found) or original(self, found)
-        )
+        changes.around(one, "takes", lambda rule, self, found: _of_cpus(found) or rule(self, found))
 
 
-@seeds("CPU-RESTART-001")
-def a_restart_forgets_exclusive_cpus(changes: Changes) -> None:
-    changes.replace(StaticCPUPolicy, "restore", lambda self, state: CPUState(self.topology.cpus))
+@seeds("CPU-RESTART-001").replace(StaticCPUPolicy, "restore")
+def a_restart_forgets_exclusive_cpus(self: Any, state: Any) -> Any:
+    return CPUState(self.topology.cpus)
 
 
 @seeds("#124066", "CPU-ERROR-001")
 def a_restart_accepts_any_set_of_cpus(changes: Changes) -> None:
     changes.replace(CPUState, "all_cpus", lambda self: -1)
     changes.around(
-        StaticCPUPolicy,
-        "restore",
-        lambda original, self, state: state if state.shared else original(self, state),
+        StaticCPUPolicy, "restore", lambda rule, state: state if state.shared else rule()
     )
 
 
-@seeds("#55736", "CPU-CHECKPOINT-007")
-def another_policys_cpu_checkpoint_is_accepted(changes: Changes) -> None:
-    def careless(
-        original: Any, content: bytes, wanted: str, running: Any, formats: CPUFormats
-    ) -> CPUState:
-        error: CheckpointError | None = None
-        for name in (wanted, "static", "none"):
-            try:
-                found: CPUState = original(content, name, running, formats)
-            except CheckpointError as problem:
-                error = problem
-            else:
-                return found
-        assert error is not None
-        raise error
-
-    changes.around(cpu_checkpoint, "restore", careless)
+@seeds("#55736", "CPU-CHECKPOINT-007").around(cpu_checkpoint, "restore")
+def another_policys_cpu_checkpoint_is_accepted(rule: Any, policy: str) -> CPUState:
+    error: CheckpointError | None = None
+    for name in (policy, "static", "none"):
+        try:
+            found: CPUState = rule(policy=name)
+        except CheckpointError as problem:
+            error = problem
+        else:
+            return found
+    assert error is not None
+    raise error
 
 
-@seeds("CPU-CHECKPOINT-002")
-def the_cpu_checkpoint_is_not_written_again(changes: Changes) -> None:
-    changes.replace(CPUManager, "save", lambda self: None)
+@seeds("CPU-CHECKPOINT-002").replace(CPUManager, "save", lambda self: None)
+def the_cpu_checkpoint_is_not_written_again() -> None: ...
 
 
-@seeds("CPU-CHECKPOINT-001", "CPU-CHECKPOINT-003")
-def a_first_start_writes_no_cpu_checkpoint(changes: Changes) -> None:
-    def silent(original: Any, setup: Any, release: Any, state_dir: Path, present: Any) -> Any:
-        path = state_dir / cpu_checkpoint.FILE_NAME
-        there = path.exists()
-        manager = original(setup, release, state_dir, present)
-        if not there:
-            path.unlink()
-        return manager
-
-    changes.around(startup, "start_cpus", silent)
+@seeds("CPU-CHECKPOINT-001", "CPU-CHECKPOINT-003").around(startup, "start_cpus")
+def a_first_start_writes_no_cpu_checkpoint(rule: Any, state_dir: Path) -> Any:
+    path = state_dir / cpu_checkpoint.FILE_NAME
+    there = path.exists()
+    manager = rule()
+    if not there:
+        path.unlink()
+    return manager
 
 
 def _made_afresh(changes: Changes, owner: Any, empty: Any) -> None:
-    def careless(original: Any, *args: Any) -> Any:
+    def careless(rule: Any, *args: Any) -> Any:
         try:
-            return original(*args)
+            return rule(*args)
         except CheckpointError:
             return empty
 
     changes.around(owner, "restore", careless)
 
 
-@seeds("CPU-CHECKPOINT-008")
-def a_damaged_cpu_checkpoint_is_made_afresh(changes: Changes) -> None:
-    _made_afresh(changes, cpu_checkpoint, CPUState())
+@seeds("CPU-CHECKPOINT-008").of(_made_afresh, cpu_checkpoint, CPUState())
+def a_damaged_cpu_checkpoint_is_made_afresh() -> None: ...
 
 
-@seeds("CPU-CHECKPOINT-004", "MEM-CHECKPOINT-003", "#86676")
-def checksums_are_those_of_another_hash(changes: Changes) -> None:
-    changes.replace(files, "checksum", lambda dump: zlib.crc32(dump.encode()))
+@seeds("CPU-CHECKPOINT-004", "MEM-CHECKPOINT-003", "#86676").replace(files, "checksum")
+def checksums_are_those_of_another_hash(dump: Any) -> Any:
+    return zlib.crc32(dump.encode())
 
 
-@seeds("CPU-CHECKPOINT-006", "PR #86689")
-def a_cpu_checkpoint_needs_a_checksum(changes: Changes) -> None:
-    changes.around(
-        Format,
-        "takes",
-        lambda original, self, found: (
-            original(self, found) and not (_of_cpus(found) and not found["checksum"])
-        ),
-    )
+@seeds("CPU-CHECKPOINT-006", "PR #86689").around(Format, "takes")
+def a_cpu_checkpoint_needs_a_checksum(rule: Any, found: Any) -> Any:
+    return rule() and not (_of_cpus(found) and not found["checksum"])
 
 
-@seeds("CPU-CHECKPOINT-016")
-def an_empty_default_set_is_damage(changes: Changes) -> None:
-    def full(original: Any, content: bytes, policy: str, *rest: Any) -> Any:
-        found = original(content, policy, *rest)
-        if policy == "static" and not found.all_cpus():
-            raise CheckpointError(CORRUPTED)
-        return found
-
-    changes.around(cpu_checkpoint, "restore", full)
+@seeds("CPU-CHECKPOINT-016").after(cpu_checkpoint, "restore")
+def an_empty_default_set_is_damage(found: Any, policy: str) -> Any:
+    if policy == "static" and not found.all_cpus():
+        raise CheckpointError(CORRUPTED)
+    return found
 
 
-@seeds("CPU-CHECKPOINT-019")
-def files_of_before_pod_level_managers_cannot_be_read(changes: Changes) -> None:
-    def latest(original: Any, self: Formats, content: bytes) -> Any:
-        if self.keeps_pods and isinstance(self, CPUFormats):
-            self = dataclasses.replace(self, attempts=self.attempts[:1])
-        return original(self, content)
-
-    changes.around(Formats, "read", latest)
+@seeds("CPU-CHECKPOINT-019").around(Formats, "read")
+def files_of_before_pod_level_managers_cannot_be_read(rule: Any, self: Formats) -> Any:
+    if self.keeps_pods and isinstance(self, CPUFormats):
+        self = replace(self, attempts=self.attempts[:1])
+    return rule(self=self)
 
 
-@seeds("CPU-CHECKPOINT-022", "MEM-CHECKPOINT-013", kubernetes="1.37")
-def the_part_for_earlier_releases_is_believed(changes: Changes) -> None:
-    def earlier(original: Any, self: Formats, content: bytes) -> Any:
-        known = tuple(one for one in self.attempts if isinstance(one, Format))
-        return original(dataclasses.replace(self, attempts=known), content)
-
-    changes.around(Formats, "read", earlier)
+@seeds("CPU-CHECKPOINT-022", "MEM-CHECKPOINT-013", kubernetes="1.37").around(Formats, "read")
+def the_part_for_earlier_releases_is_believed(rule: Any, self: Formats) -> Any:
+    known = tuple(one for one in self.attempts if isinstance(one, Format))
+    return rule(self=replace(self, attempts=known))
 
 
-@seeds("CPU-CHECKPOINT-023", "MEM-CHECKPOINT-014", kubernetes="1.37")
-def the_part_for_earlier_releases_stands_in_for_damaged_data(changes: Changes) -> None:
-    def lenient(original: Any, self: TwoPartFormat, content: bytes) -> Any:
-        try:
-            return original(self, content)
-        except CheckpointError as error:
-            raise UnreadableError(str(error), {}) from None
-
-    changes.around(TwoPartFormat, "read", lenient)
+@seeds("CPU-CHECKPOINT-023", "MEM-CHECKPOINT-014", kubernetes="1.37").around(TwoPartFormat, "read")
+def the_part_for_earlier_releases_stands_in_for_damaged_data(rule: Any) -> Any:
+    try:
+        return rule()
+    except CheckpointError as error:
+        raise UnreadableError(str(error), {}) from None
 
 
-@seeds("CPU-CHECKPOINT-021", "MEM-CHECKPOINT-012", kubernetes="1.37")
-def data_has_the_checksum_of_the_other_part(changes: Changes) -> None:
-    def written(original: Any, self: TwoPartFormat, content: Any) -> bytes:
-        fields = json.loads(original(self, content))
-        return json.dumps(
-            {**fields, "dataChecksum": fields["checksum"]}, separators=(",", ":")
-        ).encode()
-
-    changes.around(TwoPartFormat, "write", written)
+@seeds("CPU-CHECKPOINT-021", "MEM-CHECKPOINT-012", kubernetes="1.37").around(TwoPartFormat, "write")
+def data_has_the_checksum_of_the_other_part(rule: Any) -> bytes:
+    fields = json.loads(rule())
+    return json.dumps(
+        {**fields, "dataChecksum": fields["checksum"]}, separators=(",", ":")
+    ).encode()
 
 
-@seeds("CPU-CHECKPOINT-025", kubernetes="1.37")
-def baselines_are_not_written(changes: Changes) -> None:
-    changes.around(
-        cpu_checkpoint,
-        "dump",
-        lambda original, state, *rest, **named: original(
-            dataclasses.replace(state, baselines=None), *rest, **named
-        ),
-    )
+@seeds("CPU-CHECKPOINT-025", kubernetes="1.37").around(cpu_checkpoint, "dump")
+def baselines_are_not_written(rule: Any, state: Any) -> Any:
+    return rule(state=replace(state, baselines=None))
 
 
 # Memory
@@ -207,91 +165,74 @@ def baselines_are_not_written(changes: Changes) -> None:
 def a_wrong_memory_checksum_is_accepted(changes: Changes) -> None:
     for one in (Format, TwoPartFormat):
         changes.around(
-            one, "takes", lambda original, self, found: not _of_cpus(found) or original(self, found)
+            one, "takes", lambda rule, self, found: not _of_cpus(found) or rule(self, found)
         )
 
 
-@seeds("MEM-CHECKPOINT-008")
-def a_damaged_memory_checkpoint_is_made_afresh(changes: Changes) -> None:
-    _made_afresh(changes, memory_checkpoint, MemoryState())
+@seeds("MEM-CHECKPOINT-008").of(_made_afresh, memory_checkpoint, MemoryState())
+def a_damaged_memory_checkpoint_is_made_afresh() -> None: ...
 
 
-@seeds("NODE-STATE-002")
-def the_memory_checkpoint_is_not_written_again(changes: Changes) -> None:
-    changes.replace(MemoryManager, "save", lambda self: None)
+@seeds("NODE-STATE-002").replace(MemoryManager, "save", lambda self: None)
+def the_memory_checkpoint_is_not_written_again() -> None: ...
 
 
-@seeds("#109996", "MEM-CHECKPOINT-011")
-def another_machines_memory_is_accepted(changes: Changes) -> None:
-    changes.replace(memory_policy, "same_memory", lambda real, expected: True)
+@seeds("#109996", "MEM-CHECKPOINT-011").replace(memory_policy, "same_memory")
+def another_machines_memory_is_accepted(real: Any, expected: Any) -> Any:
+    return True
 
 
-@seeds("#113035", "MEM-RESTART-001")
-def memory_within_a_group_must_lie_as_at_first(changes: Changes) -> None:
-    changes.replace(
-        memory_policy, "same_memory", lambda real, expected: dict(real) == dict(expected)
-    )
+@seeds("#113035", "MEM-RESTART-001").replace(memory_policy, "same_memory")
+def memory_within_a_group_must_lie_as_at_first(real: Any, expected: Any) -> Any:
+    return dict(real) == dict(expected)
 
 
-@seeds("MEM-RESTART-001")
-def a_restart_forgets_memory(changes: Changes) -> None:
-    changes.replace(
-        memory_policy.StaticMemoryPolicy, "restore", lambda self, state: MemoryState(self.empty)
-    )
+@seeds("MEM-RESTART-001").replace(memory_policy.StaticMemoryPolicy, "restore")
+def a_restart_forgets_memory(self: Any, state: Any) -> Any:
+    return MemoryState(self.empty)
 
 
-@seeds("MEM-STATIC-012")
-def memory_is_taken_again_for_a_pod_that_has_it(changes: Changes) -> None:
-    def greedy(original: Any, self: Any, state: MemoryState, pod: Any, *rest: Any) -> Any:
-        left = {uid: held for uid, held in state.entries.items() if uid != pod.uid}
-        running = {
-            name: held
-            for name, held in state.entries.get(pod.uid, {}).items()
-            if name != rest[0].name
-        }
-        bare = MemoryState(
-            state.nodes, {**left, pod.uid: running} if running else left, reuse=state.reuse
-        )
-        return original(self, bare, pod, *rest)
-
-    changes.around(memory_policy.StaticMemoryPolicy, "allocate", greedy)
+@seeds("MEM-STATIC-012").around(memory_policy.StaticMemoryPolicy, "allocate")
+def memory_is_taken_again_for_a_pod_that_has_it(
+    rule: Any, state: MemoryState, pod: Any, container: Any
+) -> Any:
+    left = {uid: held for uid, held in state.entries.items() if uid != pod.uid}
+    running = {
+        name: held
+        for name, held in state.entries.get(pod.uid, {}).items()
+        if name != container.name
+    }
+    entries = {**left, pod.uid: running} if running else left
+    return rule(state=MemoryState(state.nodes, entries, reuse=state.reuse))
 
 
 # Devices
 
 
-@seeds("#102552", "#109595", "NODE-RESTART-001")
-def a_restart_forgets_who_has_devices(changes: Changes) -> None:
-    changes.replace(device_checkpoint, "load", lambda content: DeviceState())
+@seeds("#102552", "#109595", "NODE-RESTART-001").replace(device_checkpoint, "load")
+def a_restart_forgets_who_has_devices(content: Any) -> Any:
+    return DeviceState()
 
 
-@seeds("DEV-ALLOCATE-002")
-def devices_held_before_a_restart_are_free(changes: Changes) -> None:
-    changes.around(
-        device_checkpoint,
-        "load",
-        lambda original, content: dataclasses.replace(original(content), taken={}),
-    )
+@seeds("DEV-ALLOCATE-002").around(device_checkpoint, "load", lambda rule: replace(rule(), taken={}))
+def devices_held_before_a_restart_are_free() -> None: ...
 
 
-@seeds("#129078", "CPU-OPT-FULLPCPUS-010")
-def parts_of_cores_are_not_kept_with_full_pcpus_only(changes: Changes) -> None:
-    def strict(
-        original: Any, self: Any, state: CPUState, pod: Any, container: Any, near: Any
-    ) -> Any:
-        had = state.of(pod.uid, container.name) or 0
-        self.check_alignment(had.bit_count(), had.bit_count())
-        return original(self, state, pod, container, near)
-
-    changes.around(StaticCPUPolicy, "allocate", strict)
+@seeds("#129078", "CPU-OPT-FULLPCPUS-010").around(StaticCPUPolicy, "allocate")
+def parts_of_cores_are_not_kept_with_full_pcpus_only(
+    rule: Any, self: Any, state: CPUState, pod: Any, container: Any
+) -> Any:
+    had = state.of(pod.uid, container.name) or 0
+    self.check_alignment(had.bit_count(), had.bit_count())
+    return rule()
 
 
 # Releases
 
 
-@seeds("PR #133279", "NODE-PODLEVEL-001")
-def pod_level_resources_are_ignored(changes: Changes) -> None:
-    changes.replace(Release, "pod_level_under", lambda self, gates: "ignored")
+@seeds("PR #133279", "NODE-PODLEVEL-001").replace(Release, "pod_level_under")
+def pod_level_resources_are_ignored(self: Any, gates: Any) -> Any:
+    return "ignored"
 
 
 @seeds("#135541", "DEV-HINT-003")

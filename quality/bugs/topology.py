@@ -1,42 +1,47 @@
-"""Bugs of the Topology Manager: policies, scopes, options, what is kept and refused."""
+"""Bugs of the Topology Manager, of merging hints, and of pod-level resources."""
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
+from functools import reduce
+from itertools import product
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from numaproof.reference import node as managers
+from numaproof.reference import operations
+from numaproof.reference.deviations.pods import ClassBySums, DefaultsBesideLimits
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.pods import containers as pod_containers
+from numaproof.reference.pods.containers import PodContainer
+from numaproof.reference.pods.pod_level import PodRules
 from numaproof.reference.topology import options, policy, scope
+from numaproof.reference.topology.distances import average
 from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
-from numaproof.reference.topology.merge import Rules
+from numaproof.reference.topology.merge import IMPOSSIBLE, NO_PREFERENCE, Rules
 from numaproof.reference.topology.policy import TopologyPolicy
-from quality.seeding import Changes, SubjectBugs
+from numaproof.reference.topology.search import evaluation, merge
+from quality.seeding import Changes, SubjectBugs, shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 seeds = SubjectBugs("topology")
+
 
 # Policies
 
 
 def _judging(changes: Changes, change: Callable[[TopologyPolicy, TopologyHint, bool], Any]) -> None:
     """Changes what a policy keeps and admits."""
-    changes.around(
-        TopologyPolicy,
-        "merge",
-        lambda original, self, providers: change(self, *original(self, providers)),
-    )
+    changes.around(TopologyPolicy, "merge", lambda rule, self: change(self, *rule()))
 
 
-@seeds("TOPO-POLICY-003")
-def restricted_admits_what_is_not_preferred(changes: Changes) -> None:
-    _judging(
-        changes,
-        lambda self, kept, admitted: (kept, admitted or self.name == policy.RESTRICTED),
-    )
+@seeds("TOPO-POLICY-003").by(_judging)
+def restricted_admits_what_is_not_preferred(self: Any, kept: TopologyHint, admitted: Any) -> Any:
+    return (kept, admitted or self.name == policy.RESTRICTED)
 
 
 @seeds("TOPO-POLICY-002")
@@ -44,201 +49,319 @@ def best_effort_refuses_what_is_not_preferred(changes: Changes) -> None:
     _judging(changes, lambda self, kept, admitted: (kept, kept.preferred))
 
 
-@seeds("TOPO-POLICY-004", "TOPO-MERGE-012")
-def single_numa_node_merges_like_restricted(changes: Changes) -> None:
-    def wide(original: Any, *args: Any) -> TopologyPolicy:
-        made: TopologyPolicy = original(*args)
-        return dataclasses.replace(made, rules=dataclasses.replace(made.rules, single=False))
-
-    changes.around(policy, "of_nodes", wide)
+@seeds("TOPO-POLICY-004", "TOPO-MERGE-012").after(policy, "of_nodes")
+def single_numa_node_merges_like_restricted(made: TopologyPolicy) -> TopologyPolicy:
+    return replace(made, rules=replace(made.rules, single=False))
 
 
-@seeds("TOPO-MERGE-012")
-def single_numa_node_counts_hints_that_are_not_preferred(changes: Changes) -> None:
-    changes.around(
-        Rules,
-        "counted",
-        lambda original, self, hints: [
-            hint
-            for hint in hints
-            if not self.single or hint.nodes == ANYWHERE or hint.nodes.bit_count() == 1
-        ],
-    )
+@seeds("TOPO-MERGE-012").around(Rules, "counted")
+def single_numa_node_counts_hints_that_are_not_preferred(rule: Any, self: Any, hints: Any) -> Any:
+    return [
+        hint
+        for hint in hints
+        if not self.single or hint.nodes == ANYWHERE or hint.nodes.bit_count() == 1
+    ]
 
 
-@seeds("TOPO-POLICY-009")
-def single_numa_node_keeps_all_nodes(changes: Changes) -> None:
-    def keeping(self: TopologyPolicy, kept: TopologyHint, admitted: bool) -> Any:  # noqa: FBT001 - as judged
-        return TopologyHint(
-            self.rules.nodes if kept.nodes == ANYWHERE else kept.nodes, kept.preferred
-        ), (admitted)
-
-    _judging(changes, keeping)
+@seeds("TOPO-POLICY-009").by(_judging)
+def single_numa_node_keeps_all_nodes(self: Any, kept: TopologyHint, admitted: Any) -> Any:
+    nodes = self.rules.nodes if kept.nodes == ANYWHERE else kept.nodes
+    return TopologyHint(nodes, kept.preferred), admitted
 
 
-@seeds("TOPO-POLICY-008")
-def the_affinity_is_not_kept(changes: Changes) -> None:
-    changes.around(
-        scope,
-        "admit",
-        lambda original, made, which, providers, pod, keep: original(
-            made, which, providers, pod, lambda container, affinity: None
-        ),
-    )
+@seeds("TOPO-POLICY-008").around(scope, "admit")
+def the_affinity_is_not_kept(rule: Any) -> Any:
+    return rule(keep=lambda container, affinity: None)
 
 
-@seeds("TOPO-ERROR-001")
-def a_refused_affinity_is_unexpected(changes: Changes) -> None:
-    def other(original: Any, *args: Any) -> Any:
-        try:
-            return original(*args)
-        except AdmissionError as error:
-            raise AdmissionError("UnexpectedAdmissionError", str(error)) from None
-
-    changes.around(scope, "affinity_of", other)
+@seeds("TOPO-ERROR-001").around(scope, "affinity_of")
+def a_refused_affinity_is_unexpected(rule: Any) -> Any:
+    try:
+        return rule()
+    except AdmissionError as error:
+        raise AdmissionError("UnexpectedAdmissionError", str(error)) from None
 
 
-@seeds("TOPO-MERGE-014")
-def node_ids_are_taken_for_places(changes: Changes) -> None:
-    changes.around(
-        policy,
-        "of_nodes",
-        lambda original, name, chosen, rows, *rest: original(
-            name, chosen, {place: rows[node] for place, node in enumerate(sorted(rows))}, *rest
-        ),
-    )
+@seeds("TOPO-MERGE-014").around(policy, "of_nodes")
+def node_ids_are_taken_for_places(rule: Any, rows: Any) -> Any:
+    return rule(rows={place: rows[node] for place, node in enumerate(sorted(rows))})
 
 
 # Scopes
 
 
 def _scoped(changes: Changes, which: str) -> None:
-    changes.around(
-        scope,
-        "admit",
-        lambda original, made, _, providers, pod, keep: original(made, which, providers, pod, keep),
-    )
+    changes.around(scope, "admit", lambda rule: rule(scope=which))
 
 
-@seeds("TOPO-SCOPE-002", "TOPO-SCOPE-004")
-def scope_pod_is_ignored(changes: Changes) -> None:
-    _scoped(changes, "container")
+@seeds("TOPO-SCOPE-002", "TOPO-SCOPE-004").of(_scoped, "container")
+def scope_pod_is_ignored() -> None: ...
 
 
-@seeds("TOPO-SCOPE-001")
-def scope_container_is_ignored(changes: Changes) -> None:
-    _scoped(changes, "pod")
+@seeds("TOPO-SCOPE-001").of(_scoped, "pod")
+def scope_container_is_ignored() -> None: ...
 
 
-@seeds("TOPO-SCOPE-002")
-def scope_pod_keeps_the_affinity_of_the_first_container(changes: Changes) -> None:
-    def first(original: Any, made: Any, which: str, providers: Any, pod: Any, keep: Any) -> None:
-        def keep_first(container: Any, affinity: Any) -> None:
-            if container is pod.containers[0]:
-                keep(container, affinity)
+@seeds("TOPO-SCOPE-002").around(scope, "admit")
+def scope_pod_keeps_the_affinity_of_the_first_container(
+    rule: Any, scope: str, pod: Any, keep: Any
+) -> None:
+    def keep_first(container: Any, affinity: Any) -> None:
+        if container is pod.containers[0]:
+            keep(container, affinity)
 
-        original(made, which, providers, pod, keep_first if which == "pod" else keep)
-
-    changes.around(scope, "admit", first)
+    rule(keep=keep_first if scope == "pod" else keep)
 
 
-def _pod_request(changes: Changes, choose: Callable[[Any], bool]) -> None:
+@shape(pod_containers, "at_once")
+def _pod_request(choose: Callable[[Any], bool], rule: Any, containers: Any) -> Any:
     """Lets a pod ask only for what some of its containers need at once."""
-
-    def partial(original: Any, containers: Any, amount: Any) -> Any:
-        return original(tuple(filter(choose, containers)), amount)
-
-    changes.around(pod_containers, "at_once", partial)
+    return rule(containers=tuple(filter(choose, containers)))
 
 
-@seeds("TOPO-SCOPE-003")
-def a_pod_asks_for_the_sum_of_all_containers(changes: Changes) -> None:
-    def summed(original: Any, containers: Any, amount: Any) -> Any:
-        return sum((amount(container) for container in containers), start=original((), amount))
-
-    changes.around(pod_containers, "at_once", summed)
+@seeds("TOPO-SCOPE-003").around(pod_containers, "at_once")
+def a_pod_asks_for_the_sum_of_all_containers(rule: Any, containers: Any, amount: Any) -> Any:
+    return sum((amount(container) for container in containers), start=rule(containers=()))
 
 
-@seeds("TOPO-SCOPE-003")
-def a_pod_asks_for_nothing_for_init_containers(changes: Changes) -> None:
-    _pod_request(changes, lambda container: not container.init)
+@seeds("TOPO-SCOPE-003").of(_pod_request, lambda container: not container.init)
+def a_pod_asks_for_nothing_for_init_containers() -> None: ...
 
 
-@seeds("#119407", "TOPO-SCOPE-003")
-def a_pod_asks_for_nothing_for_sidecars(changes: Changes) -> None:
-    _pod_request(changes, lambda container: not container.sidecar)
+@seeds("#119407", "TOPO-SCOPE-003").of(_pod_request, lambda container: not container.sidecar)
+def a_pod_asks_for_nothing_for_sidecars() -> None: ...
 
 
 # Options
 
 
 def _parsed(changes: Changes, **fields: Any) -> None:
-    changes.around(
-        options,
-        "parse",
-        lambda original, *args, **named: dataclasses.replace(original(*args, **named), **fields),
-    )
+    changes.around(options, "parse", lambda rule: replace(rule(), **fields))
 
 
-@seeds("#135541", "TOPO-OPT-003")
-def any_number_of_nodes_is_taken(changes: Changes) -> None:
-    _parsed(changes, most_nodes=1000)
+@seeds("#135541", "TOPO-OPT-003").of(_parsed, most_nodes=1000)
+def any_number_of_nodes_is_taken() -> None: ...
 
 
-@seeds("TOPO-OPT-004")
-def the_limit_of_nodes_cannot_be_raised(changes: Changes) -> None:
-    _parsed(changes, most_nodes=options.MOST_NODES_BY_DEFAULT)
+@seeds("TOPO-OPT-004").of(_parsed, most_nodes=options.MOST_NODES_BY_DEFAULT)
+def the_limit_of_nodes_cannot_be_raised() -> None: ...
 
 
-@seeds("TOPO-ERROR-007")
-def a_limit_of_fewer_than_eight_nodes_is_taken(changes: Changes) -> None:
-    changes.around(
-        options,
-        "read_most_nodes",
-        lambda original, text: int(text) if text.isdecimal() else original(text),
-    )
+@seeds("TOPO-ERROR-007").around(options, "read_most_nodes")
+def a_limit_of_fewer_than_eight_nodes_is_taken(rule: Any, text: Any) -> Any:
+    return int(text) if text.isdecimal() else rule()
 
 
-@seeds("TOPO-ERROR-010", kubernetes="1.34")
-def hidden_topology_options_are_available(changes: Changes) -> None:
-    changes.around(
-        options,
-        "check_available",
-        lambda original, name, available, *_: original(name, available, None),
-    )
+@seeds("TOPO-ERROR-010", kubernetes="1.34").around(options, "check_available")
+def hidden_topology_options_are_available(rule: Any) -> Any:
+    return rule(gates=None)
 
 
 # The providers' turn
 
 
-@seeds("TOPO-ORDER-002")
-def providers_allocate_in_another_order(changes: Changes) -> None:
-    changes.around(
-        scope,
-        "admit",
-        lambda original, made, which, providers, pod, keep: original(
-            made, which, providers[::-1], pod, keep
-        ),
+@seeds("TOPO-ORDER-002").around(scope, "admit")
+def providers_allocate_in_another_order(rule: Any, providers: Any) -> Any:
+    return rule(providers=providers[::-1])
+
+
+@seeds("TOPO-SCOPE-001").around(scope, "affinity_of")
+def the_first_containers_hints_serve_all(rule: Any, pod: Any, container: Any) -> Any:
+    return rule(container=container and pod.containers[0])
+
+
+@seeds("NODE-REFUSED-001").around(managers.StartedNode, "admit")
+def what_a_refused_pod_was_given_leaks(rule: Any, self: managers.StartedNode) -> Any:
+    try:
+        return rule()
+    except AdmissionError:
+        taken = self.memory.state.nodes
+        self.remove_stale_state("reconcile")
+        self.memory.state = replace(self.memory.state, nodes=taken)
+        raise
+
+
+seeds.about("merging")
+
+
+_MOST_COMBINED = 4096
+
+
+# Results
+
+
+@seeds("PR #108052", "TOPO-MERGE-004")
+def preferred_hints_need_not_be_equal(changes: Changes) -> None:
+    def anyhow(rule: Any, rules: Rules, lists: Any) -> Any:
+        preferred = [[hint.nodes for hint in hints if hint.preferred] for hints in lists]
+        combined = reduce(lambda size, masks: size * len(masks), preferred, 1)
+        if combined > _MOST_COMBINED:
+            return rule()
+        return {reduce(and_, masks, rules.nodes) for masks in product(*preferred)}
+
+    # The search decides on small machines, too.
+    changes.replace(evaluation, "MOST_ENUMERATED", 0)
+    changes.around(merge, "preferred_results", anyhow)
+
+
+def _apart(rules: Rules, nodes: int) -> float:
+    """The average distance of a result's nodes, where distances count."""
+    return 0 if rules.distances is None else average(nodes, rules.distances.table)
+
+
+@shape(Rules, "ordered")
+def _ordering(key: Callable[[float, int], Any], rule: Any, self: Any, tied: Any) -> Any:
+    """Changes which of the results with equally many nodes wins."""
+    return sorted(tied, key=lambda nodes: key(_apart(self, nodes), nodes))
+
+
+@seeds("TOPO-MERGE-003").after(merge, "preferred_results")
+def the_widest_preferred_affinity_wins(found: set[int]) -> set[int]:
+    most = max(map(int.bit_count, found), default=0)
+    return {nodes for nodes in found if nodes.bit_count() == most}
+
+
+@seeds("TOPO-MERGE-008").of(_ordering, lambda apart, nodes: (apart, -nodes))
+def the_highest_of_equal_affinities_wins() -> None: ...
+
+
+@seeds("TOPO-OPT-001").of(_ordering, lambda apart, nodes: nodes)
+def the_closest_nodes_do_not_win() -> None: ...
+
+
+@seeds("TOPO-OPT-001").of(_ordering, lambda apart, nodes: (-apart, nodes))
+def the_farthest_nodes_win() -> None: ...
+
+
+@seeds("TOPO-OPT-005").around(merge, "preferred_results")
+def distance_counts_before_the_number_of_nodes(rule: Any, rules: Rules) -> set[int]:
+    found = {nodes for nodes in rule() if nodes}
+    if rules.distances is None or not found:
+        return found
+    near = {nodes: _apart(rules, nodes) for nodes in found}
+    return {nodes for nodes in found if near[nodes] == min(near.values())}
+
+
+@seeds("TOPO-OPT-002").around(policy, "of_nodes")
+def distances_always_count(rule: Any, options: Any, rows: Any) -> Any:
+    known = all(row is not None for row in rows.values())
+    closest = options.closest or known
+    return rule(options=replace(options, closest=closest))
+
+
+@shape(evaluation, "merge")
+def _listing(change: Callable[[Any], Any], rule: Any, providers: Any) -> Any:
+    """Changes the providers' answers before they are merged."""
+    return rule(providers=change(list(providers)))
+
+
+def _each_resource(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda providers: [
+        {name: change(hints) for name, hints in (resources or {}).items()}
+        for resources in providers
+    ]
+
+
+@seeds("#112234", "TOPO-MERGE-005")
+def a_resource_without_preference_is_nowhere(changes: Changes) -> None:
+    _listing(changes, _each_resource(lambda hints: IMPOSSIBLE if hints is None else hints))
+
+
+@seeds("#83697", "TOPO-MERGE-002")
+def a_resource_that_is_nowhere_has_no_preference(changes: Changes) -> None:
+    _listing(changes, _each_resource(lambda hints: NO_PREFERENCE if hints == () else hints))
+
+
+@seeds("#83697", "#83775", "TOPO-MERGE-001").by(_listing)
+def a_provider_without_preference_is_unsatisfied(providers: Any) -> Any:
+    return [resources or {"": IMPOSSIBLE} for resources in providers]
+
+
+@seeds("TOPO-MERGE-010").of(_listing, lambda providers: providers[:-1])
+def the_last_provider_is_not_heard() -> None: ...
+
+
+@seeds("TOPO-MERGE-011").by(_listing)
+def one_resource_of_a_provider_is_heard(providers: Any) -> Any:
+    return [dict(list((one or {}).items())[:1]) for one in providers]
+
+
+@seeds("#139430", "TOPO-MERGE-009").replace(Rules, "target", lambda self, lists: 1)
+def the_least_needy_provider_decides() -> None: ...
+
+
+@seeds("TOPO-MERGE-002").around(evaluation, "merge")
+def an_affinity_of_all_nodes_is_preferred(rule: Any, rules: Any) -> Any:
+    return _preferred_if_all(rules, rule())
+
+
+def _preferred_if_all(rules: Rules, best: TopologyHint) -> TopologyHint:
+    return TopologyHint(best.nodes, preferred=True) if best.nodes == rules.nodes else best
+
+
+# Hints
+
+
+@seeds("TOPO-MERGE-005").around(evaluation, "merge")
+def nobody_asked_is_nobody_satisfied(rule: Any, rules: Any, providers: Any) -> Any:
+    return rule() if providers else TopologyHint(rules.nodes, preferred=False)
+
+
+@seeds("TOPO-MERGE-004", "TOPO-MERGE-003")
+def hints_for_several_nodes_are_never_preferred(changes: Changes) -> None:
+    def modest(hints: Any) -> Any:
+        listed = hints if isinstance(hints, tuple) else ()
+        return tuple(one._replace(preferred=one.nodes.bit_count() == 1) for one in listed) or hints
+
+    _listing(changes, _each_resource(modest))
+
+
+@seeds("TOPO-MERGE-010")
+def the_last_of_equal_hints_counts(changes: Changes) -> None:
+    def latest(hints: Any) -> Any:
+        if not isinstance(hints, tuple):
+            return hints
+        return tuple({one.nodes: one for one in hints}.values())
+
+    _listing(changes, _each_resource(latest))
+
+
+@seeds("TOPO-MERGE-010").of(_listing, lambda providers: providers[:2] + providers[3:])
+def one_of_several_providers_is_not_heard() -> None: ...
+
+
+@seeds("TOPO-POLICY-006").around(operations, "merge")
+def policy_none_merges_like_best_effort(rule: Any, args: Any) -> Any:
+    return rule(
+        args=msgspec.structs.replace(args, policy=policy.BEST_EFFORT)
+        if args.policy == policy.NONE
+        else args
     )
 
 
-@seeds("TOPO-SCOPE-001")
-def the_first_containers_hints_serve_all(changes: Changes) -> None:
-    def once(original: Any, made: Any, providers: Any, pod: Any, container: Any) -> Any:
-        return original(made, providers, pod, container and pod.containers[0])
-
-    changes.around(scope, "affinity_of", once)
+seeds.about("pod-level")
 
 
-@seeds("NODE-REFUSED-001")
-def what_a_refused_pod_was_given_leaks(changes: Changes) -> None:
-    def leaking(original: Any, self: managers.StartedNode, args: Any) -> Any:
-        try:
-            return original(self, args)
-        except AdmissionError:
-            taken = self.memory.state.nodes
-            self.remove_stale_state("reconcile")
-            self.memory.state = dataclasses.replace(self.memory.state, nodes=taken)
-            raise
+@seeds("CPU-STATIC-026")
+def containers_make_up_for_one_another(changes: Changes) -> None:
+    changes.replace(PodRules, "qos_class", staticmethod(ClassBySums.qos_class))
 
-    changes.around(managers.StartedNode, "admit", leaking)
+
+@seeds("PR #137150", "NODE-PODLEVEL-016")
+def empty_pod_level_resources_decide_the_class(changes: Changes) -> None:
+    changes.replace(PodRules, "decide", staticmethod(lambda pod: True))
+
+
+@seeds("NODE-PODLEVEL-017")
+def pod_level_requests_are_missing_without_limits(changes: Changes) -> None:
+    changes.replace(PodRules, "as_one", staticmethod(DefaultsBesideLimits.as_one))
+
+
+@seeds("NODE-PODLEVEL-018")
+def pod_level_limits_are_not_filled_in(changes: Changes) -> None:
+    as_one = PodRules.as_one
+
+    def given(requests: Mapping[str, Any], limits: Mapping[str, Any], members: Any) -> PodContainer:
+        return PodContainer("", as_one(requests, limits, members).requests, limits)
+
+    changes.replace(PodRules, "as_one", staticmethod(given))

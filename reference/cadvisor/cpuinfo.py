@@ -11,6 +11,7 @@ Source: the machine and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernete
 from __future__ import annotations
 
 import re
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from numaproof.reference.cadvisor.cpus import number_in
@@ -32,10 +33,8 @@ def count_cores_and_sockets(cpuinfo: str, tree: SysTree, online: OnlineCPUs) -> 
     """
     cores = len(set(_CORE.findall(cpuinfo)))
     sockets = len(set(_SOCKET.findall(cpuinfo)))
-    if cores and sockets:
-        return cores, sockets
-    pairs = _cores_in_sysfs(tree, online)
-    return cores or len(pairs), sockets or len({package for _, package in pairs})
+    pairs = cache(partial(_cores_in_sysfs, tree, online))
+    return cores or len(pairs()), sockets or len({package for _, package in pairs()})
 
 
 def _cores_in_sysfs(tree: SysTree, online: OnlineCPUs) -> set[tuple[str, str]]:

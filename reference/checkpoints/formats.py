@@ -216,7 +216,7 @@ class Formats:
             CheckpointError: it is in none of them, or damaged; the problem is the last one.
 
         Requirements: CPU-CHECKPOINT-008, CPU-CHECKPOINT-009, CPU-CHECKPOINT-019,
-        CPU-CHECKPOINT-024, MEM-CHECKPOINT-001.
+        CPU-CHECKPOINT-024, CPU-RESTART-009, MEM-CHECKPOINT-001.
         """
         pods = None
         for attempt in self.attempts:

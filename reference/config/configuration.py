@@ -90,8 +90,9 @@ def load(
     Raises:
         ConfigError: a value of the wrong type, or one that the kubelet's validation refuses.
 
-    Requirements: CPU-CONFIG-008, CPU-CONFIG-020, CPU-HINT-014, CPU-NONE-001, MEM-CONFIG-007,
-    MEM-CONFIG-008, MEM-NONE-002, TOPO-POLICY-001, TOPO-SCOPE-001.
+    Requirements: CPU-CONFIG-008, CPU-CONFIG-020, CPU-GATE-011, CPU-GATE-014, CPU-HINT-014,
+    CPU-NONE-001, MEM-CONFIG-007, MEM-CONFIG-008, MEM-NONE-002, TOPO-ERROR-009, TOPO-POLICY-001,
+    TOPO-SCOPE-001.
     """
     if "featureGates" in flags:
         _check_gates(flags, enabled)

@@ -49,7 +49,8 @@ def read(
         ConfigError: a flag that the release does not have, or a value that cannot be read.
         NotBuiltError: a flag that concerns none of the managers.
 
-    Requirements: CPU-CONFIG-016, CPU-CONFIG-017, CPU-CONFIG-018, CPU-CONFIG-019, TOPO-POLICY-017.
+    Requirements: CPU-CONFIG-016, CPU-CONFIG-017, CPU-CONFIG-018, CPU-CONFIG-019, CPU-CONFIG-020,
+    TOPO-POLICY-017.
     """
     found: dict[str, Any] = {}
     for name, value in _flags(given, table()[release]):

@@ -97,7 +97,8 @@ def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str,
         ConfigError: a value of the wrong type.
         GateError: a gate that is unknown or locked, or one that is on without a gate that it needs.
 
-    Requirements: CPU-GATE-008, CPU-GATE-009, CPU-GATE-010, CPU-GATE-015, MEM-GATE-002.
+    Requirements: CPU-GATE-001, CPU-GATE-002, CPU-GATE-008, CPU-GATE-009, CPU-GATE-010,
+    CPU-GATE-011, CPU-GATE-015, MEM-GATE-002.
     """
     wanted = fields.gates(given)
     for name, on in sorted(wanted.items()):

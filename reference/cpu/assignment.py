@@ -153,7 +153,7 @@ class Assignment:
 
         Uncore caches, where they matter, are smaller than sockets and say more.
 
-        Requirements: CPU-OPT-FULLPCPUS-012.
+        Requirements: CPU-OPT-FULLPCPUS-012, CPU-STATIC-029.
         """
         if self.options.full_cores and not self.options.by_uncore:
             for socket in sockets_in_order(self.topology, free):
@@ -207,8 +207,6 @@ class Assignment:
         order = self.caches_in_order(progress.free)
         progress = self.all_of_caches(progress, order)
         for uncore in order:
-            if progress.wanted < 1:
-                break
             cpus = self.part_of_cache(progress, self.topology.uncores[uncore])
             if cpus.bit_count() == progress.wanted:
                 return progress.take(cpus)
@@ -219,7 +217,7 @@ class Assignment:
 
         A request that an idle cache can hold is not divided so.
 
-        Requirements: CPU-OPT-UNCORE-003.
+        Requirements: CPU-OPT-UNCORE-003, CPU-OPT-UNCORE-004.
         """
         uncores = self.topology.uncores
         largest = max(map(int.bit_count, uncores.values()))
@@ -237,13 +235,11 @@ class Assignment:
         return list(dict.fromkeys(caches_by_node(self.topology, free)))
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
-        """The rest of the request out of a cache with room for it, whole cores first; else none.
+        """The rest of the request out of a cache, whole cores first; less where it has no room.
 
         Requirements: CPU-OPT-UNCORE-005, CPU-OPT-UNCORE-006.
         """
         inside = PartialAssignment(progress.free & cache, 0, progress.wanted)
-        if inside.free.bit_count() < inside.wanted:
-            return 0
         return self.threads_by_core(self.whole_cores(inside)).taken
 
     def whole_cores(self, progress: PartialAssignment) -> PartialAssignment:

@@ -15,12 +15,7 @@ import math
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from numaproof.reference.cpu.assignment import (
-    Assignment,
-    NotEnoughCPUsError,
-    PartialAssignment,
-    nodes_in_order,
-)
+from numaproof.reference.cpu.assignment import Assignment, PartialAssignment, nodes_in_order
 from numaproof.reference.cpu.topology import touching, union
 from numaproof.reference.errors import AllocationError
 
@@ -85,8 +80,6 @@ class DistributedAssignment(Assignment):
             return self.pack(available, count)
         if count < 1:
             return 0
-        if count > (available & self.topology.cpus).bit_count():
-            raise NotEnoughCPUsError(count, available.bit_count())
         order = nodes_in_order(self.topology, available)
         free = {node: (nodes[node] & available).bit_count() for node in order}
         request = CPURequest(free, count, group)
@@ -167,8 +160,8 @@ class DistributedAssignment(Assignment):
     def over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
         """The best distribution over just these nodes, if there is one.
 
-        Requirements: CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-004, CPU-OPT-DISTNUMA-006,
-        CPU-OPT-DISTNUMA-008.
+        Requirements: CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-003, CPU-OPT-DISTNUMA-004,
+        CPU-OPT-DISTNUMA-006, CPU-OPT-DISTNUMA-008.
         """
         free, count, group = request
         if sum(free[node] // group for node in nodes) * group < count:

@@ -49,7 +49,8 @@ def for_container(
 def for_pod(policy: StaticCPUPolicy, state: CPUState, pod: Pod) -> Resources:
     """The hints for the pod as a whole; empty where it is due no exclusive CPUs.
 
-    Requirements: CPU-HINT-002, CPU-HINT-011, NODE-PODLEVEL-011, TOPO-RESTART-002.
+    Requirements: CPU-HINT-002, CPU-HINT-009, CPU-HINT-011, CPU-HINT-012, CPU-RESTART-009,
+    NODE-PODLEVEL-011, TOPO-RESTART-001, TOPO-RESTART-002.
     """
     count = pod.exclusive_cpus_at_once()
     if count == 0:

@@ -24,7 +24,7 @@ class CPUManager(ContainerManager[CPUState, StaticCPUPolicy]):
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """Where the request could be met.
 
-        Requirements: CPU-HINT-004, CPU-HINT-016.
+        Requirements: CPU-HINT-004, CPU-HINT-012, CPU-HINT-016.
         """
         if self.policy is None:
             return {}

@@ -163,7 +163,7 @@ class StaticCPUPolicy(Readmission):
             SMTAlignmentError: whole cores do not suffice.
             NotEnoughCPUsError: too few CPUs are left.
 
-        Requirements: CPU-RESTART-009, NODE-PODLEVEL-009, NODE-PODLEVEL-011.
+        Requirements: CPU-OPT-FULLPCPUS-011, CPU-RESTART-009, NODE-PODLEVEL-009, NODE-PODLEVEL-011.
         """
         count = pod.exclusive_cpus_at_once()
         if count == 0 or self.keeps(state, pod):
@@ -181,7 +181,7 @@ class StaticCPUPolicy(Readmission):
         Raises:
             NotEnoughCPUsError: parts are larger than the whole.
 
-        Requirements: NODE-PODLEVEL-008, NODE-PODLEVEL-010.
+        Requirements: NODE-PODLEVEL-008, NODE-PODLEVEL-009, NODE-PODLEVEL-010.
         """
         if pod.exclusive_cpus_at_once() == 0:
             return state
@@ -227,7 +227,7 @@ class StaticCPUPolicy(Readmission):
 
         `near` are its hints there. Without a preferred one it may be anywhere.
 
-        Requirements: CPU-INIT-008.
+        Requirements: CPU-HINT-009, CPU-INIT-008.
         """
         best = evaluation.narrowest(near)
         return best is not None and best.preferred
@@ -276,7 +276,7 @@ class StaticCPUPolicy(Readmission):
         if affinity.nodes == ANYWHERE:
             return self.topology.cpus
         near = NUMASet.from_mask(affinity.nodes)
-        nodes = union(self.topology.nodes.get(node, 0) for node in near)
+        nodes = union(cpus for node, cpus in self.topology.nodes.items() if node in near)
         if not self.options.by_socket:
             return nodes
         sockets = self.topology.sockets
@@ -320,7 +320,7 @@ class StaticCPUPolicy(Readmission):
     def is_used_up(self, state: CPUState, cpus: int) -> bool:
         """Whether exclusive CPUs are all that there is, with the reserved ones kept apart.
 
-        Requirements: CPU-OPT-STRICT-006.
+        Requirements: CPU-CHECKPOINT-016, CPU-OPT-STRICT-006.
         """
         return self.options.strict and state.all_cpus() == cpus
 

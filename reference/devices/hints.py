@@ -79,7 +79,7 @@ class DeviceHints:
     def of_resource(self, state: DeviceState, need: DeviceNeed) -> Hints | None:
         """The hints for devices of one resource.
 
-        Requirements: DEV-HINT-002, DEV-HINT-005, DEV-HINT-007, DEV-HINT-008.
+        Requirements: DEV-HINT-002, DEV-HINT-005, DEV-HINT-007, DEV-HINT-008, DEV-INIT-001.
         """
         resource, count, held, reusable = need
         devices = state.lists.get(resource, Devices())

@@ -137,8 +137,7 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
         return state
     reusable = state.reuse.of(uid, resource)
     first = frozenset(by_affinity(state, request, reusable, near.reused)[:count])
-    if first:
-        state = state.take(resource, first)
+    state = state.take(resource, first)
     needed = count - len(first)
     available = state.available(resource)
     if len(available) < needed:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.reference.errors import AllocationError
+from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory import requests
-from numaproof.reference.memory.policy import is_served
 from numaproof.reference.pods.budget import EmptySharedPoolError
 from numaproof.reference.topology.hints import TopologyHint
 from numaproof.reference.topology.search import evaluation
@@ -29,7 +29,7 @@ def for_container(
     policy: StaticMemoryPolicy, state: MemoryState, pod: Pod, container: PodContainer
 ) -> Resources:
     """The hints for one container; nothing for no preference."""
-    if not is_served(pod):
+    if not policies.is_served(pod):
         return {}
     try:
         amounts = requests.part(pod, container)
@@ -48,7 +48,7 @@ def for_pod(policy: StaticMemoryPolicy, state: MemoryState, pod: Pod) -> Resourc
 
     Where a container has memory already, they are its own.
     """
-    if not is_served(pod):
+    if not policies.is_served(pod):
         return {}
     try:
         amounts = policy.at_once(pod)

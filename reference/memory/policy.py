@@ -55,7 +55,7 @@ class StaticMemoryPolicy(Readmission):
 
         `system` is reserved, `pages` lie in huge pages of the node.
 
-        Requirements: MEM-RESERVE-001, MEM-RESERVE-004.
+        Requirements: MEM-HUGE-001, MEM-RESERVE-001, MEM-RESERVE-004.
         """
         left = cls.left(total, system + pages)
         return MemoryTable(total, system % UNSIGNED, left, 0, left)
@@ -147,7 +147,7 @@ class StaticMemoryPolicy(Readmission):
             AllocationError: it cannot have it.
             EmptySharedPoolError: nothing would be left for containers without a part.
 
-        Requirements: NODE-PODLEVEL-009.
+        Requirements: MEM-RESTART-001, NODE-PODLEVEL-009, NODE-PODLEVEL-011.
         """
         if not is_served(pod) or self.keeps(state, pod):
             return state
@@ -216,7 +216,7 @@ class StaticMemoryPolicy(Readmission):
         Raises:
             RestoreError: the file does not fit this machine and this reservation.
 
-        Requirements: MEM-CHECKPOINT-010, MEM-RESTART-005.
+        Requirements: MEM-CHECKPOINT-002, MEM-CHECKPOINT-010, MEM-RESTART-001, MEM-RESTART-005.
         """
         if not state.nodes:
             if state.entries:
@@ -303,7 +303,7 @@ def shrunk(state: MemoryState, pod: Pod, container: PodContainer, blocks: Blocks
 
     So the blocks of a pod sum up to what it occupies.
 
-    Requirements: MEM-INIT-003, MEM-INIT-005.
+    Requirements: MEM-INIT-001, MEM-INIT-003, MEM-INIT-005.
     """
     for block in blocks:
         left = block.size

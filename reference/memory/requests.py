@@ -77,7 +77,7 @@ def at_once(pod: Pod) -> Amounts:
     Raises:
         AllocationError: an amount is not an integer to the API machinery.
 
-    Requirements: MEM-HINT-008, MEM-HUGE-009, NODE-PODLEVEL-009.
+    Requirements: MEM-HINT-008, MEM-HUGE-009, NODE-PODLEVEL-009, NODE-PODLEVEL-012.
     """
     if pod.budget is not None:
         return {kind: size for kind, size in _amounts(pod.budget).items() if size > 0}

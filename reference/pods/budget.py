@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from numaproof.reference.errors import AdmissionError
@@ -38,9 +39,9 @@ def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None
     Raises:
         EmptySharedPoolError: a container is left with nothing.
 
-    Requirements: NODE-PODLEVEL-011.
+    Requirements: NODE-PODLEVEL-010, NODE-PODLEVEL-011.
     """
-    used = dict.fromkeys(whole, 0)
+    used: Counter[str] = Counter()
     shared = False
     for container, part in parts:
         if container.passes:
@@ -53,8 +54,7 @@ def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None
                 )
             continue
         shared = shared or not part
-        for resource, amount in part.items():
-            used[resource] = used.get(resource, 0) + amount
+        used.update(part)
     spent = _spent(whole, used)
     if shared and spent:
         _, nothing = _ALSO_CALLED.get(spent, ("", "memory"))

@@ -24,8 +24,8 @@ def read_pod(
     Raises:
         PodError: a field that the managers need is missing or of the wrong type.
 
-    Requirements: CPU-STATIC-017, CPU-STATIC-024, NODE-PODLEVEL-002, NODE-PODLEVEL-004,
-    NODE-PODLEVEL-019.
+    Requirements: CPU-INIT-001, CPU-NONE-003, CPU-STATIC-017, CPU-STATIC-024, NODE-PODLEVEL-001,
+    NODE-PODLEVEL-002, NODE-PODLEVEL-004, NODE-PODLEVEL-009, NODE-PODLEVEL-019.
     """
     uid = _mapping(manifest.get("metadata"), "metadata").get("uid")
     if not isinstance(uid, str) or not uid:
@@ -67,7 +67,7 @@ def read_container(item: Any, where: str, *, init: bool) -> PodContainer:
     Raises:
         PodError: a field that the managers need is missing or of the wrong type.
 
-    Requirements: CPU-EXAMPLE-006.
+    Requirements: CPU-EXAMPLE-006, CPU-INIT-001, CPU-INIT-004.
     """
     fields = _mapping(item, where)
     name = fields.get("name")

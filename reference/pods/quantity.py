@@ -47,7 +47,7 @@ def parse(text: str | float) -> Fraction:
         QuantityError: the text is not a quantity.
         NotBuiltError: it is one, and longer or larger than any that this computes with.
 
-    Requirements: CPU-CONFIG-015.
+    Requirements: CPU-CONFIG-015, MEM-STATIC-006.
     """
     text = str(text)
     if len(text) > _LONGEST:
@@ -110,7 +110,7 @@ def exact(text: str | float) -> int | None:
     """
     number = parse(text)
     found = _FORM.fullmatch(str(text))
-    if found is None or number.denominator != 1:
+    if found is None:
         return None
     whole, part = (found["whole"] or "").lstrip("0") or "0", found["part"] or ""
     if found["suffix"] in _BINARY:

@@ -108,7 +108,7 @@ class Demand:
     def met_by(self, nodes: int) -> bool:
         """Whether a set of nodes is a hint: it meets the demand with what is free now.
 
-        Requirements: MEM-HUGE-004.
+        Requirements: DEV-INIT-001, MEM-HUGE-004.
         """
         return (
             all(need.met_on(nodes) for need in self.needs)
@@ -129,7 +129,7 @@ class Demand:
         """
         if nodes.bit_count() == fewest:
             return True
-        if not self.sockets or not self.per_socket:
+        if not self.sockets:
             return False
         touched = sum(1 for socket in self.sockets if socket & nodes)
         return touched == -(-fewest // self.per_socket)
@@ -148,10 +148,10 @@ def sets_of(nodes: tuple[int, ...]) -> Iterator[int]:
 
     Smaller sets come first; sets of one size go by the positions of their members in `nodes`.
 
-    Requirements: CPU-HINT-007.
+    Requirements: CPU-HINT-007, TOPO-OPT-018.
     """
-    for size in range(1, len(nodes) + 1):
-        for members in combinations(nodes, size):
+    for size in range(len(nodes)):
+        for members in combinations(nodes, size + 1):
             yield sum(1 << node for node in members)
 
 

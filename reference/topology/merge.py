@@ -66,15 +66,12 @@ class Rules:
 
         Requirements: MEM-GROUP-008.
         """
-        return max(
-            (
-                min((hint.nodes.bit_count() for hint in hints if hint.nodes != ANYWHERE), default=0)
-                for hints in lists
-            ),
-            default=0,
+        sizes = (
+            [hint.nodes.bit_count() for hint in hints if hint.nodes != ANYWHERE] for hints in lists
         )
+        return max((min(of_one) for of_one in sizes if of_one), default=0)
 
-    def rank(self, result: TopologyHint, target: int) -> tuple[int, int]:
+    def rank(self, result: TopologyHint, target: int) -> tuple[bool, int]:
         """What decides first between two results, the less the better; results may tie.
 
         A preferred result comes before any other, the fewer nodes the better. Otherwise one of
@@ -84,11 +81,9 @@ class Rules:
         Requirements: TOPO-MERGE-003, TOPO-MERGE-006, TOPO-MERGE-009, TOPO-OPT-018.
         """
         size = result.nodes.bit_count()
-        if result.preferred:
-            return 0, size
-        if size == target:
-            return 1, size
-        return (2, -size) if size < target else (3, size)
+        if result.preferred or size > target:
+            return not result.preferred, size
+        return True, target - size
 
     def ordered(self, tied: Collection[int]) -> list[int]:
         """Results of the same rank, the best first: by distance if wanted, then by low ids.

@@ -68,7 +68,7 @@ def parse(
     Raises:
         OptionError: unknown, hidden by its gate, or not a value that it can have.
 
-    Requirements: TOPO-ERROR-006, TOPO-OPT-015.
+    Requirements: TOPO-ERROR-004, TOPO-ERROR-006, TOPO-OPT-015.
     """
     for name in sorted(given):
         check_available(name, available, gates, hidden)

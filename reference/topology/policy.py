@@ -108,4 +108,4 @@ def of_nodes(
         distances=distances(known) if options.closest and not single else None,
         single=single,
     )
-    return TopologyPolicy(name, rules, negative=min(rows, default=0) < 0)
+    return TopologyPolicy(name, rules, negative=any(node < 0 for node in rows))

@@ -53,8 +53,9 @@ def admit(
         NotBuiltError: hints would have to name nodes with negative ids, on which kubelets panic
             and which the protocol cannot name.
 
-    Requirements: NODE-ALIGN-001, NODE-ALIGN-002, TOPO-POLICY-006, TOPO-POLICY-010, TOPO-SCOPE-002,
-    TOPO-SCOPE-005, TOPO-SCOPE-007, TOPO-SCOPE-008.
+    Requirements: NODE-ALIGN-001, NODE-ALIGN-002, NODE-PODLEVEL-008, NODE-PODLEVEL-009,
+    TOPO-POLICY-006, TOPO-POLICY-010, TOPO-SCOPE-002, TOPO-SCOPE-005, TOPO-SCOPE-007,
+    TOPO-SCOPE-008.
     """
     if policy is not None and policy.negative:
         raise NotBuiltError("hints for NUMA nodes with negative ids")

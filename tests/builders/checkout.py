@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+SHARED = Path(os.environ.get("NUMAPROOF_SHARED", ROOT.parent / "shared"))
+"""What tests read of documents, recordings and machines; they are skipped where it is not there."""
 PACKAGE = ROOT / "src/numaproof"
 
 

@@ -102,7 +102,7 @@ class Shell:
         said = "" if "2>/dev/null" in given_words else ended.err
         if not after:
             return ended.code, "" if ">/dev/null" in given_words else ended.out, said
-        _, out, err = _sh(after, ended.out)
+        _, out, err = _sh(after, self.hide(ended.out))
         return ended.code, out, said + err
 
 

@@ -13,7 +13,7 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.machines import AnyMachine, GivenMachine, ProfileMachine
 from numaproof.conformance.execution.run import Run, reference_target
-from numaproof.conformance.judging.sides import KUBELET
+from numaproof.conformance.judging.baselines import KUBELET
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference

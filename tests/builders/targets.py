@@ -33,7 +33,7 @@ def target_of(
         level: what it is compared at; what it claims, if None.
         oracle: whether it is compared with the reference.
         command: what started it.
-        judged_as: the side that its answers have to be on; the one by its claims, if None.
+        judged_as: what is right where kubelets contradict their documents; by its claims, if None.
         hello: other claims.
     """
     claims = msgspec.structs.replace(handshake(implementation, "tests"), **hello)

@@ -22,8 +22,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("errors", ["to the terminal", "to a file"])
-@pytest.mark.parametrize("which", COMMANDS)
+@pytest.mark.parametrize(("which", "errors"), [("check", "to the terminal"), ("fuzz", "to a file")])
 def test_a_closed_terminal_leaves_a_report_and_nothing_else(
     program: Program, tmp_path: Path, which: str, errors: str
 ) -> None:

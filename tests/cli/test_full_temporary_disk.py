@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,7 @@ COMMANDS: dict[str, Sequence[str]] = {
 }
 
 
-@pytest.mark.parametrize("which", COMMANDS)
-@pytest.mark.parametrize("left", [0, 8])
+@pytest.mark.parametrize(("which", "left"), zip(COMMANDS, cycle((0, 8)), strict=False))
 def test_a_full_temporary_disk_is_reported_once(
     command: Command, program: Program, temporary: Path, which: str, left: int
 ) -> None:

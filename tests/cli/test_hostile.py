@@ -34,6 +34,9 @@ GIB = 1 << 20
 MEASURED = """
 import resource, runpy, sys
 sys.argv[0] = "numaproof"
+if sys.argv[1] == "diff":
+    from numaproof.conformance.differential import diff
+    diff._SHRINK_SECONDS = 5.0
 try:
     runpy.run_module("numaproof", run_name="__main__")
 finally:

@@ -42,83 +42,6 @@ def contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text("utf-8") for path in found}
 
 
-@every_language
-def test_it_writes_the_adapter_its_tests_tox_and_a_workflow_and_says_so(
-    command: Command, language: str
-) -> None:
-    ended = command("init", "my-driver", "--language", language)
-    written = contents(Path("my-driver"))
-    assert ended.code == 0
-    assert written.keys() == COMMON | set(SKELETONS[language].files)
-    assert not [path for path in written if f"my-driver/{path}\n" not in ended.out]
-    assert not [text for text in written.values() if "{{" in text or "{%" in text]
-
-
-@every_language
-def test_it_says_which_three_commands_come_next(command: Command, language: str) -> None:
-    ended = command("init", "my driver", "--language", language, "--name", "mine")
-    _, following = ended.out.split("Next:\n")
-    first, second, third = (line.strip() for line in following.splitlines()[:3])
-    assert first.startswith("cd 'my driver' && ")
-    assert shlex.split(second)[:2] == ["numaproof", "doctor"]
-    assert shlex.split(third)[-1] == SKELETONS[language].command
-
-
-@every_language
-def test_an_adapter_has_at_most_150_lines_to_read(command: Command, language: str) -> None:
-    command("init", "mine", "--language", language)
-    source = Path("mine", SKELETONS[language].files[0]).read_text("utf-8")
-    assert source.count("\n") <= 150
-    assert source.count("YOUR POLICY") == 1
-
-
-def test_a_file_that_is_there_already_is_kept_and_nothing_is_written(command: Command) -> None:
-    Path("mine").mkdir()
-    Path("mine/tox.ini").write_text("my own")
-    Path("mine/.gitignore").symlink_to("nowhere")
-    ended = command("init", "mine", "--language", "go")
-    assert ended.code == 2
-    assert "nothing written, because of mine/tox.ini, mine/.gitignore" in ended.err
-    assert contents(Path("mine")) == {"tox.ini": "my own"}
-
-
-def test_what_was_written_is_taken_back_when_the_rest_cannot_be(command: Command) -> None:
-    Path("mine").mkdir()
-    Path("mine/.github").write_text("a file where a folder is needed")
-    ended = command("init", "mine", "--language", "python")
-    assert ended.code == 2
-    assert ".github" in ended.err
-    assert contents(Path("mine")).keys() == {".github"}
-
-
-def test_an_existing_folder_gets_the_adapter_beside_its_own_files(command: Command) -> None:
-    Path("mine").mkdir()
-    Path("mine/README.md").write_text("mine")
-    assert command("init", "mine", "--language", "python").code == 0
-    assert contents(Path("mine")).keys() > {"README.md", "adapter.py"}
-
-
-@every_language
-@pytest.mark.parametrize(("more", "name"), [((), "my-driver"), (("--name", "Other.1"), "Other.1")])
-def test_the_adapter_is_called_as_its_folder_unless_it_has_a_name(
-    command: Command, language: str, more: tuple[str, ...], name: str
-) -> None:
-    command("init", "deep/my-driver", "--language", language, *more)
-    assert f'"{name}"' in Path("deep/my-driver", SKELETONS[language].files[0]).read_text("utf-8")
-
-
-def test_a_name_that_programs_could_not_spell_is_refused(command: Command) -> None:
-    ended = command("init", 'a "driver"', "--language", "python")
-    assert (ended.code, contents(Path())) == (2, {})
-    assert "Invalid value for DIR: 'a \"driver\"' is not a name of letters" in ended.err
-    assert "--name" in ended.err
-
-
-def test_the_language_is_required_and_unknown_ones_are_refused(command: Command) -> None:
-    assert "--language" in command("init", "mine").err
-    assert "'rust'" in command("init", "mine", "--language", "cobol").err
-
-
 class TestSource:
     """Where an adapter's CI installs numaproof from: one file says so."""
 
@@ -152,18 +75,6 @@ class TestSource:
         ended = command("init", "mine", "--language", "python")
         assert Path("mine", SOURCE_FILE).read_text().splitlines()[1:] == [source]
         assert ("Other machines cannot install" in ended.out) == ("file:" in source)
-
-    def test_it_can_be_given(self, command: Command) -> None:
-        source = "git+https://example.com/numaproof@v1"
-        ended = command("init", "mine", "--language", "go", "--source", source)
-        written = contents(Path("mine"))
-        assert [path for path, text in written.items() if source in text] == [SOURCE_FILE]
-        assert "Other machines" not in ended.out
-
-    @pytest.mark.parametrize("source", ["", "one\ntwo"])
-    def test_it_is_one_line(self, command: Command, source: str) -> None:
-        ended = command("init", "mine", "--language", "go", "--source", source)
-        assert (ended.code, contents(Path())) == (2, {})
 
 
 def test_every_template_is_used_and_goes_into_the_wheel(command: Command) -> None:

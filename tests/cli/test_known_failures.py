@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import structs
 
-from numaproof.conformance.known_failures import entries
 from numaproof.conformance.known_failures.entries import KnownFailure, KnownFailureEntry
 from numaproof.conformance.known_failures.verdicts import KnownFailures
 from numaproof.protocol.events import CaseFinished, Outcome
-
-Command = Callable[..., Any]
-Program = Callable[[str], str]
-
-
-SIGNATURE = "fault at admit: boom"
 
 
 def test_a_whole_run_shows_that_nothing_of_a_glob_fails_any_more() -> None:
@@ -87,39 +77,3 @@ def test_an_entry_whose_cases_fail_for_another_known_cause_is_reported() -> None
     assert one.message == (
         "k.yaml:1: 1 case run that it names fails for another known cause now: remove the entry"
     )
-
-
-FUZZ = ("fuzz", "--max-examples", "25", "--keep-going", "--replay-every", "0")
-
-
-@pytest.fixture
-def refusing(program: Program) -> str:
-    """A program that breaks at each admission."""
-    return program("""
-    if request.op == "admit":
-        print(json.dumps({"id": request.id, "fault": BOOM}), flush=True)
-    else:
-        answer(request)
-    """)
-
-
-@pytest.mark.slow
-def test_fuzzing_passes_over_what_is_known_and_writes_what_is_not(
-    command: Command, refusing: str
-) -> None:
-    options = (*FUZZ, "--implementation", refusing, "--json")
-    first = command(*options, "--write-known-failures", "known.yaml")
-    assert first.code == 1
-    assert "known.yaml: 1 new known failure" in first.err
-    (entry,) = entries.read(Path("known.yaml"))
-    assert (entry.written.case, entry.written.signature) == ("scenario", SIGNATURE)
-    again = command(*options, "--known-failures", "known.yaml")
-    assert again.code == 0
-    counts = again.json()["outcomes"]
-    assert set(counts) <= {"pass", "known failure", "unsupported"}
-    assert counts["known failure"] > 0
-    Path("known.yaml").write_text(Path("known.yaml").read_text() + "  until: 2027-01-31\n")
-    late = command(*options, "--known-failures", "known.yaml", "--today", "2027-02-01")
-    assert late.code == 1
-    (found,) = late.json()["divergences"]
-    assert "known until 2027-01-31: fix it, or move the date]" in found["message"]

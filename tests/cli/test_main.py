@@ -21,6 +21,7 @@ from builders.input_files import KUBELET
 from numaproof import fakesys
 from numaproof.cli import main as entry
 from numaproof.cli.commands import COMMANDS
+from numaproof.cli.doctor import doctor
 from numaproof.cli.entry import run
 from numaproof.cli.main import cli
 from numaproof.cli.metadata import VERSION
@@ -49,16 +50,6 @@ def test_the_help_of_each_command_has_an_example(command: Command, path: tuple[s
     assert f"numaproof {' '.join(path)}".strip() in ended.out
 
 
-def test_the_version_is_that_of_the_package(command: Command) -> None:
-    assert VERSION in command("--version").out
-
-
-def test_an_unknown_command_is_2(command: Command) -> None:
-    ended = command("chekc")
-    assert ended.code == 2
-    assert "No such command 'chekc'" in ended.err
-
-
 @pytest.mark.parametrize(
     ("args", "incomplete", "expected"),
     [
@@ -73,6 +64,12 @@ def test_an_unknown_command_is_2(command: Command) -> None:
 def test_names_are_completed(args: list[str], incomplete: str, expected: list[str]) -> None:
     complete = ShellComplete(cli, {}, "numaproof", "_NUMAPROOF_COMPLETE")
     assert [item.value for item in complete.get_completions(args, incomplete)] == expected
+
+
+def test_files_complete_the_program_of_doctor() -> None:
+    (argument,) = (one for one in doctor.params if one.name == "command")
+    (item,) = argument.shell_complete(click.Context(doctor), "./my")
+    assert (item.value, item.type) == ("./my", "file")
 
 
 SHELLS = ("bash", "fish", "zsh")
@@ -157,7 +154,6 @@ READER_NEEDED = {
     "profile list --json": -signal.SIGPIPE,
     "profile show laptop-4c8t": -signal.SIGPIPE,
     "case list": -signal.SIGPIPE,
-    "features": -signal.SIGPIPE,
     "--help": -signal.SIGPIPE,
     "--version": -signal.SIGPIPE,
     "check --help": -signal.SIGPIPE,

@@ -23,7 +23,7 @@ from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import reference_target
 from numaproof.conformance.execution.runner import SelectedCase
-from numaproof.conformance.judging.sides import KUBELET
+from numaproof.conformance.judging.baselines import KUBELET
 from numaproof.conformance.requirements import Registry, load_registry
 from numaproof.protocol.events import RunEnded
 from numaproof.protocol.releases import NEWEST

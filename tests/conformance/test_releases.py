@@ -13,7 +13,7 @@ from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import reference_target
 from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.judging.sides import KUBELET
+from numaproof.conformance.judging.baselines import KUBELET
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol.events import GOOD
 from numaproof.protocol.releases import RELEASES

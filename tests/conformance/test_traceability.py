@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
+from builders.checkout import SHARED
 from numaproof.conformance.requirements import (
-    Registry,
-    Requirement,
-    SourceDocument,
     load_registry,
 )
 from numaproof.conformance.traceability import (
@@ -20,7 +15,6 @@ from numaproof.conformance.traceability import (
     traced_documents,
 )
 
-SHARED = Path(os.environ.get("NUMAPROOF_SHARED", Path(__file__).parents[2] / ".." / "shared"))
 DOCUMENTS = SHARED / "documents"
 FILES = {
     "managers-zh": "000_6496539371af2dfc.txt",
@@ -31,82 +25,9 @@ FILES = {
 }
 
 
-def registry(*rows: Requirement) -> Registry:
-    return Registry({"doc": SourceDocument("Doc", "en", "web")}, rows)
-
-
-def requirement(name: str, document: str = "doc", also: tuple[str, ...] = ()) -> Requirement:
-    return Requirement(
-        id=name,
-        area="Area",
-        statement="It must.",
-        document=document,
-        section="1",
-        since=None,
-        maturity="ga",
-        level="admission",
-        also=also,
-    )
-
-
-def traced(*sentences: Sentence, document: str = "doc") -> list[TracedDocument]:
-    return [TracedDocument(document, sentences)]
-
-
-CARRIED = Sentence("1", "It does.", rows=("A-001",))
-
-
 @pytest.mark.parametrize(("lines", "span"), [("7", range(7, 8)), ("7-9", range(7, 10))])
 def test_a_sentence_knows_its_lines(lines: str, span: range) -> None:
     assert Sentence(lines, "It does.").span == span
-
-
-def test_carried_explained_and_open_sentences_are_no_problem() -> None:
-    documents = traced(
-        CARRIED,
-        Sentence("2", "Heading.", why="A heading."),
-        Sentence("3", "It does more.", missing="It does more."),
-    )
-    assert list(problems(documents, registry(requirement("A-001")))) == []
-
-
-def test_a_requirement_of_another_document_may_name_the_document_in_also() -> None:
-    rows = registry(requirement("A-001", document="other", also=("doc",)))
-    assert list(problems(traced(CARRIED), rows)) == []
-
-
-@pytest.mark.parametrize(
-    ("sentence", "complaint"),
-    [
-        (
-            Sentence("2-3", "It does."),
-            "doc, line 2-3: it has no requirement, no reason, and nothing is missing",
-        ),
-        (Sentence("2", "It does.", rows=("A-009",)), "doc, line 2: there is no requirement A-009"),
-        (
-            Sentence("2", "It does.", rows=("A-002",)),
-            "doc, line 2: A-002 does not cite the document",
-        ),
-    ],
-)
-def test_a_sentence_that_does_not_fit_the_registry_is_found(
-    sentence: Sentence, complaint: str
-) -> None:
-    rows = registry(requirement("A-001"), requirement("A-002", document="other"))
-    assert list(problems(traced(CARRIED, sentence), rows)) == [complaint]
-
-
-@pytest.mark.parametrize(
-    "row", [requirement("A-002"), requirement("A-002", document="other", also=("doc",))]
-)
-def test_a_citation_that_no_sentence_bears_out_is_found(row: Requirement) -> None:
-    found = problems(traced(CARRIED), registry(requirement("A-001"), row))
-    assert list(found) == ["A-002 cites doc, and no sentence there has it"]
-
-
-def test_a_document_unknown_to_the_registry_is_found() -> None:
-    found = problems(traced(Sentence("1", "Heading.", why="A heading."), document="x"), registry())
-    assert list(found) == ["the registry has no document x"]
 
 
 # The project's own documents

@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import msgspec
@@ -6,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders.checkout import SHARED
 from numaproof.fakesys import (
     Profile,
     Tree,
@@ -28,7 +28,6 @@ from numaproof.fakesys.residue import find_residue
 from numaproof.fakesys.snapshot import Snapshot, meaning, read_snapshot
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
-SHARED = Path(os.environ.get("NUMAPROOF_SHARED", Path(__file__).parents[3] / "shared"))
 TREES = sorted((SHARED / "machines/trees").glob("*.tar.*"))
 
 

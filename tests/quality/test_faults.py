@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,7 @@ from numaproof.reference.cpu.state import CPUState
 from quality import hunters, survivors
 from quality.catalogue import BUGS, VIOLATORS, WHOLE_RUN
 from quality.derived import Mutant, mutants, rule_function
-from quality.seeding import Bug, Changes
-from quality.survivors import Survivor
+from quality.seeding import Bug, Changes, SubjectBugs, shape
 
 EVERY = (*BUGS, *WHOLE_RUN, *VIOLATORS)
 
@@ -66,7 +66,7 @@ def test_every_bug_finds_the_public_names_that_it_changes() -> None:
 
 def test_a_bug_is_in_the_reference_only_while_that_answers() -> None:
     def seed(changes: Changes) -> None:
-        changes.around(CPUState, "assign", lambda _, self, uid, name, own: self)
+        changes.around(CPUState, "assign", lambda rule, self: self)
 
     healthy = CPUState.assign
     bug = Bug("gives-nothing", "cpus", ("CPU-POOL-005",), seed)
@@ -88,6 +88,66 @@ def test_what_was_replaced_comes_back() -> None:
         with pytest.raises(ValueError, match="'_gone' is private"):
             changes.replace(CPUState, "_gone", None)
     assert "end" not in vars(CPUManager)
+
+
+def test_a_stand_in_names_the_arguments_that_it_needs_and_may_give_others() -> None:
+    with ExitStack() as undo:
+        changes = Changes(undo)
+        changes.around(CPUState, "assign", lambda rule, cpus: rule(cpus=cpus << 1))
+        assert CPUState(7).assign("a", "app", 1).shared == 5
+        changes.around(CPUState, "assign", lambda rule, *args: (rule(*args).shared, len(args)))
+        assert CPUState(7).assign("a", "app", 1) == (5, 4)
+        with pytest.raises(TypeError, match="has the arguments self, uid, container, cpus"):
+            changes.around(CPUState, "assign", lambda rule, nobody: rule())
+
+
+def test_what_comes_after_a_rule_is_given_its_answer() -> None:
+    with ExitStack() as undo:
+        Changes(undo).after(CPUState, "assign", lambda found, uid: (uid, found.shared))
+        assert CPUState(3).assign("a", "app", 1) == ("a", 2)
+
+
+def test_arguments_are_noted_of_all_calls_or_of_unanswered_ones() -> None:
+    with ExitStack() as undo:
+        changes = Changes(undo)
+        uids = changes.noted(CPUState, "assign", "uid")
+        inside = changes.noted(CPUState, "assign", "cpus", inside=True)
+        changes.after(CPUState, "assign", lambda found: tuple(inside))
+        CPUState(3).assign("a", "app", 1)
+        CPUState(3).assign(uid="b", container="app", cpus=1)
+        assert (uids, inside) == (["a", "b"], [])
+
+
+def test_a_decorator_makes_a_bug_of_a_function_or_of_a_shape() -> None:
+    seeds = SubjectBugs("cpus")
+
+    @shape(CPUState, "assign")
+    def moved(by: Any, rule: Any, cpus: Any) -> Any:
+        return rule(cpus=by(cpus))
+
+    @seeds("CPU-POOL-005").by(moved)
+    def cpus_are_doubled(cpus: Any) -> Any:
+        """Shifts them."""
+        return cpus << 1
+
+    @seeds("CPU-POOL-006", kubernetes="1.30").of(moved, lambda cpus: cpus << 2)
+    def cpus_are_quadrupled() -> None: ...
+
+    @seeds("CPU-POOL-005").replace(CPUState, "assign", lambda self, uid, container, cpus: "none")
+    def nothing_is_assigned() -> None: ...
+
+    found = []
+    for bug in seeds.bugs:
+        with bug.seeded():
+            found.append(CPUState(7).assign("a", "app", 1))
+    assert [getattr(one, "shared", one) for one in found] == [5, 3, "none"]
+    first, second, _ = seeds.bugs
+    assert (first.id, first.models, first.seed.__doc__) == (
+        "cpus-are-doubled",
+        ("CPU-POOL-005",),
+        "Shifts them.",
+    )
+    assert (second.id, second.subject, second.kubernetes) == ("cpus-are-quadrupled", "cpus", "1.30")
 
 
 # Derived mutants
@@ -116,14 +176,14 @@ def test_a_mutant_is_in_the_reference_only_while_it_is_seeded(derived: dict[str,
 
 
 def test_every_survivor_is_a_mutant(derived: dict[str, Mutant]) -> None:
-    assert survivors.by_mutant().keys() - derived.keys() == set()
+    assert survivors.kinds().keys() - derived.keys() == set()
 
 
 def test_survivors_without_a_reason_and_reasons_without_a_survivor_are_problems(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    listed = {name: Survivor(name, "equivalent", "Both are 0.") for name in ("known", "caught")}
-    monkeypatch.setattr(survivors, "by_mutant", lambda: listed)
+    listed = dict.fromkeys(("known", "caught"), "equivalent")
+    monkeypatch.setattr(survivors, "kinds", lambda: listed)
     found = [*survivors.problems(["known", "new"], ["known", "new", "caught"])]
     assert found == ["SURVIVED new", "caught, though it is listed as a survivor: caught"]
     assert survivors.summary() == "2 equivalent"

@@ -13,12 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FULL_CORES = {"full-pcpus-only": "true"}
-SHARED = pods.pod("shared", [pods.container("app", {})])
-
-
-def updates(node: Any) -> dict[str, str]:
-    """The CPU sets that a reconcile pass tells the runtime, by pod."""
-    return {one["uid"]: one["cpus"] for one in node.ask("reconcile")["ok"]["updates"]}
 
 
 def test_hints_for_a_refused_pod_are_those_of_what_it_still_holds_up_to_1_31(
@@ -69,27 +63,3 @@ def test_a_refusal_for_want_of_any_free_core_blames_the_request_up_to_1_31(
     assert node.admit(pod("a", "6"))
     said = node.ask("admit", pod=pod("b", "2"))["refused"]["message"]
     assert ("requested 2 cpus not multiple cpus per core = 2" in said) == (release == "1.31")
-
-
-def test_the_cpu_managers_options_need_a_gate_that_can_be_off_up_to_1_32(node: Any) -> None:
-    config = {
-        "cpuManagerPolicyOptions": FULL_CORES,
-        "featureGates": {"CPUManagerPolicyOptions": False},
-    }
-    stage, said = node.refusal(release="1.32", **config)
-    assert stage == "config"
-    assert said == (
-        "CPU Manager policy options map[full-pcpus-only:true] require feature gates "
-        '"CPUManager", "CPUManagerPolicyOptions" enabled'
-    )
-
-
-def test_a_feature_gate_that_1_31_does_not_know_is_refused_with_its_configuration(
-    node: Any,
-) -> None:
-    stage, said = node.refusal(release="1.31", featureGates={"PodLevelResources": True})
-    assert stage == "config"
-    assert said == (
-        "failed to set feature gates from initial flags-based config: "
-        "unrecognized feature gate: PodLevelResources"
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from builders.checkout import SHARED
 from numaproof.protocol import codec
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
@@ -22,8 +22,6 @@ from numaproof.reference.implementation import Reference
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-ROOT = Path(__file__).parents[2]
-SHARED = Path(os.environ.get("NUMAPROOF_SHARED", ROOT.parent / "shared"))
 RECORDED = tuple(
     release
     for release in RELEASES

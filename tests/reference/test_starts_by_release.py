@@ -37,48 +37,6 @@ def test_options_grow_up_release_by_release() -> None:
         assert [one.topology_options.get(name) for one in found] == [MATURITIES[s] for s in stages]
 
 
-@pytest.mark.parametrize("release", between("1.31"))
-def test_a_hidden_topology_option_is_refused_in_the_words_of_the_release(
-    node: Player, release: str
-) -> None:
-    config: dict[str, Any] = {
-        "topologyManagerPolicy": "restricted",
-        "topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "9"},
-        "featureGates": {"TopologyManagerPolicyBetaOptions": False},
-    }
-    answer = node.start(release=release, **config)
-    if release in between("1.35"):
-        assert "ok" in answer
-    elif release in between("1.33"):
-        assert answer["refused"]["message"] == (
-            "topology manager policy beta-level options not enabled, but option "
-            '"max-allowable-numa-nodes" provided'
-        )
-    else:
-        assert answer["refused"]["message"] == (
-            "Topology Manager Policy Beta-level Options not enabled, but option "
-            '"max-allowable-numa-nodes" provided'
-        )
-
-
-@pytest.mark.parametrize("release", between("1.30", "1.32"))
-@pytest.mark.parametrize(
-    ("options", "written"), [({}, ""), ({"full-pcpus-only": "true"}, "full-pcpus-only:true")]
-)
-def test_cpu_options_need_their_feature_gate(
-    node: Player, release: str, options: dict[str, str], written: str
-) -> None:
-    off = {"CPUManagerPolicyOptions": False}
-    refusal = node.refusal(release=release, cpuManagerPolicyOptions=options, featureGates=off)
-    message = (
-        f"CPU Manager policy options map[{written}] require feature gates "
-        '"CPUManager", "CPUManagerPolicyOptions" enabled'
-    )
-    assert refusal == ("config", message)
-    assert "ok" in node.start(release=release, featureGates=off)
-    assert "ok" in node.start(release=release, cpuManagerPolicyOptions=options)
-
-
 def test_without_its_gate_there_is_no_memory_manager(node: Player) -> None:
     config: dict[str, Any] = {
         "release": "1.31",
@@ -94,24 +52,6 @@ def test_without_its_gate_there_is_no_memory_manager(node: Player) -> None:
     assert node.ask("state")["ok"]["files"]["memory_manager_state"] == "garbage"
     config["featureGates"] = {}
     assert node.refusal(**config) == ("memory", 'unknown policy: "Dynamic"')
-
-
-def test_the_memory_policy_of_other_platforms_came_after_1_31(node: Player) -> None:
-    for release in RELEASES:
-        refusal = node.refusal(release=release, memoryManagerPolicy="BestEffort")
-        assert refusal == (
-            "memory",
-            'unknown policy: "BestEffort"'
-            if release in between("1.30", "1.31")
-            else 'policy "BestEffort" is not available for platform "linux"',
-        )
-
-
-def test_a_release_passes_over_fields_that_came_later(node: Player) -> None:
-    for release in RELEASES:
-        config = {"evictionHard": {"memory.available": "1Gi"}, "mergeDefaultEvictionSettings": 5}
-        answer = node.start(release=release, **config)
-        assert ("ok" in answer) == (release in between("1.30", "1.32"))
 
 
 @pytest.mark.parametrize(

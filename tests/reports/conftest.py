@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,12 +26,12 @@ from numaproof.protocol.messages import Hello, Options, Policies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser
 
     from numaproof.protocol.events import AnyEvent, Outcome
 
+    Compare = Callable[[str, str], None]
     MakeMachine = Callable[..., MachineInfo]
     MakeStarted = Callable[..., RunStarted]
     MakeRun = Callable[..., CaseFinished]
@@ -187,6 +189,20 @@ def divergence() -> MakeDivergence:
         return DivergenceFound(**fields | changes)
 
     return make
+
+
+@pytest.fixture
+def compare() -> Compare:
+    """Asserts that a page has a text; writes it instead where `NUMAPROOF_WRITE_PAGES` is set."""
+
+    def check(name: str, shown: str) -> None:
+        page = Path(__file__).parent / "pages" / name
+        if os.environ.get("NUMAPROOF_WRITE_PAGES"):
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(shown, "utf-8")
+        assert shown.splitlines() == page.read_text("utf-8").splitlines()
+
+    return check
 
 
 @pytest.fixture(scope="session")

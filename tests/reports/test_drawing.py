@@ -7,12 +7,16 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.text import Text
 
+from builders.drawn import GIB, OWNERS, STOCK
 from numaproof.protocol.events import Owner
 from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
 from numaproof.reports.drawing import draw_svg, draw_text
+from numaproof.reports.layout import DrawnDevice, DrawnMemory, Stock
 
 if TYPE_CHECKING:
-    from conftest import MakeMachine
+    from collections.abc import Iterator
+
+    from conftest import Compare, MakeMachine
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -22,106 +26,54 @@ def titles(svg: str) -> list[str]:
     return [title.text or "" for title in ET.XML(svg).iter(f"{SVG}title")]
 
 
-def memory_only(node: int, memory: int = 0) -> Node:
-    return Node(node, memory)
+DRAWN = "drawings.txt"
 
 
-def test_a_machine_is_drawn_as_a_tree_of_sockets_nodes_and_cores(make_machine: MakeMachine) -> None:
-    assert draw_text(make_machine(2, 1, 2, 2)).split("\n") == [
-        "Machine · 2 sockets, 2 NUMA nodes, 4 cores, 8 CPUs",
-        "├ Socket 0 · 2 cores, 4 CPUs",
-        "│ └ Node 0 · 1 GiB",
-        "│      0 4│ 1 5",
-        "└ Socket 1 · 2 cores, 4 CPUs",
-        "  └ Node 1 · 1 GiB",
-        "       2 6│ 3 7",
-    ]
-
-
-def test_nodes_are_drawn_by_their_numbers_though_the_kubelet_lists_them_by_name() -> None:
-    nodes = [Node(node, 1 << 30, cores=(Core(0, (node,), 0),)) for node in (10, 2)]
-    drawn = re.findall("Node ([0-9]+)", draw_text(MachineInfo(topology=tuple(nodes))))
-    assert drawn == ["2", "10"]
-
-
-def test_every_owner_has_a_letter_and_a_line_in_the_legend(make_machine: MakeMachine) -> None:
-    owners = (Owner("reserved", "0"), Owner("web/app", "1-2"), Owner("db/main", "3"))
-    text = draw_text(make_machine(1, 1, 8, 1), owners, "0,4-6")
-    assert "0#│ 1A│ 2A│ 3B│ 4·│ 5·│ 6·│ 7-" in text
-    assert " A  web/app                  1-2" in text
-    assert " B  db/main                  3" in text
-    assert " #  reserved for the system  0" in text
-    assert " -  no owner                 7" in text
-
-
-def test_a_cpu_with_two_owners_differs_from_all_others(make_machine: MakeMachine) -> None:
-    owners = (Owner("web/app", "0-1"), Owner("db/main", "1"), Owner("reserved", "2"))
-    machine = make_machine(1, 1, 4, 1)
-    text = draw_text(machine, owners, "0,2-3")
-    assert "0!│ 1!│ 2#│ 3·" in text
-    assert "!  more than one owner      0-1" in text
-    assert "CPU 1, core 1: web/app and db/main" in titles(draw_svg(machine, owners, "0,2-3"))
-
-
-def test_owned_cpus_that_the_topology_lacks_are_drawn_apart(make_machine: MakeMachine) -> None:
-    owners = (Owner("offline", "9"), Owner("web/app", "1"))
-    machine = make_machine(1, 1, 2, 1)
-    text = draw_text(machine, owners, "0")
-    assert "└ Not in the topology" in text
-    assert "9x" in text
-    assert "CPU 9: offline" in titles(draw_svg(machine, owners, "0"))
-
-
-def test_caches_have_their_cores_beside_them(make_machine: MakeMachine) -> None:
-    text = draw_text(make_machine(1, 1, 4, 1, cores_per_cache=2))
-    assert re.search(r"L3 #0 16 MiB +0│ 1\n", text)
-    assert re.search(r"L3 #1 16 MiB +2│ 3", text)
-
-
-def test_a_node_with_one_cache_names_it_in_its_heading(make_machine: MakeMachine) -> None:
-    assert "Node 0 · 1 GiB · L3 #0 16 MiB" in draw_text(make_machine(1, 1, 4, 1, cores_per_cache=4))
-
-
-def test_a_cache_of_the_whole_node_is_named_too() -> None:
-    node = Node(0, 1 << 30, cores=(Core(0, (0,), 0),), caches=(UncoreCache(0, 0, "Unified", 3),))
-    assert "Node 0 · 1 GiB · L3" in draw_text(MachineInfo(1, 1, 1, 1 << 30, None, (node,)))
-
-
-def test_cores_without_a_cache_have_a_group_of_their_own() -> None:
+def drawn(make_machine: MakeMachine) -> Iterator[tuple[str, str]]:
+    """Drawings as text, each below what it shows."""
+    own = make_machine(1, 1, 8, 1)
+    owners = (Owner("reserved", "0"), Owner("web/app", "1-2"), Owner("db/main", "2-3"))
+    yield "sockets, nodes and cores", draw_text(make_machine(2, 1, 2, 2))
+    yield "owners, one CPU of two, and no owner", draw_text(own, owners, "0,4-6")
+    lost = (Owner("offline", "9"), Owner("web/app", "1"), Owner("odd", "zero"))
+    yield "owned CPUs that the topology lacks", draw_text(make_machine(1, 1, 2, 1), lost, "0")
+    yield "caches beside their cores", draw_text(make_machine(1, 1, 4, 1, cores_per_cache=2))
+    yield "one cache in the heading", draw_text(make_machine(1, 1, 4, 1, cores_per_cache=4))
+    whole = Node(0, 1 << 30, cores=(Core(0, (0,), 0),), caches=(UncoreCache(0, 0, "Unified", 3),))
+    yield "a cache of the whole node", draw_text(MachineInfo(1, 1, 1, 1 << 30, None, (whole,)))
     cores = (Core(0, (0,), 0, (UncoreCache(5),)), Core(1, (1,), 0))
-    text = draw_text(MachineInfo(2, 2, 1, 0, None, (Node(0, 0, cores=cores),)))
-    assert "no cache" in text
-    assert "cache #5" in text
+    bare = MachineInfo(2, 2, 1, 0, None, (Node(0, 0, cores=cores),))
+    yield "cores without a cache", draw_text(bare)
+    spanning = tuple(Core(0, (cpu,), cpu) for cpu in range(3))
+    wide = MachineInfo(3, 1, 3, 1 << 30, None, (Node(0, 1 << 30, cores=spanning),))
+    yield "a node that spans sockets", draw_text(wide)
+    by_name = tuple(Node(node, 1 << 30, cores=(Core(0, (node,), 0),)) for node in (10, 2))
+    yield "nodes by their numbers", draw_text(MachineInfo(topology=by_name))
+    alike = (Node(0, 1 << 30), *(Node(node, 0) for node in range(2, 34)), Node(40, 1 << 35))
+    yield "nodes alike, without CPUs", draw_text(MachineInfo(topology=alike))
+    yield "no topology", draw_text(MachineInfo())
+    many = tuple(Owner(f"pod{number}/app", str(number)) for number in range(54))
+    letters = draw_text(make_machine(1, 1, 54, 1), many, width=600).split("\n")[:4]
+    yield "more containers than letters", "\n".join(letters)
+    stocked = draw_text(make_machine(2, 1, 2, 1), OWNERS, "0-1", stock=STOCK, width=100)
+    yield "memory and devices", stocked
+    narrow = draw_text(make_machine(2, 1, 2, 1), OWNERS, "0-1", stock=STOCK, width=80)
+    yield "memory and devices, narrow", narrow
+    one = Stock((DrawnMemory(0, "memory", GIB, 0, 1),))
+    yield "memory of nodes with a core each", draw_text(make_machine(1, 2, 1, 1), stock=one)
+    there = Stock((DrawnMemory(1, "memory", GIB, 0, GIB),))
+    nodes = (*(make_machine(1, 1, 2, 1).topology or ()), Node(1, GIB), Node(2, GIB), Node(3, GIB))
+    yield "memory of a node without CPUs", draw_text(MachineInfo(topology=nodes), stock=there)
+    nics = tuple(DrawnDevice("v.example/nic", f"device-{n}", (0,)) for n in range(20))
+    devices = draw_text(make_machine(1, 1, 2, 1), stock=Stock((), nics), width=60)
+    yield "many devices", devices
+    picture = draw_svg(make_machine(2, 1, 2, 1), OWNERS, "0-1", stock=STOCK)
+    yield "titles in a picture", "\n".join(titles(picture))
 
 
-def test_nodes_that_span_sockets_are_drawn_around_them() -> None:
-    cores = tuple(Core(0, (cpu,), cpu) for cpu in range(3))
-    machine = MachineInfo(3, 1, 3, 1 << 30, None, (Node(0, 1 << 30, cores=cores),))
-    assert draw_text(machine).split("\n")[1:] == [
-        "└ Node 0 · 1 GiB",
-        "  ├ Socket 0     0",
-        "  ├ Socket 1     1",
-        "  └ Socket 2     2",
-    ]
-
-
-def test_alike_memory_only_nodes_are_one_line_of_text_and_boxes_of_their_own_in_svg(
-    make_machine: MakeMachine,
-) -> None:
-    small = make_machine(1, 1, 2, 1)
-    topology = (*(small.topology or ()), *map(memory_only, range(2, 34)), memory_only(40, 1 << 35))
-    machine = MachineInfo(2, 2, 1, 0, None, topology)
-    text = draw_text(machine)
-    assert "├ Nodes 2-33 · no memory · no CPUs each" in text
-    assert "└ Node 40 · 32 GiB · no CPUs" in text
-    assert "34 NUMA nodes" in text
-    labels = [one.text for one in ET.XML(draw_svg(machine)).iter(f"{SVG}text")]
-    assert "Node 33 · no memory · no CPUs" in labels
-
-
-def test_a_machine_without_topology_is_drawn_as_such() -> None:
-    assert draw_text(MachineInfo()) == "Machine · 0 sockets, 0 NUMA nodes, 0 cores, 0 CPUs"
-    ET.XML(draw_svg(MachineInfo()))
+def test_drawings_are_as_on_their_page(make_machine: MakeMachine, compare: Compare) -> None:
+    parts = (f"{title}\n\n{text}\n" for title, text in drawn(make_machine))
+    compare(DRAWN, "\n\n".join(line for line in parts))
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -194,18 +146,3 @@ def test_names_of_owners_are_escaped_in_svg_and_hidden_characters_shown(
     assert "<script" not in svg
     assert "⟨U+202E⟩" in svg
     ET.XML(svg)
-
-
-def test_an_unreadable_cpu_set_is_drawn_as_nobodys(make_machine: MakeMachine) -> None:
-    assert "0-│ 1·" in draw_text(make_machine(1, 1, 2, 1), (Owner("a", "zero"),), "1")
-
-
-def test_more_containers_than_letters_still_have_one_each(make_machine: MakeMachine) -> None:
-    machine = make_machine(1, 1, 60, 1)
-    owners = tuple(Owner(f"pod{number}/app", str(number)) for number in range(60))
-    assert re.search(r" 0A│.* 51z│\s* 52A", draw_text(machine, owners, width=600))
-
-
-def test_huge_pages_and_distances_are_in_the_tooltip_of_a_node(make_machine: MakeMachine) -> None:
-    found = titles(draw_svg(make_machine(2, 1, 1, 1)))
-    assert "4 huge pages of 2 MiB; distances 10 21" in found

@@ -48,7 +48,8 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
     Raises:
         NotBuiltError: there are too many sets of nodes.
 
-    Requirements: TOPO-OPT-012.
+    Requirements: TOPO-MERGE-002, TOPO-MERGE-003, TOPO-MERGE-006, TOPO-MERGE-007, TOPO-MERGE-009,
+    TOPO-MERGE-010, TOPO-MERGE-012, TOPO-OPT-006, TOPO-OPT-009, TOPO-OPT-012, TOPO-POLICY-010.
     """
     given = tuple(by_resource(providers))
     classes = _interchangeable(rules, given)

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from numaproof.conformance.cases import checkpoints, loading
+from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.checkpoints import FieldsError
-from numaproof.fakesys import DocumentError
 from numaproof.reference.checkpoints import cpu
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.deviations.releases import release
@@ -132,13 +131,3 @@ def test_the_second_part_may_stand_alone_or_be_wrong() -> None:
 def test_fields_that_no_structure_has_are_refused(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(FieldsError, match=complaint):
         checkpoints.text(fields)
-
-
-@pytest.mark.parametrize("rest", ["how: delete", "how: write, text: x"])
-def test_a_checkpoint_is_only_written_and_only_alone(rest: str) -> None:
-    text = (
-        "cases:\n- id: one\n  title: One\n  requirements: [A-001]\n  steps:\n"
-        f"  - tamper: {{file: cpu_manager_state, {rest}, checkpoint: {{policyName: none}}}}\n"
-    )
-    with pytest.raises(DocumentError, match=r"x\.yaml:6: .*tamper\.checkpoint: .*leave out text"):
-        loading.parse(text, "x.yaml")

@@ -68,12 +68,14 @@ def test_amounts_in_a_configuration_become_texts_and_nothing_else_does() -> None
         "topologyManagerPolicyOptions": {"max-allowable-numa-nodes": 12},
         "evictionHard": "bad",
         "podsPerCore": 3,
+        "reservedMemory": [{"numaNode": 0, "limits": {"memory": 5}}, "odd"],
     }
     assert manifests.texts_where_due(config) == {
         "kubeReserved": {"cpu": "1", "x": True},
         "topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "12"},
         "evictionHard": "bad",
         "podsPerCore": 3,
+        "reservedMemory": [{"numaNode": 0, "limits": {"memory": "5"}}, "odd"],
     }
 
 

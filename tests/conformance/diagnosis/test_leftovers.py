@@ -9,12 +9,7 @@ import pytest
 from numaproof.conformance.diagnosis.leftovers import Leftovers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from numaproof.protocol.diagnosis import Diagnosis
-
-    Examine = Callable[..., Diagnosis]
 
 
 @pytest.fixture
@@ -82,22 +77,3 @@ def test_what_others_do_in_a_working_directory_for_all_is_not_the_programs(
     leftovers = Leftovers(tmp_path / "temporary")
     (here / "of-another-user").mkdir()
     assert leftovers.here() == []
-
-
-@pytest.mark.usefixtures("home")
-def test_a_program_that_keeps_its_state_at_home_is_told(examined_text: Examine) -> None:
-    text = 'import os, pathlib\npathlib.Path.home().joinpath(".pods").touch()\n'
-    diagnosis = examined_text(text)
-    last = diagnosis.exchanges[-1]
-    assert last.step == "clean-up"
-    assert [one.wrong for one in last.findings] == [
-        "there are new files in the home directory: ~/.pods"
-    ]
-    assert last.findings[0].advice
-
-
-def test_a_program_that_kills_its_supervisor_is_told_so(examined_text: Examine) -> None:
-    text = "import os, signal, sys\nsys.stdin.readline()\nos.kill(os.getppid(), signal.SIGKILL)\n"
-    diagnosis = examined_text(text + "sys.stdin.read()\n")
-    found = [one.wrong for exchange in diagnosis.exchanges for one in exchange.findings]
-    assert found[0].startswith("the program killed its supervisor, numaproof's own process")

@@ -127,6 +127,13 @@ def test_no_picture_is_made_of_nodes_that_tell_no_state(scenario: Scenario, tmp_
     assert played.pictures == ()
 
 
+def test_a_scenario_without_any_call_passes(info: MachineInfo, tmp_path: Path) -> None:
+    steps = CASE.partition("- admit")[0] + "- tamper: {file: cpu_manager_state, how: delete}\n"
+    (case,) = loading.parse(steps, "case.yaml")
+    played = play(pair(InProcess(Reference)), Scenario(case, info), tmp_path)
+    assert played == LockstepResult("pass")
+
+
 def test_a_difference_below_the_level_is_none(scenario: Scenario, tmp_path: Path) -> None:
     lower = msgspec.structs.replace(HELLO)
     admission = Pair(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,16 +9,10 @@ import pytest
 
 from numaproof.conformance.claims import needs
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
-from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.implementation import Reference
-
-Play = Callable[[Target, str], tuple[RunResult, Run]]
-MakeTarget = Callable[..., Target]
 
 
 def capabilities(**changes: Any) -> Capabilities:
@@ -130,37 +123,3 @@ def test_whoever_lists_no_policy_of_a_manager_has_it_switched_off() -> None:
     require(nothing, "start", start())
     with pytest.raises(NotSupportedError, match="CPU Manager policy static"):
         require(nothing, "start", start(cpuManagerPolicy="static"))
-
-
-def test_an_unclaimed_call_of_a_case_is_unsupported_and_never_made(
-    play: Play, make_target: MakeTarget
-) -> None:
-    called = []
-
-    class Listening(Reference):
-        def call(self, operation: str, args: messages.Args) -> messages.Answer:
-            called.append(operation)
-            return super().call(operation, args)
-
-    target = make_target(InProcess(Listening), operations=("start", "admit"))
-    result, _ = play(
-        target,
-        """
-        config: {kubeReserved: {cpu: "1"}}
-        steps:
-        - admit: {pod: a, containers: {app: {}}}
-        - reconcile: {}
-        """,
-    )
-    assert result == RunResult(
-        "unsupported", "the implementation does not have operation reconcile"
-    )
-    assert called == ["hello", "start", "admit"]
-
-
-def test_an_unclaimed_policy_is_never_asked_for(play: Play, make_target: MakeTarget) -> None:
-    target = make_target(InProcess(Reference), policies=messages.Policies(cpu=("none",)))
-    result, run = play(target, "config: {cpuManagerPolicy: static}\nsteps: [{state: {}}]")
-    assert result.outcome == "unsupported"
-    assert "CPU Manager policy static" in result.message
-    assert run.steps() == ()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from numaproof.conformance.execution.programs import supervision, supervisor
 from numaproof.conformance.execution.programs.process import Process, ending
@@ -36,48 +37,7 @@ def ready():
     os.write(1, b"ready\\n")
 """
 
-ESCAPES = {
-    "a child": "child(stay)",
-    "a session of its own": "child(stay, leave=True)",
-    "a daemon's double fork": "child(lambda: child(stay, leave=True), leave=True)",
-    "a tree of forks": """
-        def grow(depth):
-            for _ in range(2):
-                child(lambda: grow(depth - 1) if depth else stay(), leave=depth % 2)
-            stay()
-        child(lambda: grow(4))""",
-    "150 daemons": "[child(stay, leave=True) for _ in range(150)]",
-    "signals ignored": """
-        for one in (1, 2, 3, 15): signal.signal(one, signal.SIG_IGN)
-        child(stay, leave=True)""",
-    "a relay of processes": """
-        def relay():
-            while True:
-                if os.fork(): os._exit(0)
-        child(relay, leave=True)""",
-    "a pair that starts each other again": """
-        def again():
-            while True:
-                if (pid := os.fork()) == 0: stay()
-                os.waitpid(pid, 0)
-        child(again, leave=True)
-        child(again, leave=True)""",
-    "a subreaper below": """
-        import ctypes
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
-        child(lambda: child(stay, leave=True))""",
-    "an empty environment": """
-        script = "import time; time.sleep(1000)"
-        if os.fork() == 0:
-            os.set_inheritable(held, True)
-            os.setsid()
-            os.execve(sys.executable, [sys.executable, "-S", "-c", script], {})""",
-    "stopped processes": "child(lambda: os.kill(os.getpid(), signal.SIGSTOP), leave=True)",
-    "its supervisor killed": """
-        child(stay, leave=True)
-        ready()
-        os.kill(os.getppid(), signal.SIGKILL)""",
-}
+ESCAPES = yaml.safe_load(Path(__file__).with_name("escapes.yaml").read_text("utf-8"))
 
 
 class Held:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof.conformance.cases import loading, writing
-from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.differential.compared_player import ComparedPlayer, UncheckedInvariants
+from numaproof.conformance.differential.lockstep import ComparedRun
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, hello_args
-from numaproof.conformance.execution.session import Session
+from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing.exploration import upgrade
 from numaproof.conformance.fuzzing.generation.upgrades import CHANGES
-from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import messages
 from numaproof.reference.deviations.releases import RELEASES
 from numaproof.reference.implementation import Reference
@@ -34,12 +32,10 @@ def played(seed: int, before: str, after: str, folder: Path) -> list[Call]:
     """The calls of an upgrade, made to the reference."""
     capabilities = Capabilities(HELLO, before)
     made = upgrade(seed, capabilities, after)
-    session = Session(
-        InProcess(Reference), capabilities, StateDirectory(folder), before, made.machine, "kubelet"
-    )
-    facts, checker = Facts(made.machine), UncheckedInvariants("kubelet")
-    ComparedPlayer(made.case, session, facts, "kubelet", checker).play()
-    return session.calls
+    target = Target(InProcess(Reference), HELLO, before, "kubelet")
+    run = ComparedRun(target, made.case, made.machine, None, folder)
+    run.player.play()
+    return run.player.session.calls
 
 
 def test_a_seed_makes_the_same_upgrade_and_a_case_file_of_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -123,33 +123,9 @@ def test_a_quantity_is_read_exactly_and_what_is_none_counts_as_nothing(
     assert amount(text) == number
 
 
-def classed(*resources: dict[str, Any]) -> str:
-    return pods.read(numbered("a", resources), PodResources()).qos
-
-
-def test_a_pod_is_guaranteed_when_every_container_requests_its_limits_of_cpu_and_memory() -> None:
-    whole = {"limits": WHOLE}
-    assert classed(whole) == "Guaranteed"
-    assert classed(whole, whole) == "Guaranteed"
-    assert classed(whole, {}) == "Burstable"
-    assert classed({"limits": {"cpu": "2"}}) == "Burstable"
-    assert classed({"requests": {"memory": "512Mi"}, "limits": WHOLE}) == "Burstable"
-    assert classed({"requests": {"cpu": "1"}}) == "Burstable"
-    assert classed({"limits": {GPU: "1"}}) == "BestEffort"
-    assert classed({"limits": {"cpu": "0"}}) == "BestEffort"
-
-
 def test_the_class_that_the_api_server_has_set_holds() -> None:
     given = {**numbered("a", [{"limits": WHOLE}]), "status": {"qosClass": "Burstable"}}
     assert pods.read(given, PodResources()).qos == "Burstable"
-
-
-def test_a_pod_needs_as_much_as_its_containers_need_at_once() -> None:
-    assert pods.effective([("app", 2), ("app", 3)]) == 5
-    assert pods.effective([("init", 4), ("init", 2), ("app", 1)]) == 4
-    assert pods.effective([("sidecar", 1), ("init", 4), ("app", 2)]) == 5
-    assert pods.effective([("init", 4), ("sidecar", 1), ("app", 2)]) == 4
-    assert pods.effective([]) == 0
 
 
 def test_gates_follow_their_maturity_where_they_are_not_named() -> None:

@@ -10,7 +10,7 @@ from builders import machines
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run, RunResult, Target
-from numaproof.conformance.judging.sides import UNCHANGED
+from numaproof.conformance.judging.baselines import UNCHANGED
 from numaproof.protocol.events import Parted
 from numaproof.reference.deviations.defects import CHANGES, OVERRIDES
 from numaproof.reference.deviations.deviation import (

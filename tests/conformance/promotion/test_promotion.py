@@ -14,8 +14,7 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.fuzzing.strategies import seeded_scenario
 from numaproof.conformance.promotion import appending
-from numaproof.conformance.promotion.promotion import Wanted, promote
-from numaproof.conformance.promotion.rehearsal import PromotionError
+from numaproof.conformance.promotion.promotion import PromotionError, Wanted, promote
 from numaproof.conformance.requirements import load_registry
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.messages import LEVELS, Level

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import tarfile
 import tempfile
@@ -13,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from builders.checkout import SHARED
 from numaproof.protocol import codec
 from numaproof.reference.cadvisor.discovery import discover
 
-REPOSITORY = Path(__file__).parents[3]
-MACHINES = Path(os.environ.get("NUMAPROOF_SHARED", REPOSITORY.parent / "shared")) / "machines"
+MACHINES = SHARED / "machines"
 RECORDED = MACHINES / "discovered-1.35.json.gz"
 
 # Thousands of small files, none of which outlives its test.

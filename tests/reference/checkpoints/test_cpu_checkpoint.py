@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.checkpoints import cpu as cpu_checkpoint
@@ -15,7 +17,6 @@ from numaproof.reference.memory.state import MemoryState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from typing import Any
 
     from tests.reference.conftest import Player
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 NAME = "cpu_manager_state"
 OF_ONE_PART = RELEASES[: RELEASES.index("1.37")]
 MEMORY = "memory_manager_state"
+
+
+ROWS = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -106,35 +110,14 @@ def broken(reason: str, which: str = "CPU", file: str = NAME) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "unexpected end of JSON input"),
-        ('{"policyName":"static","defaultCpuSet":"0-7","checksum":1}', "checkpoint is corrupted"),
-        (
-            '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}',
-            'configured policy "static" differs from state checkpoint policy "none"',
-        ),
-        (
-            '{"policyName":"static","defaultCpuSet":"0-"}',
-            'could not parse default cpu set "0-": strconv.Atoi: parsing "": invalid syntax',
-        ),
-        (
-            '{"policyName":"static","entries":{"u":{"a":"x"}}}',
-            (
-                'could not parse cpuset "x" for container "a" in pod "u": strconv.Atoi: '
-                'parsing "x": invalid syntax'
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("row", ROWS["start"], ids=lambda row: row["says"][-60:])
 def test_a_file_that_cannot_be_restored_refuses_the_start_and_stays_as_it_is(
-    node: Player, text: str, reason: str
+    node: Player, row: dict[str, str]
 ) -> None:
     path = node.state_dir / NAME
-    path.write_text(text)
-    assert node.refusal() == ("cpu", broken(reason))
-    assert path.read_text() == text
+    path.write_text(row["file"])
+    assert node.refusal() == ("cpu", broken(row["says"]))
+    assert path.read_text() == row["file"]
 
 
 @pytest.mark.parametrize(

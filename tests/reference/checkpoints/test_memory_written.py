@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-from pathlib import Path
 
 import pytest
 
+from builders.checkout import SHARED
 from numaproof.reference.checkpoints import files, memory
 from numaproof.reference.deviations import releases
 
-_ROOT = Path(__file__).parents[4]
-_KUBELET = Path(os.environ.get("NUMAPROOF_SHARED", _ROOT / "../shared")) / "kubelet"
+_KUBELET = SHARED / "kubelet"
 
 
 def _recorded(release: str) -> set[str]:

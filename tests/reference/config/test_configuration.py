@@ -11,28 +11,31 @@ if TYPE_CHECKING:
 
     from tests.reference.conftest import Player
 
-ROWS = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_bytes())
+STARTS = yaml.safe_load(Path(__file__).with_name("starts.yaml").read_bytes())
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["says"][:60])
-def test_a_start_is_refused_in_the_words_of_the_kubelet(node: Player, row: dict[str, Any]) -> None:
-    release = {"release": row["release"]} if "release" in row else {}
-    found = node.refusal(**row["config"], **release)
+def rows(kind: str) -> list[Any]:
+    """Starts of a kind, one for each of their releases."""
+    return [
+        pytest.param(release, row, id=f"{release}-{row.get('says', row['config'])}"[:70])
+        for row in STARTS[kind]
+        for release in row.get("releases", ["1.35"])
+    ]
+
+
+@pytest.mark.parametrize(("release", "row"), rows("refused"))
+def test_a_start_is_refused_in_the_words_of_the_release(
+    node: Player, release: str, row: dict[str, Any]
+) -> None:
+    found = node.refusal(release=release, **row["config"])
     assert found == (row.get("stage", "config"), row["says"])
 
 
-@pytest.mark.parametrize(
-    ("release", "gates"),
-    [
-        ("1.34", {"AllAlpha": True, "AllBeta": False}),
-        ("1.35", {"AllAlpha": True, "AllBeta": True}),
-        ("1.35", {"PodLevelResources": False}),
-    ],
-)
-def test_gates_that_depend_on_no_other_are_taken(
-    node: Player, release: str, gates: dict[str, bool]
+@pytest.mark.parametrize(("release", "row"), rows("taken"))
+def test_a_start_is_taken_that_others_refuse(
+    node: Player, release: str, row: dict[str, Any]
 ) -> None:
-    assert "ok" in node.start(release=release, featureGates=gates, topologyManagerPolicy="none")
+    assert "ok" in node.start(release=release, **row["config"])
 
 
 @pytest.mark.parametrize(
@@ -67,11 +70,6 @@ def test_a_value_of_a_wrong_type_is_reported_before_what_validation_refuses(
     stage, message = node.refusal(**{field: 5, "topologyManagerScope": "node"})
     assert (stage, message.partition(" ")[0]) == ("config", "failed")
     assert f"KubeletConfiguration.{field} of type string" in message
-
-
-@pytest.mark.parametrize("period", ["10s", "1m30s", "-1s", "0", "1.5h", ".5s", "10us"])
-def test_every_duration_of_go_is_taken_as_reconcile_period(node: Player, period: str) -> None:
-    assert "ok" in node.start(cpuManagerReconcilePeriod=period)
 
 
 @pytest.mark.parametrize("nothing", [None, ""])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from numaproof.reference.config import configuration, flags
 from numaproof.reference.config.fields import ConfigError
@@ -14,111 +17,20 @@ from numaproof.reference.errors import NotBuiltError
 GATE = "CPUManagerPolicyAlphaOptions"
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        (["--cpu-manager-policy=static"], {"cpuManagerPolicy": "static"}),
-        (["--cpu_manager_policy", "static"], {"cpuManagerPolicy": "static"}),
-        (["--cpu-manager-policy=static", "--cpu-manager-policy="], {"cpuManagerPolicy": ""}),
-        (
-            ["--kube-reserved=cpu=1,,memory = 64Mi"],
-            {"kubeReserved": {"cpu": "1", "memory": "64Mi"}},
-        ),
-        (
-            ["--system-reserved=cpu=1", "--system-reserved=cpu=2,pid=9"],
-            {"systemReserved": {"cpu": "2", "pid": "9"}},
-        ),
-        (["--kube-reserved="], {"kubeReserved": {}}),
-        (
-            ["--cpu-manager-policy-options=full-pcpus-only=true,strict-cpu-reservation=true"],
-            {"cpuManagerPolicyOptions": {"full-pcpus-only": "true,strict-cpu-reservation=true"}},
-        ),
-        (
-            ["--topology-manager-policy-options=a=true,b=9", "--topology-manager-scope=pod"],
-            {
-                "topologyManagerPolicyOptions": {"a": "true", "b": "9"},
-                "topologyManagerScope": "pod",
-            },
-        ),
-        (["--eviction-hard=memory.available<1Gi"], {"evictionHard": {"memory.available": "1Gi"}}),
-        (
-            ["--reserved-memory=0:memory=1Gi,hugepages-2Mi=2Mi;1:memory=2Gi"],
-            {
-                "reservedMemory": (
-                    (0, {"memory": "1Gi", "hugepages-2Mi": "2Mi"}),
-                    (1, {"memory": "2Gi"}),
-                )
-            },
-        ),
-        (["--reserved-memory=4294967297:memory=1"], {"reservedMemory": ((1, {"memory": "1"}),)}),
-        (["--reserved-memory="], {}),
-        (["--cpu-cfs-quota"], {"cpuCFSQuota": True}),
-        (["--cpu-cfs-quota=0"], {"cpuCFSQuota": False}),
-        (["--cpu-manager-reconcile-period=90s"], {"cpuManagerReconcilePeriod": "1m30s"}),
-        (["--feature-gates=A=true,B=F"], {"featureGates": {"A": True, "B": False}}),
-        (["--"], {}),
-    ],
-)
-def test_flags_set_fields(given: list[str], found: dict[str, Any]) -> None:
-    assert flags.read(given, "1.37") == found
+ROWS = yaml.safe_load(Path(__file__).with_name("flags.yaml").read_bytes())
 
 
-UNREAD = "failed to parse kubelet flag: "
+@pytest.mark.parametrize("row", ROWS["set"], ids=lambda row: " ".join(row["flags"]))
+def test_flags_set_fields(row: dict[str, Any]) -> None:
+    found = flags.read(row["flags"], "1.37")
+    assert json.loads(json.dumps(found)) == row["fields"]
 
 
-def invalid(flag: str, value: str, why: str) -> tuple[list[str], str]:
-    """A flag with a value that cannot be read, and the refusal."""
-    return [f"--{flag}={value}"], f'{UNREAD}invalid argument "{value}" for "--{flag}" flag: {why}'
-
-
-FORMAT = (
-    "the reserved memory has incorrect format,"
-    " expected numaNodeID:type=quantity[,type=quantity...], got {}"
-)
-NO_TRUTH = 'strconv.ParseBool: parsing "{0}": invalid syntax'
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["--no-such-flag=1"], f"{UNREAD}unknown flag: --no-such-flag"),
-        (["---x"], f"{UNREAD}bad flag syntax: ---x"),
-        (["--=x"], f"{UNREAD}bad flag syntax: --=x"),
-        (["-x"], f"{UNREAD}unknown shorthand flag: 'x' in -x"),
-        (["--cpu-manager-policy"], f"{UNREAD}flag needs an argument: --cpu-manager-policy"),
-        (["static"], "unknown command static"),
-        (["--cpu-cfs-quota", "false"], "unknown command false"),
-        ([""], "unknown command "),
-        invalid("kube-reserved", "cpu", "malformed pair, expect string=string"),
-        invalid("eviction-hard", "memory.available=1Gi", "malformed pair, expect string<string"),
-        invalid(
-            "feature-gates",
-            f"{GATE}=maybe",
-            f"invalid value of {GATE}: maybe, err: {NO_TRUTH.format('maybe')}",
-        ),
-        invalid("cpu-cfs-quota", "no", NO_TRUTH.format("no")),
-        invalid("cpu-manager-reconcile-period", "5", 'time: missing unit in duration "5"'),
-        invalid(
-            "reserved-memory",
-            "x:memory=1",
-            "failed to convert the NUMA node ID, expected integer, got x",
-        ),
-        invalid("reserved-memory", "memory=1", FORMAT.format("memory=1")),
-        invalid(
-            "reserved-memory",
-            "0:memory",
-            "the reserved limit has incorrect value, expected type=quantity, got memory",
-        ),
-        invalid(
-            "reserved-memory", "0:disk=5", 'memory type conversion error, unknown type: "disk"'
-        ),
-        invalid("reserved-memory", "0:memory=z", "failed to parse the quantity: z"),
-    ],
-)
-def test_what_cannot_be_read_is_refused(given: list[str], message: str) -> None:
+@pytest.mark.parametrize("row", ROWS["refused"], ids=lambda row: " ".join(row["flags"]))
+def test_what_cannot_be_read_is_refused(row: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as refusal:
-        flags.read(given, "1.37")
-    assert str(refusal.value) == message
+        flags.read(row["flags"], "1.37")
+    assert str(refusal.value) == row["says"]
 
 
 @pytest.mark.parametrize("given", ["--node-ip=1.2.3.4", "-v", "--v=4", "-h"])

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from builders.machines import bare as machine
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo, Node
 from numaproof.reference.config import configuration
@@ -75,23 +74,6 @@ def test_bad_options_are_refused_with_the_kubelets_text(option: str, value: str,
 @pytest.mark.parametrize("args", [{"policy": "some"}, {"nodes": [0, 64]}, {"nodes": [-1]}])
 def test_policies_and_nodes_that_cannot_be_are_faults(args: dict[str, Any]) -> None:
     assert isinstance(ask(**args), messages.Fault)
-
-
-@pytest.mark.parametrize(("release", "open_"), [("1.33", False), ("1.34", False), ("1.35", True)])
-def test_the_limit_of_nodes_is_an_option_in_beta_until_1_34(release: str, *, open_: bool) -> None:
-    fields: dict[str, Any] = {
-        "topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "9"},
-        "featureGates": {"TopologyManagerPolicyBetaOptions": False},
-    }
-    if open_:
-        assert make(machine(9), release, **fields).name == "best-effort"
-        return
-    with pytest.raises(OptionError) as raised:
-        make(machine(9), release, **fields)
-    assert str(raised.value) == (
-        "topology manager policy beta-level options not enabled, but option "
-        '"max-allowable-numa-nodes" provided'
-    )
 
 
 def test_options_need_their_feature_gate() -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-from pathlib import Path
 
 import pytest
 
+from builders.checkout import SHARED
 from numaproof.protocol import codec, messages
 from numaproof.reference.implementation import Reference
 
-SHARED = Path(os.environ.get("NUMAPROOF_SHARED", Path(__file__).parents[3] / ".." / "shared"))
 RECORDED = SHARED / "kubelet" / "merges-1.35.jsonl.gz"
 
 

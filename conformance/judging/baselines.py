@@ -1,0 +1,299 @@
+"""The baselines that an implementation may follow where a kubelet contradicts its documents.
+
+An implementation that does not claim to be a kubelet may follow the documents, or do what the
+kubelet of the release does by a named defect. Its answers are compared with the documents first. At
+the first answer that differs, baselines that disagree with any answer so far are eliminated: each
+baseline with one defect more or fewer than the current one, and those with none or all. The
+comparison continues with one that is left, and the answer is wrong if none is.
+
+Some changes between releases are in no document, and an implementation of the newest documents
+knows nothing of them. So there are also baselines without one of these changes, or all of them.
+These are right even where only the documents are.
+
+Every baseline has a reference of its own, which makes the calls only once they are needed. So an
+answer costs one call to a reference, as for a kubelet, until the implementation departs from the
+documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.judging.oracle import Oracle, disagreement
+from numaproof.folders.scratch import make_folder
+from numaproof.protocol import messages
+from numaproof.protocol.events import Parted
+from numaproof.reference.deviations.defects import CHANGES, DEFECTS, SHOWN_WITHOUT_NODE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from numaproof.conformance.judging.finding import Finding
+    from numaproof.conformance.judging.oracle import Meets, SteeredImplementation
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a reference follows: the documents, or everything that kubelets of the release do.
+
+    Attributes:
+        documented: whether it follows the documents where the kubelet contradicts them.
+        exceptions: the names of defects where it does the opposite, and of changes between releases
+            that are left out.
+    """
+
+    documented: bool
+    exceptions: frozenset[str] = frozenset()
+
+    def toggled(self, name: str) -> Baseline:
+        """The same, except for one defect or change."""
+        return Baseline(self.documented, self.exceptions ^ {name})
+
+    def has(self, name: str) -> bool:
+        """Whether it does what the kubelet does where that defect or change matters."""
+        return (name in self.exceptions) == (self.documented and name not in _CHANGES)
+
+
+_CHANGES = frozenset(change.name for change in CHANGES)
+
+DOCUMENTED = Baseline(documented=True)
+UNCHANGED = Baseline(documented=True, exceptions=_CHANGES)
+KUBELET = Baseline(documented=False)
+
+
+@dataclass(frozen=True)
+class _Exchange:
+    """A call and the implementation's answer, after any checkpoints were changed by hand."""
+
+    operation: str
+    args: messages.Args
+    answer: messages.Answer
+    alterations: tuple[Callable[[Path], object], ...]
+
+
+class Baselines:
+    """Judges answers by the baselines that agree with all of them.
+
+    Args:
+        make: makes a fresh reference that follows a baseline.
+        folder: where references have their state directories; made when the first one needs it.
+        level: how much of the answers is compared. At level invariants nothing is: references
+            are asked only where an invariant or an expectation is broken.
+        kubelet: whether the kubelet's defects are accepted, or only what is documented.
+        discovers: what is compared of a discovered machine; None for all of it.
+
+    Attributes:
+        off_script: whether an answer was right by another baseline than the case expects, so that
+            its later expectations may not apply.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Baseline], SteeredImplementation],
+        folder: Path,
+        level: messages.Level,
+        *,
+        kubelet: bool = True,
+        discovers: Collection[str] | None = None,
+    ) -> None:
+        """Begins with the documents; see the class."""
+        self._make = make
+        self._kubelet = kubelet
+        self._folder = folder
+        self._level = level
+        self._discovers = discovers
+        self._exact: messages.Level = "kubelet" if level == "kubelet" else "placement"
+        self._ends = (DOCUMENTED, KUBELET, UNCHANGED) if kubelet else (DOCUMENTED, UNCHANGED)
+        self._references: dict[Baseline, tuple[Oracle, list[messages.Answer | None]]] = {}
+        self._history: list[_Exchange] = []
+        self._alterations: list[Callable[[Path], object]] = []
+        self._current = DOCUMENTED
+        self._shared: dict[str, None] = {}
+        self._avoided_at: int | None = None
+        self.off_script = False
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The defects that the implementation has shown to share with the kubelet."""
+        return tuple(self._shared)
+
+    @property
+    def answer(self) -> messages.Answer | None:
+        """The last answer of the current baseline; None where none is compared."""
+        compared = self._history and self._level != "invariants"
+        return self._answer(self._current, len(self._history) - 1) if compared else None
+
+    @property
+    def reference(self) -> SteeredImplementation:
+        """The reference that follows the current baseline."""
+        return self._references[self._current][0].reference
+
+    def disagreement(
+        self, operation: str, args: messages.Args, answer: messages.Answer
+    ) -> Finding | None:
+        """How `answer` differs from the current baseline's; None if any baseline agrees."""
+        self._history.append(_Exchange(operation, args, answer, tuple(self._alterations)))
+        self._alterations.clear()
+        if self._level == "invariants":
+            return None
+        found = self._difference(self._current, len(self._history) - 1, self._level)
+        return replace(found, source="reference") if found and not self._switch() else None
+
+    def alter(self, change: Callable[[Path], object]) -> None:
+        """Changes a checkpoint by hand, for every baseline."""
+        self._alterations.append(change)
+
+    def allows(self, args: messages.Args, meets: Meets) -> bool:
+        """Whether an expectation is one baseline's, and the answer to it another's.
+
+        Args:
+            args: those of the call.
+            meets: whether the expectation is met by an answer, with the state after it.
+        """
+        index = next(n for n, one in enumerate(self._history) if one.args is args)
+        after = [
+            n
+            for n, one in enumerate(self._history)
+            if n > index and isinstance(one.answer, messages.State)
+        ][:1]
+
+        def met(baseline: Baseline) -> bool:
+            answer = self._answer(baseline, index)
+            states = (self._answer(baseline, n) for n in after)
+            state = next((one for one in states if isinstance(one, messages.State)), None)
+            return answer is not None and meets(answer, state)
+
+        expected = next(filter(met, self._ends), None)
+        if expected is None:
+            return False
+        others = self._candidates(self._current, expected)
+        if not any(not met(one) and self._adopt(one, (index, *after)) for one in others):
+            return False
+        if expected == KUBELET:
+            self._avoided_at = index
+        self.off_script = True
+        return True
+
+    def shares(self, defect: str | None) -> bool:
+        """Whether the last answer, and the state after it, are those of a kubelet with a defect.
+
+        None stands for any defect that makes them differ from what is documented.
+        """
+        last = range(len(self._history))[-2:]
+
+        def shows(baseline: Baseline) -> bool:
+            if defect is not None:
+                return baseline.has(defect)
+            return self._departs(baseline, DOCUMENTED, last)
+
+        candidates = self._candidates(self._current, DOCUMENTED) if self._kubelet else ()
+        shown = () if defect is None else (defect,)
+        return any(shows(one) and self._adopt(one, last, shown) for one in candidates)
+
+    def parted(self) -> Parted | None:
+        """Whose behaviour the implementation has where a kubelet contradicts its documents.
+
+        None if both would have answered alike, as far as answers were compared, or if only the
+        documents are right.
+        """
+        if self._shared:
+            return Parted("kubelet", self.shared)
+        index, level = self._avoided_at, self._exact
+        if index is None and self._kubelet and self._level != "invariants":
+            index, level = self._first_difference(KUBELET), self._level
+        return None if index is None else Parted("documented", self._avoided(index, level))
+
+    def _switch(self) -> bool:
+        """Adopts a baseline that agrees with every answer so far; whether there is one."""
+        everything = range(len(self._history))
+        ends = (self._departs(end, self._current, everything) for end in self._ends[1:])
+        if self._current.documented and not any(ends):
+            return False
+        return any(map(self._adopt, self._candidates(self._current)))
+
+    def _candidates(self, *bases: Baseline) -> Iterator[Baseline]:
+        """The current baseline, those one defect or change away from a base, and the ends."""
+        toggled = (base.toggled(name) for base in bases for name in self._names())
+        yield from dict.fromkeys((self._current, *toggled, *reversed(self._ends)))
+
+    def _adopt(
+        self, baseline: Baseline, exactly: Sequence[int] = (), shown: Sequence[str] = ()
+    ) -> bool:
+        """Continues with a baseline if it agrees with every answer, and with some exactly.
+
+        `shown` are the defects that this is about; by default those that make the difference.
+        """
+        if self._first_difference(baseline, exactly) is not None:
+            return False
+        shown = shown or self._contributing(baseline, exactly or (len(self._history) - 1,))
+        self._shared |= dict.fromkeys(sorted(shown))
+        self._current = baseline
+        return True
+
+    def _first_difference(self, baseline: Baseline, exactly: Sequence[int] = ()) -> int | None:
+        """The position of the first answer that differs from a baseline's."""
+        levels = (self._exact if n in exactly else self._level for n in range(len(self._history)))
+        return next((n for n, one in enumerate(levels) if self._difference(baseline, n, one)), None)
+
+    def _contributing(self, baseline: Baseline, positions: Sequence[int]) -> tuple[str, ...]:
+        """What a baseline shares with kubelets, beyond the documents, and needs for its answers."""
+        beyond = baseline.exceptions if baseline.documented else self._names()
+        return tuple(
+            name
+            for name in self._names()
+            if name in beyond
+            and baseline.has(name)
+            and self._departs(baseline.toggled(name), baseline, positions)
+        )
+
+    def _avoided(self, index: int, level: messages.Level) -> tuple[str, ...]:
+        """The defect without which a kubelet would answer a call as the implementation does.
+
+        Where several come together, all without any one of which it would answer otherwise.
+        """
+        for name in self._names():
+            lacking = KUBELET.toggled(name)
+            if self._answer(lacking, index) and not self._difference(lacking, index, level):
+                return (name,)
+        return self._contributing(KUBELET, (index,))
+
+    def _names(self) -> list[str]:
+        """The changes, and the defects with answers, that a release of the calls so far has.
+
+        Where no call needs a node, those that show without one.
+        """
+        releases = {getattr(one.args, "kubernetes", None) for one in self._history}
+        shown = [SHOWN_WITHOUT_NODE.get(one.operation) for one in self._history]
+        defects = [defect for defect in DEFECTS if defect.answers] if self._kubelet else []
+        return [
+            known.name
+            for known in (*CHANGES, *defects)
+            if releases.intersection(known.releases)
+            and any(names is None or known.name in names for names in shown)
+        ]
+
+    def _departs(self, baseline: Baseline, other: Baseline, positions: Iterable[int]) -> bool:
+        """Whether two baselines answer one of some calls differently."""
+        return any(self._answer(baseline, n) != self._answer(other, n) for n in positions)
+
+    def _difference(self, baseline: Baseline, index: int, level: messages.Level) -> Finding | None:
+        """How the implementation's answer to a call differs from that of a baseline."""
+        own, right = self._history[index], self._answer(baseline, index)
+        if right is None:
+            return None
+        return disagreement(own.args, own.answer, right, level, self._discovers)
+
+    def _answer(self, baseline: Baseline, index: int) -> messages.Answer | None:
+        """A baseline's answer to a call; its reference makes the calls up to there first."""
+        if baseline not in self._references:
+            folder = self._folder / str(len(self._references))
+            make_folder(folder)
+            self._references[baseline] = Oracle(self._make(baseline), folder, self._level), []
+        oracle, answers = self._references[baseline]
+        for one in self._history[len(answers) : index + 1]:
+            for alteration in one.alterations:
+                oracle.alter(alteration)
+            answers.append(oracle.respond(one.operation, one.args, one.answer))
+        return answers[index]

@@ -1,0 +1,138 @@
+"""What a healthy reference answers, so that one with a bug need not be judged where it agrees.
+
+A case or a scenario ends in the same way for as long as its calls have the same answers. So what
+was asked of the healthy reference once is asked of each seeded one, and only where an answer is
+another are the calls made again, with invariants, expectations and everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.execution.run import Run
+from numaproof.conformance.execution.session import tamper
+from numaproof.folders.removal import remove_tree
+from numaproof.folders.scratch import make_folder
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Case, TamperStep
+    from numaproof.conformance.execution.implementation import InProcess
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.trees.machine_trees import MachineTree
+    from numaproof.folders.state_directory import StateDirectory
+    from numaproof.protocol import messages
+    from numaproof.protocol.machine import MachineInfo
+    from quality.seeding import Bug
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call and its answer."""
+
+    operation: str
+    args: messages.Args
+    answer: messages.Answer
+
+
+class Noting:
+    """An implementation that keeps what it was asked and answered."""
+
+    def __init__(self, implementation: InProcess) -> None:
+        self._implementation = implementation
+        self.moves: list[Asked | TamperStep] = []
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer of the implementation."""
+        answer = self._implementation.call(operation, args)
+        self.moves.append(Asked(operation, args, answer))
+        return answer
+
+    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+        """As for the implementation."""
+        self._implementation.favour(devices)
+
+    def close(self) -> None:
+        """Ends the implementation."""
+        self._implementation.close()
+
+
+@dataclass(frozen=True)
+class HealthyRun:
+    """All that was asked of a healthy reference, changes to checkpoints by hand included.
+
+    Attributes:
+        moves: calls and changes, in their order.
+        state_dir: the state directory that the calls name; it is emptied for each playing.
+        good: whether all was well in the end. What fails in a healthy reference tells nothing.
+        exact: whether the moves are everything that was done.
+    """
+
+    moves: tuple[Asked | TamperStep, ...]
+    state_dir: StateDirectory
+    good: bool
+    exact: bool = True
+
+    def differs(self, bug: Bug) -> bool:
+        """Whether a reference with the bug gives another answer to any of the calls."""
+        if not self.exact:
+            return True
+        remove_tree(self.state_dir.path)
+        make_folder(self.state_dir.path)
+        reference = Reference()
+        with bug.seeded():
+            for move in self.moves:
+                if isinstance(move, Asked):
+                    if reference.call(move.operation, move.args) != move.answer:
+                        return True
+                else:
+                    tamper(self.state_dir, move.file, move.how, move.text)
+        return False
+
+
+def of_scenario(target: Target, noting: Noting, case: Case, folder: Path) -> HealthyRun:
+    """The healthy run of a made-up scenario, whose steps stand as they are played."""
+    run = _run(target, noting, case, case.machine, None, folder)
+    good = True
+    for step in case.steps:
+        good = good and run.judge(partial(run.player.step, step)).good
+        if step.tamper is not None:
+            noting.moves.append(step.tamper)
+    return _ended(noting, run, good=good)
+
+
+def of_case(
+    target: Target,
+    noting: Noting,
+    case: Case,
+    machine: MachineInfo,
+    tree: MachineTree | None,
+    folder: Path,
+) -> HealthyRun:
+    """The healthy run of a case on a machine."""
+    run = _run(target, noting, case, machine, tree, folder)
+    good = run.play().good
+    tampers = any(step.tamper is not None for step in case.steps)
+    return _ended(noting, run, good=good, exact=not tampers)
+
+
+def _run(
+    target: Target,
+    noting: Noting,
+    case: Case,
+    machine: MachineInfo | None,
+    tree: MachineTree | None,
+    folder: Path,
+) -> Run:
+    assert machine is not None
+    noting.moves = []
+    return Run(replace(target, implementation=noting, oracle=None), case, machine, tree, folder)
+
+
+def _ended(noting: Noting, run: Run, *, good: bool, exact: bool = True) -> HealthyRun:
+    return HealthyRun(tuple(noting.moves), run.player.session.state_dir, good, exact)

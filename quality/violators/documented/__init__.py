@@ -1,1 +1,0 @@
-"""Violators of requirements that single sentences of the documents led to."""

@@ -1,1 +1,0 @@
-"""Violators of requirements: topology merging."""

@@ -1,0 +1,224 @@
+"""Cases played on a laptop against the reference, healthy and changed: `runs.yaml` has both.
+
+`program` names how the reference is changed, `target` what it claims and is held to. Under `says`
+stand the verdict, the calls that were made (`!` where one had a problem), and what is left.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from builders.tables import Table
+from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.execution.implementation import (
+    BrokeProtocol,
+    Crashed,
+    InProcess,
+    TimedOut,
+)
+from numaproof.conformance.execution.run import Run
+from numaproof.protocol import messages
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.implementation import ImplementationFailure
+    from numaproof.conformance.execution.machines import ProfileMachine
+    from numaproof.conformance.execution.run import RunResult, Target
+
+RUNS = Table(__file__, "runs.yaml")
+
+Change = Any
+"""What becomes of an answer, or of one at each call."""
+
+
+def app(**changes: object) -> Change:
+    """Changes what an admitted container holds."""
+
+    def change(answer: messages.Answer) -> messages.Answer:
+        if not isinstance(answer, messages.Admitted):
+            return answer
+        return messages.Admitted(
+            {"app": msgspec.structs.replace(answer.containers["app"], **changes)}
+        )
+
+    return change
+
+
+def instead(answer: messages.Answer) -> Change:
+    return lambda _: answer
+
+
+def later(answer: messages.Answer) -> Change:
+    """Another answer from the second on."""
+    numbers = iter(range(100))
+    return lambda given: answer if next(numbers) else given
+
+
+def worded(*pairs: tuple[str, str]) -> Change:
+    """Changes the words of refusals."""
+
+    def change(answer: Any) -> messages.Answer:
+        message = getattr(answer, "message", None)
+        for old, new in pairs if message else ():
+            message = message.replace(old, new)
+        return msgspec.structs.replace(answer, message=message) if message else answer
+
+    return change
+
+
+SWAPPED = worded(("bogus-a", "x"), ("bogus-b", "bogus-a"), ("x", "bogus-b"))
+CHANGES: dict[str, Callable[[], dict[str, Change]]] = {
+    "admits once": lambda: {"admit": later(messages.AdmissionRefused("Other", "no"))},
+    "supports one admission": lambda: {"admit": later(messages.Unsupported("admitting twice"))},
+    "hands out CPU 0": lambda: {"admit": app(exclusive=CPUSet([0, 2]))},
+    "hands out CPUs 2 and 5": lambda: {"admit": app(exclusive=CPUSet([2, 5]), cpus=CPUSet([2, 5]))},
+    "supports no pods": lambda: {"admit": instead(messages.Unsupported("pods"))},
+    "breaks at pods": lambda: {"admit": instead(messages.Fault("boom", "line 3"))},
+    "refuses pods": lambda: {"admit": instead(messages.AdmissionRefused("SMTAlignmentError", ""))},
+    "supports no state": lambda: {"state": instead(messages.Unsupported("state"))},
+    "loses CPU 7": lambda: {
+        "state": lambda one: msgspec.structs.replace(one, shared=one.shared - CPUSet([7]))
+    },
+    "names the other option": lambda: {"start": SWAPPED, "assign": SWAPPED},
+    "forgets an update": lambda: {"reconcile": lambda one: messages.Reconciled(one.updates[1:])},
+    "takes d0": lambda: {"admit": app(devices={"v.example/nic": ("d0",)})},
+    "names nic for gpu": lambda: {"admit": worded(("v.example/gpu", "v.example/nic"))},
+}
+FAILURES: dict[str, type[ImplementationFailure]] = {
+    "crashes": Crashed,
+    "hangs": TimedOut,
+    "breaks the protocol": BrokeProtocol,
+}
+
+
+class Elsewhere(Reference):
+    """Reserves another CPU, but as many."""
+
+    def start(self, args: messages.StartArgs) -> messages.Started:
+        """A start with CPU 3 reserved."""
+        config = {**args.config, "reservedSystemCPUs": "3"}
+        return super().start(msgspec.structs.replace(args, config=config))
+
+
+class Last(Reference):
+    """Takes the last devices wherever any would do."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The reference's answer, led to the other end of the list."""
+        if isinstance(args, messages.AdmitArgs):
+            self.favour({"app": {"v.example/nic": ("d1", "d2", "d3")}})
+        return super().call(operation, args)
+
+
+class Picky(Reference):
+    """Supports no pod `a` after `starts` starts, no `remove` and no new `devices`."""
+
+    def __init__(self, starts: int = 1, wrong: str = "") -> None:
+        super().__init__()
+        self._left = starts
+        self._wrong = wrong
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The reference's answer, or that it is not supported."""
+        self._left -= operation == "start"
+        pod = args.pod["metadata"]["uid"] if isinstance(args, messages.AdmitArgs) else ""
+        if operation in ("remove", "devices") or (pod == "uid-a" and self._left <= 0):
+            return messages.Unsupported(f"{operation} {pod}".strip())
+        answer = super().call(operation, args)
+        if isinstance(answer, messages.Admitted) and pod == self._wrong:
+            affinity = answer.containers["app"].affinity
+            turned = msgspec.structs.replace(affinity, preferred=not affinity.preferred)
+            changed: messages.Answer = app(affinity=turned)(answer)
+            return changed
+        return answer
+
+
+CLASSES: dict[str, Callable[[], Reference]] = {
+    "reserves CPU 3": Elsewhere,
+    "takes the last devices": Last,
+    "lacks pod a": Picky,
+    "lacks pod a later": lambda: Picky(starts=2),
+    "lacks pod a, turns b": lambda: Picky(wrong="uid-b"),
+}
+
+
+class Failing(InProcess):
+    """Never answers a start."""
+
+    def __init__(self, kind: type[ImplementationFailure]) -> None:
+        super().__init__(Reference)
+        self._kind = kind
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to `hello` alone."""
+        if operation != "hello":
+            raise self._kind(f"no answer to {operation}", "last words")
+        return super().call(operation, args)
+
+
+@RUNS
+def test_a_run_ends_as_it_should(
+    row: dict[str, Any],
+    make_target: Callable[..., Target],
+    make_case: Callable[[str], Case],
+    changed: Any,
+    laptop: ProfileMachine,
+    tmp_path: Path,
+) -> None:
+    name = row.get("program", "")
+    wanted = dict(row.get("target", {}))
+    if "policies" in wanted:
+        wanted["policies"] = msgspec.convert(wanted["policies"], messages.Policies)
+    claims = wanted.pop("claims", {})
+    if name in FAILURES:
+        program: InProcess = Failing(FAILURES[name])
+    elif name in CHANGES:
+        program = InProcess(lambda: changed(**CHANGES[name]()))
+    else:
+        program = InProcess(CLASSES.get(name, Reference))
+    target = make_target(program, **wanted)
+    target = replace(target, hello=msgspec.structs.replace(target.hello, **claims))
+    assert laptop.info is not None
+    run = Run(target, make_case(row["case"]), laptop.info, laptop.tree, tmp_path / "run")
+    try:
+        result = run.play()
+    except CaseError as error:
+        RUNS.check(row, str(error).splitlines()[0])
+        return
+    RUNS.check(row, told(run, result))
+
+
+def told(run: Run, result: RunResult) -> dict[str, object]:
+    """All that a run is judged by, without what is empty."""
+    session = run.player.session
+    before = [f"{step.operation}: {deed}" for step in run.steps() for deed in step.before]
+    with suppress(LookupError):
+        assert run.steps()[0].args.get("state_dir", "$STATE_DIR") == "$STATE_DIR"
+    found = {
+        "outcome": result.outcome,
+        "message": result.message,
+        "besides": [one for one in map(str, run.player.problems) if one != result.message],
+        "log": result.stderr,
+        "defect": result.defect,
+        "signature": run.signature(result),
+        "calls": " ".join(step.operation + "!" * bool(step.problems) for step in run.steps()),
+        "between": before,
+        "broken": [one.invariant for one in run.player.violations],
+        "agreed": session.agreed if run.target.oracle else "",
+        "unclaimed": session.unclaimed,
+        "pods": " ".join(session.pods),
+        "pictures": [
+            f"{picture.title}: {', '.join(owner.name for owner in picture.owners)}"
+            for picture in run.pictures()
+        ],
+    }
+    return {name: value for name, value in found.items() if value}
