@@ -14,11 +14,12 @@ from numaproof.cli.user_files import USER_FILE, UserFile, lenient_option
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
-    from numaproof.inputs.documents import Document, DocumentError
+    from numaproof.inputs.documents import Document
     from numaproof.simulation import configuration_check
     from numaproof.simulation.defects import DefectNote
 
 ERRORS = 1
+_IGNORED = "which the kubelet ignores"
 
 
 @click.group(cls=SentenceGroup)
@@ -62,9 +63,13 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
         shaped = configuration_check.shaped_findings(question, verdict)
     except CannotAnswerError as error:
         raise document.error(error.path, str(error)) from None
+    unread = "warning" if lenient else "error"
     told = [
-        *(_unknown(one, "warning" if lenient else "error") for one in found.unknown),
-        *(_written(one, "error", one.message) for one in found.mistyped),
+        *(
+            _found(unread, one.field, one.line, f"{one.message}, {_IGNORED}", one.fix)
+            for one in found.unknown
+        ),
+        *(_found("error", one.field, one.line, one.message, one.fix) for one in found.mistyped),
         *(_plain(document, one) for one in verdict.findings),
         *(_shaped(document, one) for one in shaped),
     ]
@@ -76,18 +81,16 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
     return 0 if all(one["severity"] == "warning" for one in told) else ERRORS
 
 
-def _unknown(one: DocumentError, severity: str) -> dict[str, Any]:
-    return _written(one, severity, f"{one.message}, which the kubelet ignores")
-
-
-def _written(one: DocumentError, severity: str, message: str) -> dict[str, Any]:
+def _found(  # noqa: PLR0917 - the fields of a finding, in their order
+    severity: str, field: str, line: int, message: str, fix: str, section: str = ""
+) -> dict[str, Any]:
     return {
         "severity": severity,
-        "field": one.field,
-        "line": one.line,
+        "field": field,
+        "line": line,
         "message": message,
-        "fix": one.fix,
-        "section": "",
+        "fix": fix,
+        "section": section,
     }
 
 
@@ -97,27 +100,15 @@ def _shaped(document: Document, one: DefectNote) -> dict[str, Any]:
     names = " and ".join(defect.name for defect in one.defects)
     whose = "by the documents, but not with" if one.kubelet is None else "only because of"
     where = ", ".join(defect.issue or defect.page for defect in one.defects)
-    return {
-        "severity": "warning",
-        "field": one.part,
-        "line": document.line(finding.path),
-        "message": f"{whose} {names}: {finding.message}",
-        "fix": f"see {where}",
-        "section": "",
-    }
+    message = f"{whose} {names}: {finding.message}"
+    return _found("warning", one.part, document.line(finding.path), message, f"see {where}")
 
 
 def _plain(document: Document, one: configuration_check.ConfigurationFinding) -> dict[str, Any]:
     from numaproof.inputs.documents import dotted
 
-    return {
-        "severity": one.severity,
-        "field": dotted(one.path),
-        "line": document.line(one.path),
-        "message": one.message,
-        "fix": one.fix,
-        "section": one.section,
-    }
+    line = document.line(one.path)
+    return _found(one.severity, dotted(one.path), line, one.message, one.fix, one.section)
 
 
 def _line(file: str, one: dict[str, Any]) -> str:

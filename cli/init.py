@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import click
+import msgspec
 
 from numaproof.cli.outputs import OUTPUT_FOLDER
 from numaproof.inputs.shell_words import quoted
@@ -58,53 +59,9 @@ class Skeleton:
     settings: tuple[str, ...] = ()
 
 
-SKELETONS = {
-    "go": Skeleton(
-        title="Go",
-        files=("main.go", "protocol.go", "main_test.go", "go.mod"),
-        build="go build -o adapter .",
-        command="./adapter",
-        tests="go test .",
-        ignored=("/adapter",),
-        program="go",
-        variables=("GO*", "HOME", "XDG_CACHE_HOME"),
-        action="actions/setup-go@v6",
-        settings=("go-version-file: go.mod", "cache: false  # nothing to download"),
-    ),
-    "python": Skeleton(
-        title="Python",
-        files=("adapter.py", "test_adapter.py"),
-        command="python3 adapter.py",
-        tests="python3 -m unittest",
-        ignored=("__pycache__/",),
-    ),
-    "javascript": Skeleton(
-        title="JavaScript",
-        files=("adapter.js", "adapter.test.js", "package.json"),
-        command="node adapter.js",
-        tests="node --test",
-        program="node",
-        action="actions/setup-node@v5",
-        settings=("node-version: 22",),
-    ),
-    "rust": Skeleton(
-        title="Rust",
-        files=(
-            "src/main.rs",
-            "src/protocol.rs",
-            "src/json.rs",
-            "tests/conformance.rs",
-            "Cargo.toml",
-            "rustfmt.toml",
-        ),
-        build="cargo build --release",
-        command="target/release/adapter",
-        tests="cargo test",
-        ignored=("/target/",),
-        program="cargo",
-        variables=("CARGO*", "RUST*", "HOME"),
-    ),
-}
+SKELETONS = msgspec.json.decode(
+    _TEMPLATES.joinpath("skeletons.json").read_bytes(), type=dict[str, Skeleton]
+)
 """The adapters that `numaproof init` can write, by language."""
 
 

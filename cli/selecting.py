@@ -21,52 +21,47 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def complete_case(
-    ctx: click.Context,
-    param: click.Parameter,
-    incomplete: str,
-) -> list[CompletionItem]:
-    """The ids of bundled cases, for shell completion."""
+def _items(rows: Iterable[tuple[str, str]]) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
+    return [CompletionItem(value, help=about or None) for value, about in rows]
+
+
+def _named(rows: Iterable[Any]) -> list[tuple[str, str]]:
+    return [(row.id, row.about) for row in rows]
+
+
+def complete_case(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The ids of bundled cases, for shell completion."""
     from numaproof.conformance.selection import listing
 
-    return [CompletionItem(case.id, help=case.about) for case in listing.cases(incomplete)]
+    return _items(_named(listing.cases(incomplete)))
 
 
 def complete_requirement(
-    ctx: click.Context,
-    param: click.Parameter,
-    incomplete: str,
+    ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """The ids of requirements, for shell completion."""
-    from click.shell_completion import CompletionItem
-
     from numaproof.conformance.selection import listing
 
-    return [
-        CompletionItem(row.id, help=row.about) for row in listing.requirements(incomplete.upper())
-    ]
+    return _items(_named(listing.requirements(incomplete.upper())))
 
 
 def complete_pattern(
-    ctx: click.Context,
-    param: click.Parameter,
-    incomplete: str,
+    ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Keys and their values, ids of bundled cases and of requirements, for shell completion."""
-    from click.shell_completion import CompletionItem
-
     from numaproof.conformance.selection import listing
 
     key, colon, _ = incomplete.partition(":")
     if colon:
-        known = [CompletionItem(f"{key}:{one}") for one in _values(key)]
+        known = [(f"{key}:{one}", "") for one in _values(key)]
     else:
-        keys = [CompletionItem(f"{one}:", help=what) for one, what in KEYS.items()]
         listed = (*listing.cases(incomplete), *listing.requirements(incomplete))
-        known = [*keys, *(CompletionItem(one.id, help=one.about) for one in listed)]
-    return [one for one in known if one.value.startswith(incomplete)]
+        known = [*((f"{one}:", what) for one, what in KEYS.items()), *_named(listed)]
+    return _items(one for one in known if one[0].startswith(incomplete))
 
 
 def _values(key: str) -> Sequence[str]:

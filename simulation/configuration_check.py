@@ -1,26 +1,108 @@
-"""Checks a kubelet's configuration: every reason not to start, and warnings."""
+"""Checks a kubelet's configuration: every reason not to start, and warnings.
+
+A kubelet's message names a flag, an option, a signal, or nothing at all. The table
+``refused_fields.yaml`` matches the messages to fields.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from numaproof.folders.scratch import scratch_folder
-from numaproof.inputs.documents import dotted
+from numaproof.inputs import documents, fitting
+from numaproof.inputs.documents import PathTuple, dotted
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
-from numaproof.simulation import defects, lint, refused_fields
+from numaproof.reference.pods import quantity
+from numaproof.simulation import defects, lint
 from numaproof.simulation.admission import CannotAnswerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from numaproof.inputs.documents import PathTuple as Path
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
-    from numaproof.simulation.refused_fields import Rule
+
+
+ConfigFields = dict[str, Any]
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a message of the kubelet is about; the table ``refused_fields.yaml`` explains it.
+
+    `section` is the page of the Kubernetes documentation.
+    """
+
+    pattern: str
+    path: tuple[str, ...]
+    fix: str
+    section: str
+    cure: Literal["", "cpu", "memory"] = ""
+    others: tuple[PathTuple, ...] = ()
+
+
+def _with_reserved_cpu(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
+    cpus = sorted(
+        cpu
+        for node in machine.topology or ()
+        for core in node.cores or ()
+        for cpu in core.thread_ids or ()
+    )
+    return {**config, "reservedSystemCPUs": str(cpus[0])} if cpus else config
+
+
+def _with_reserved_memory(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
+    """The configuration with a memory reservation that adds up, without huge pages."""
+    nodes = sorted(node.node_id for node in machine.topology or ())
+    amounts = {nodes[0] if nodes else 0: 100 << 20}
+    for entry in config.get("reservedMemory") or []:
+        named, limits = (entry or {}).get("numaNode") or 0, (entry or {}).get("limits") or {}
+        if named in nodes and limits.get("memory") is not None:
+            amounts[named] = max(quantity.value(limits["memory"]), 1 << 20)
+    kept = [{"numaNode": node, "limits": {"memory": str(size)}} for node, size in amounts.items()]
+    without = {**config, "reservedMemory": kept, "evictionHard": {"nodefs.available": "10%"}}
+    for name in ("kubeReserved", "systemReserved"):
+        given = config.get(name) or {}
+        without[name] = {key: text for key, text in given.items() if key != "memory"}
+    without["systemReserved"]["memory"] = str(sum(amounts.values()))
+    return without
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """The rules, in the order in which they are tried."""
+    text = Path(__file__).with_name("refused_fields.yaml").read_text(encoding="utf-8")
+    document = documents.load(text, file="refused_fields.yaml")
+    return fitting.convert(document, tuple[Rule, ...])
+
+
+def cured(rule: Rule, config: ConfigFields, machine: MachineInfo) -> ConfigFields:
+    """The configuration with the reservation by which the cure of a rule gets past its error."""
+    cures = {"cpu": _with_reserved_cpu, "memory": _with_reserved_memory}
+    return cures[rule.cure](config, machine)
+
+
+UNKNOWN = Rule("", (), "change or remove it", "")
+"""For messages that match no rule."""
+
+
+def rule_for(stage: str, message: str) -> tuple[Rule, PathTuple] | None:
+    """The rule that matches the message, and the path of the field; None if no rule matches."""
+    for text in (message, f"stage {stage}: {message}"):
+        for rule in rules():
+            found = re.search(rule.pattern, text)
+            if found:
+                groups = {name: part or "" for name, part in found.groupdict().items()}
+                return rule, tuple(step.format(**groups) for step in rule.path)
+    return None
+
 
 _VALIDATION = "failed to validate kubelet configuration, error: "
 _INVALID = "invalid configuration: "
@@ -130,7 +212,7 @@ def shaped_findings(
 
 
 def _warnings(
-    question: Question, fixed: dict[str, Any], setup: NodeSetup, wrong: list[Path]
+    question: Question, fixed: dict[str, Any], setup: NodeSetup, wrong: list[PathTuple]
 ) -> Iterator[ConfigurationFinding]:
     """The warnings about a fixed configuration that are about what is written, and not wrong."""
     for warning in lint.warnings(msgspec.structs.replace(question, config=fixed), setup):
@@ -142,7 +224,7 @@ def _warnings(
             yield ConfigurationFinding("warning", *warning)
 
 
-_DEPENDENT: Mapping[Path, tuple[str, ...]] = {
+_DEPENDENT: Mapping[PathTuple, tuple[str, ...]] = {
     ("cpuManagerPolicy",): ("cpuManagerPolicyOptions", "topologyManagerPolicy"),
     ("memoryManagerPolicy",): ("reservedMemory", "topologyManagerPolicy"),
     ("topologyManagerPolicy",): ("topologyManagerScope", "topologyManagerPolicyOptions"),
@@ -150,13 +232,13 @@ _DEPENDENT: Mapping[Path, tuple[str, ...]] = {
 """The fields whose effect depends on a policy: without a valid one nothing is known of them."""
 
 
-def _is_as_written(written: Any, fixed: Any, path: Path) -> bool:
+def _is_as_written(written: Any, fixed: Any, path: PathTuple) -> bool:
     """Whether a configuration has a value at a path, and a fixed one has the same there."""
     depth = len(_deepest(written, path))
     return depth > 0 and _value(written, path[:depth]) == _value(fixed, path[:depth])
 
 
-def _value(config: Any, path: Path) -> Any:
+def _value(config: Any, path: PathTuple) -> Any:
     for step in path:
         has = step in config if isinstance(config, dict) else step in range(len(config or ()))
         if not has:
@@ -165,7 +247,7 @@ def _value(config: Any, path: Path) -> Any:
     return config
 
 
-def _related(one: Path, other: Path) -> bool:
+def _related(one: PathTuple, other: PathTuple) -> bool:
     """Whether one of the paths contains the other."""
     return all(mine == others for mine, others in zip(one, other, strict=False))
 
@@ -201,8 +283,8 @@ def _past(
     """The configuration without what is refused, which is added to `found`."""
     after = config
     for problem in _problems(refusal.message):
-        rule, meant = refused_fields.rule_for(refusal.stage, problem) or (
-            refused_fields.UNKNOWN,
+        rule, meant = rule_for(refusal.stage, problem) or (
+            UNKNOWN,
             (),
         )
         paths = [path for path in (meant, *rule.others) if path and path[0] in config]
@@ -213,7 +295,6 @@ def _past(
             path = _by_trial(question, config, outcome)
         where = _deepest(question.config, path)
         found.append(ConfigurationFinding("error", where, problem, rule.fix, rule.section))
-        cured = refused_fields.cured
         after = cured(rule, after, question.machine) if rule.cure else _less(after, path)
     if after == config:
         return _less(config, _by_trial(question, config, outcome))
@@ -232,7 +313,7 @@ def _problems(message: str) -> Iterator[str]:
             yield part.removesuffix(", ")
 
 
-def _refined(question: Question, config: dict[str, Any], path: Path, rule: Rule) -> Path:
+def _refined(question: Question, config: dict[str, Any], path: PathTuple, rule: Rule) -> PathTuple:
     """The smallest part of the value at a path whose removal makes the rule no longer match."""
     value: Any = config
     for step in path:
@@ -249,10 +330,10 @@ def _refined(question: Question, config: dict[str, Any], path: Path, rule: Rule)
 def _narrowed(
     question: Question,
     config: dict[str, Any],
-    path: Path,
+    path: PathTuple,
     value: Any,
     is_meant: Callable[[_StartOutcome], bool],
-) -> Path:
+) -> PathTuple:
     """The smallest part of the value at a path without which a start ends as is meant."""
     while isinstance(value, dict | list):
         steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
@@ -268,21 +349,21 @@ def _narrowed(
 
 
 def _applies(rule: Rule, refusal: messages.StartRefused) -> bool:
-    known = (refused_fields.rule_for(refusal.stage, one) for one in _problems(refusal.message))
+    known = (rule_for(refusal.stage, one) for one in _problems(refusal.message))
     return any(one is not None and one[0] is rule for one in known)
 
 
-def _by_trial(question: Question, config: dict[str, Any], outcome: _StartOutcome) -> Path:
+def _by_trial(question: Question, config: dict[str, Any], outcome: _StartOutcome) -> PathTuple:
     """The smallest part of the configuration whose removal changes why the start ended."""
     return _narrowed(question, config, (), config, lambda found: not outcome.alike(found))
 
 
-def _less(config: dict[str, Any], path: Path) -> dict[str, Any]:
+def _less(config: dict[str, Any], path: PathTuple) -> dict[str, Any]:
     less: dict[str, Any] = _without(config, path)
     return less
 
 
-def _without(config: Any, path: Path) -> Any:
+def _without(config: Any, path: PathTuple) -> Any:
     """The configuration without the value at a path, unchanged if there is none."""
     if not path:
         return config
@@ -300,7 +381,7 @@ def _without(config: Any, path: Path) -> Any:
     return {**config, step: _without(config[step], rest)}
 
 
-def _deepest(config: Any, path: Path) -> Path:
+def _deepest(config: Any, path: PathTuple) -> PathTuple:
     """The longest part of a path that the configuration has."""
     for length, step in enumerate(path):
         has = step in config if isinstance(config, dict) else isinstance(config, list)

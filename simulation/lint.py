@@ -79,9 +79,9 @@ def _reservation_path(config: dict[str, Any]) -> Path:
 def _reserved_cpus(config: dict[str, Any], cpu: StaticCPUPolicy) -> Iterator[Warning_]:
     path = _reservation_path(config)
     topology = cpu.topology
-    siblings = cpu.broken & ~cpu.reserved
+    siblings = CPUSet.from_mask(cpu.broken & ~cpu.reserved)
     if siblings:
-        message = f"splits cores: reserved CPUs share one with {numbered('CPU', _cpus(siblings))}"
+        message = f"splits cores: reserved CPUs share one with {numbered('CPU', siblings)}"
         if cpu.options.full_cores and cpu.options.across_numa:
             message += (
                 ", which full-pcpus-only never assigns; with distribute-cpus-across-numa the "
@@ -91,7 +91,7 @@ def _reserved_cpus(config: dict[str, Any], cpu: StaticCPUPolicy) -> Iterator[War
             message += ", which full-pcpus-only never assigns"
         else:
             message += ", so pods with exclusive CPUs share cores with system daemons"
-        whole = _cpus(topology.whole_cores(cpu.reserved))
+        whole = CPUSet.from_mask(topology.whole_cores(cpu.reserved))
         yield path, message, f"reserve whole cores, such as {whole}", CPU
     if path[-1] == "cpu":
         total = sum(
@@ -277,7 +277,3 @@ def _gates(config: dict[str, Any], version: str) -> Iterator[Warning_]:
             if not any(known.get(option) == maturity for option in config.get(field) or {}):
                 message = f"has no effect: {field} has no {maturity} option"
                 yield path, message, "remove it", GATES
-
-
-def _cpus(mask: int) -> CPUSet:
-    return CPUSet.from_mask(mask)

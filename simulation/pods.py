@@ -130,37 +130,28 @@ def _overcommits(resource: str) -> bool:
     return not slash or domain.endswith("kubernetes.io")
 
 
+_APPS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
+"""The workloads of the group ``apps``."""
+
 _TEMPLATE: dict[str, tuple[str, ...]] = {
     "Pod": (),
     "PodTemplate": ("template",),
-    "Deployment": ("spec", "template"),
-    "StatefulSet": ("spec", "template"),
-    "DaemonSet": ("spec", "template"),
-    "ReplicaSet": ("spec", "template"),
-    "ReplicationController": ("spec", "template"),
-    "Job": ("spec", "template"),
+    **dict.fromkeys((*_APPS, "ReplicationController", "Job"), ("spec", "template")),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 """The path of the pod template in each kind."""
 
-_GROUPS = {
-    "Deployment": "apps",
-    "StatefulSet": "apps",
-    "DaemonSet": "apps",
-    "ReplicaSet": "apps",
-    "Job": "batch",
-    "CronJob": "batch",
-}
+_GROUPS = {**dict.fromkeys(_APPS, "apps"), "Job": "batch", "CronJob": "batch"}
 """The API group of each kind that has one. Its version is v1, as everywhere here."""
 
 _FORMER_GROUP = "extensions"
 """Where the workloads of ``apps`` were at first (Kubernetes, "Deprecated API Migration Guide")."""
 
 _REPLICAS: dict[str, tuple[PathTuple, ...]] = {
-    "Deployment": (("spec", "replicas"),),
-    "StatefulSet": (("spec", "replicas"),),
-    "ReplicaSet": (("spec", "replicas"),),
-    "ReplicationController": (("spec", "replicas"),),
+    **dict.fromkeys(
+        ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"),
+        (("spec", "replicas"),),
+    ),
     "Job": (("spec", "parallelism"), ("spec", "completions")),
     "CronJob": (
         ("spec", "jobTemplate", "spec", "parallelism"),

@@ -146,10 +146,9 @@ class Board:
     def on_machine(self, one: BoardImplementation, machine: str) -> tuple[int, int, State]:
         """The good case runs on a machine, those asked, and the worst that they came to."""
         tally = one.newest.machines.get(machine, {})
-        counts: dict[State, int] = {}
+        counts: Counter[State] = Counter()
         for outcome, count in tally.items():
-            state = worst({outcome: 1}, ())
-            counts[state] = counts.get(state, 0) + count
+            counts[worst({outcome: 1}, ())] += count
         score = Score(counts)
         return score.good, score.asked, worst(tally, ())
 

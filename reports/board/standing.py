@@ -138,10 +138,10 @@ class Entry:
     @cached_property
     def score(self) -> Score:
         """Its case runs by how they count."""
-        counts: dict[State, int] = {}
+        counts: Counter[State] = Counter()
         for run in self.checks:
             for state, count in _run_counts(run):
-                counts[state] = counts.get(state, 0) + count
+                counts[state] += count
         return Score({state: counts[state] for state in STATES if counts.get(state)})
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -259,11 +260,7 @@ class Area:
 
     def counts(self, entry: Entry) -> dict[State, int]:
         """The requirements by what became of them."""
-        counts: dict[State, int] = {}
-        for one in self.requirements:
-            state = entry.states.get(one.id, "untested")
-            counts[state] = counts.get(state, 0) + 1
-        return counts
+        return Counter(entry.states.get(one.id, "untested") for one in self.requirements)
 
     def met(self, entry: Entry) -> str:
         """The requirements met of those asked about; empty if nothing was asked."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numaproof.protocol.events import Owner
-from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
+from numaproof.reports.layout import DrawnDevice, DrawnMemory, Stock
 
 GIB = 1 << 30
 

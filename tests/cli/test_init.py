@@ -81,6 +81,7 @@ def test_every_template_is_used_and_goes_into_the_wheel(command: Command) -> Non
     for language in SKELETONS:
         command("init", language, "--language", language)
     used = set(command_of_init._COMMON.values())
+    used.add("skeletons.json")
     used |= {f"{language}/{path}" for language, one in SKELETONS.items() for path in one.files}
     there = {
         str(path.relative_to(TEMPLATES / "init")) for path in TEMPLATES.rglob("*") if path.is_file()

@@ -11,7 +11,7 @@ from builders.drawn import GIB, OWNERS, STOCK
 from numaproof.protocol.events import Owner
 from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
 from numaproof.reports.drawing import draw_svg, draw_text
-from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
+from numaproof.reports.layout import DrawnDevice, DrawnMemory, Stock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
