@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,21 +104,3 @@ def test_on_an_empty_machine_distributed_cpus_are_even_over_the_fewest_nodes(
     assert len(shares) >= fewest
     assert len(shares) == fewest or count % fewest
     assert shares[-1] - shares[0] <= 1
-
-
-@EXAMPLES
-@given(machines, st.data())
-def test_what_is_assigned_first_may_be_assigned_again_once_it_is_free(
-    info: MachineInfo, data: st.DataObject
-) -> None:
-    facts = Facts(info)
-    count = data.draw(st.integers(1, len(facts.all)))
-    first = assign(info, facts.all, count)
-    assert isinstance(first, messages.Assigned)
-    assert assign(info, first.cpus, count) == first
-
-
-@pytest.mark.parametrize("count", [3, 100])
-def test_more_than_is_available_is_refused(count: int) -> None:
-    info = machine(1, 1, 2, 2, adjacent=True)
-    assert isinstance(assign(info, CPUSet([0, 1]), count), messages.AdmissionRefused)

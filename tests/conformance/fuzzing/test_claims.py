@@ -84,7 +84,7 @@ def test_no_scenario_asks_for_more_than_is_claimed(
     make: Any, plain: Target, tmp_path: Path
 ) -> None:
     explorer = Explorer(plain, tmp_path)
-    for seed in range(60):
+    for seed in range(30):
         played = explorer.play(make(seed, plain.capabilities))
         assert played.result.outcome != "fault", (seed, played.result)
         assert played.run.player.session.unclaimed == "", seed
@@ -99,7 +99,7 @@ def test_an_upgrade_without_checkpoint_files_changes_none(plain: Target) -> None
 def test_no_case_asks_for_more_than_is_claimed(
     plain: Target, laptop: ProfileMachine, tmp_path: Path
 ) -> None:
-    runs = runner.select(loading.bundled_cases(), [laptop], plain)
+    runs = runner.select(loading.bundled_cases(), [laptop], plain)[::3]
     outcomes = set()
     for number, one in enumerate(runs):
         assert laptop.info is not None

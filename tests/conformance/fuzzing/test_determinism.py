@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
+from builders.fuzzed import found_in, fuzzed
 from numaproof.conformance.cases import loading
-from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import Crashed, Implementation, InProcess
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
-from numaproof.conformance.fuzzing.fuzz import fuzz
-from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
-from numaproof.conformance.requirements import load_registry
+from numaproof.conformance.fuzzing.fuzz_options import FuzzOptions
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
@@ -27,23 +24,12 @@ from numaproof.reports.summary import summarize
 MakeTarget = Callable[..., Target]
 
 
-def run(
-    target: Target, findings: Path, examples: int = 50, replay_every: int = 5, seed: int = 1
-) -> list[events.AnyEvent]:
-    harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
-    return list(
-        fuzz(
-            harness_run,
-            Budget(examples, None),
-            seed,
-            findings,
-            FuzzOptions(replay_every=replay_every),
-        )
-    )
+def run(target: Target, findings: Path, replay_every: int = 5) -> list[events.AnyEvent]:
+    return [*fuzzed(target, findings, 50, options=FuzzOptions(replay_every=replay_every))]
 
 
 def found(stream: list[events.AnyEvent]) -> events.DivergenceFound:
-    (one,) = (event for event in stream if isinstance(event, events.DivergenceFound))
+    (one,) = found_in(stream)
     return one
 
 
@@ -131,16 +117,6 @@ def test_a_crash_that_does_not_come_again_is_a_crash_and_no_change_of_answers(
     assert one.signature.startswith("crash at ")
 
 
-def test_a_failure_that_comes_again_is_what_it_is(
-    make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
-) -> None:
-    def losing(state: messages.State) -> messages.State:
-        return msgspec.structs.replace(state, shared=CPUSet())
-
-    target = make_target(InProcess(lambda: changed(state=losing)))
-    assert found(run(target, tmp_path)).outcome == "fail"
-
-
 def test_a_fault_is_the_same_whatever_its_trace(
     make_target: MakeTarget, changed: Callable[..., Any], play: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -190,9 +166,3 @@ def test_devices_of_which_any_would_do_are_no_difference(
     assert "d1" in str(second.player.session.calls[-1].answer.pods)
     scenario = Scenario(first.case, first.player.session.machine)
     assert DeterminismCheck(other, tmp_path / "again").nondeterminism(scenario, first) is None
-
-
-@pytest.mark.slow
-def test_the_healthy_reference_answers_alike(reference: Target, tmp_path: Path) -> None:
-    stream = run(reference, tmp_path, examples=60, replay_every=2)
-    assert summarize(stream).tally.counts == {"pass": 60}

@@ -10,20 +10,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase, InMemoryExampleDatabase
 
-from numaproof.conformance.execution.harness_run import HarnessRun
+from builders.fuzzed import found_in, fuzzed
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing import example_databases
 from numaproof.conformance.fuzzing.example_databases import DatabaseError, Scoped
-from numaproof.conformance.fuzzing.fuzz import fuzz
-from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
-from numaproof.conformance.requirements import load_registry
+from numaproof.conformance.fuzzing.fuzz_options import FuzzOptions
 from numaproof.protocol import events, messages
-from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 
 MakeTarget = Callable[..., Target]
@@ -32,32 +28,24 @@ SECONDS = 20.0
 """That a server may take to answer."""
 
 
-def losing(state: messages.State) -> messages.State:
-    """Forgets a CPU once something is exclusive."""
-    held = any(one.exclusive for pod in state.pods.values() for one in pod.values())
-    lost = state.shared.first(1) if held and state.shared else CPUSet()
-    return msgspec.structs.replace(state, shared=state.shared - lost)
-
-
 @pytest.fixture
 def broken(make_target: MakeTarget, changed: Callable[..., Any]) -> Target:
-    """A reference that loses CPUs."""
-    return make_target(InProcess(lambda: changed(state=losing)))
+    """A reference that breaks when it is to reconcile."""
+    return make_target(InProcess(lambda: changed(reconcile=lambda _: messages.Fault("no"))))
 
 
 def run(target: Target, place: str, findings: Path, seed: int, examples: int = 60) -> Any:
-    harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
     options = FuzzOptions(example_databases.opened(place), replay_every=0)
-    stream = list(fuzz(harness_run, Budget(examples, None), seed, findings, options))
-    found = [one for one in stream if isinstance(one, events.DivergenceFound)]
+    stream = [*fuzzed(target, findings, examples, seed, options)]
     ended = stream[-1]
     assert isinstance(ended, events.RunEnded)
-    return found, ended.outcomes.get("pass", 0)
+    return found_in(stream), ended.outcomes.get("pass", 0)
 
 
 def found_again_first(target: Target, healthy: Target, place: str, findings: Path) -> None:
-    found, _ = run(target, place, findings, seed=1)
+    found, passing = run(target, place, findings, seed=1)
     assert found
+    assert passing
     # Another implementation has examples of its own, and takes none of these away.
     assert run(healthy, place, findings, seed=3, examples=2) == ([], 2)
     again, passing = run(target, place, findings, seed=2)

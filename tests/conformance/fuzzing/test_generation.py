@@ -22,10 +22,9 @@ from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.fuzzing import strategies
 from numaproof.conformance.fuzzing.generation import devices, focus
 from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
+from numaproof.conformance.fuzzing.generation.life import Life
 from numaproof.conformance.fuzzing.generation.machines import machine as make_machine
 from numaproof.protocol import messages
-from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 from numaproof.reference.pods.manifest import read_pod
 
@@ -76,14 +75,6 @@ def test_machines_are_whole(machine: MachineInfo) -> None:
     assert sizes == {tuple(page.page_size for page in machine.hugepages or ())}
 
 
-@QUICK
-@given(machine=strategies.machines(most_nodes=2, most_cpus=4))
-def test_machines_keep_to_the_size_that_is_asked_for(machine: MachineInfo) -> None:
-    facts = Facts(machine)
-    assert len(facts.nodes) <= 2
-    assert len(facts.all) <= 4
-
-
 def test_machines_of_every_kind_are_made(scenarios: list[Case]) -> None:
     seen: Counter[str] = Counter()
     for case in scenarios:
@@ -126,28 +117,7 @@ def test_configurations_ask_for_claimed_policies_and_options(data: st.DataObject
     assert options <= {"full-pcpus-only", "unheard-of"}
 
 
-@QUICK
-@given(data=st.data())
-def test_most_configurations_start_a_node(data: st.DataObject) -> None:
-    machine = data.draw(strategies.machines())
-    config = data.draw(strategies.kubelet_configurations(machine))
-    named = config.get("reservedSystemCPUs")
-    assert named is None or CPUSet.parse(named)
-    for entry in config.get("reservedMemory", ()):
-        assert set(entry) == {"numaNode", "limits"}
-
-
 # Pods
-
-
-@QUICK
-@given(data=st.data())
-def test_pods_are_manifests_that_a_kubelet_reads(data: st.DataObject) -> None:
-    machine = data.draw(strategies.machines())
-    spec = data.draw(strategies.pods(machine, "a"))
-    assert spec.pod == "a"
-    names = [container.name for container in read_pod(manifest(spec)).containers]
-    assert names == [*spec.init, *spec.containers]
 
 
 def offered(scenarios: list[Case]) -> list[PodSpec]:
@@ -286,24 +256,3 @@ def test_devices_that_a_pod_may_hold_do_not_go() -> None:
             assert not (fewer and asked)
             gone += fewer
     assert gone
-
-
-def test_a_life_knows_which_actions_are_possible() -> None:
-    life = Life(Seeded(1), make_machine(Seeded(1)), CLAIMS)
-    assert not ACTIONS["remove"].possible(life)
-    assert not ACTIONS["admit_again"].possible(life)
-    assert life.free_cpus() == len(life.facts.all)
-    life.begin(Seeded(1))
-    life.admit(Seeded(1))
-    assert ACTIONS["remove"].possible(life)
-    life.remove(Seeded(1))
-    assert not ACTIONS["remove"].possible(life)
-    assert ACTIONS["admit_again"].possible(life)
-
-
-@settings(QUICK, max_examples=10)
-@given(case=strategies.scenarios(CLAIMS))
-def test_scenarios_begin_with_a_start_on_their_machine(case: Case) -> None:
-    assert case.machine is not None
-    assert case.steps[0].verb == "start"
-    assert all(step.expect == "anything" for step in case.steps)

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 
+from builders.fuzzed import found_in, fuzzed, replayed
 from numaproof.conformance.cases import loading
-from numaproof.conformance.execution import runner
-from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import Crashed, InProcess
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing import known_examples
 from numaproof.conformance.fuzzing.exploration import Explorer
-from numaproof.conformance.fuzzing.fuzz import fuzz
-from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
+from numaproof.conformance.fuzzing.fuzz_options import FuzzOptions
 from numaproof.conformance.fuzzing.known_examples import KnownExamples
 from numaproof.conformance.known_failures.entries import KnownFailure, KnownFailureEntry
 from numaproof.conformance.known_failures.verdicts import KnownFailures
-from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
-from numaproof.protocol.events import DivergenceFound
 from numaproof.reference.implementation import Reference
 from numaproof.reports.summary import summarize
 
@@ -51,20 +46,12 @@ def known(*signatures: str) -> FuzzOptions:
     return FuzzOptions(replay_every=0, keep_going=True, known=KnownFailures(rows))
 
 
-def started(
-    target: Target, findings: Path, options: FuzzOptions, seconds: float | None = None
-) -> Any:
-    harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
-    return fuzz(harness_run, Budget(40, seconds), 1, findings, options)
+def started(target: Target, findings: Path, options: FuzzOptions) -> Iterator[events.AnyEvent]:
+    return fuzzed(target, findings, 40, options=options)
 
 
 def run(target: Target, findings: Path, options: FuzzOptions) -> list[events.AnyEvent]:
-    stream = started(target, findings, options)
-    return [msgspec.structs.replace(event, at=0.0) for event in stream]
-
-
-def found(stream: list[events.AnyEvent]) -> list[DivergenceFound]:
-    return [event for event in stream if isinstance(event, DivergenceFound)]
+    return [*started(target, findings, options)]
 
 
 @pytest.fixture
@@ -73,12 +60,12 @@ def broken(make_target: MakeTarget, changed: Changed) -> Target:
     return make_target(InProcess(lambda: changed(remove=no, hints=no)))
 
 
-def test_each_known_cause_leaves_an_example_and_examples_count_once(
-    broken: Target, tmp_path: Path
+def test_each_known_cause_leaves_an_example_that_replays_and_examples_count_once(
+    broken: Target, reference: Target, tmp_path: Path
 ) -> None:
     findings = tmp_path / "findings"
     stream = run(broken, findings, known(REMOVE, HINTS))
-    one, two = found(stream)
+    one, two = found_in(stream)
     assert stream[-4:-2] == [one, two]
     assert isinstance(stream[-1], events.RunEnded)
     assert [one.signature, two.signature] == [HINTS, REMOVE]
@@ -90,24 +77,12 @@ def test_each_known_cause_leaves_an_example_and_examples_count_once(
     assert (summary.verdict, summary.exit_code) == ("passed", 0)
     assert summary.tally.total == 40
     assert summary.tally.of("known failure") > 2
-
-
-def test_the_case_file_of_a_known_failure_replays_it(
-    broken: Target, reference: Target, tmp_path: Path
-) -> None:
-    (one,) = found(run(broken, tmp_path / "findings", known(REMOVE, HINTS)))[1:]
-    assert one.file is not None
-    assert one.reproduce.startswith(f"numaproof replay {one.file} --kubernetes 1.35")
-    (case,) = loading.read_file(Path(one.file))
+    assert two.file is not None
+    assert two.reproduce.startswith(f"numaproof replay {two.file} --kubernetes 1.35")
+    (case,) = loading.read_file(Path(two.file))
     assert case.steps[0].verb == "start"
-
-    def replayed(target: Target, folder: str) -> str:
-        harness_run = HarnessRun(target, load_registry(), "numaproof replay", "0.1")
-        (chosen,) = runner.select([case], [], target)
-        return runner.run_case(chosen, harness_run, tmp_path / folder).signature
-
-    assert replayed(broken, "broken") == REMOVE
-    assert replayed(reference, "reference") == ""
+    assert replayed(case, broken, tmp_path / "broken").signature == REMOVE
+    assert replayed(case, reference, tmp_path / "reference").signature == ""
 
 
 def test_what_was_met_is_the_smallest_and_gets_smaller_by_few_tries(
@@ -129,7 +104,7 @@ def test_what_was_met_is_the_smallest_and_gets_smaller_by_few_tries(
         tried.clear()
         monkeypatch.setattr(known_examples, "SHARE", share)
         stream = run(broken, tmp_path / str(share), known(REMOVE, HINTS))
-        return [Path(one.file or "") for one in found(stream)]
+        return [Path(one.file or "") for one in found_in(stream)]
 
     monkeypatch.setattr(KnownExamples, "add", noted)
     monkeypatch.setattr(Explorer, "play", counted)
@@ -151,29 +126,6 @@ def _size(file: Path) -> int:
     return len(file.read_bytes())
 
 
-def test_known_failures_of_a_seed_are_the_same_in_every_run(broken: Target, tmp_path: Path) -> None:
-    one, two = (run(broken, tmp_path / "findings", known(REMOVE, HINTS)) for _ in range(2))
-    assert one == two
-
-
-def test_what_is_new_fails_the_run_beside_what_is_known(broken: Target, tmp_path: Path) -> None:
-    stream = run(broken, tmp_path / "findings", known(HINTS))
-    new, old = found(stream)
-    assert (new.outcome, new.signature) == ("fault", REMOVE)
-    assert (old.outcome, old.signature) == ("known failure", HINTS)
-    summary = summarize(stream)
-    assert summary.exit_code == 1
-    assert summary.tally.total == 40
-
-
-def test_where_a_time_ends_the_run_examples_stay_as_they_were_met(
-    broken: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Explorer, "play", None)
-    stream = [*started(broken, tmp_path, known(REMOVE, HINTS), seconds=1000.0)]
-    assert len(found(stream)) == 2
-
-
 def test_an_interrupted_run_tells_what_it_has_met(
     make_target: MakeTarget, changed: Changed, tmp_path: Path
 ) -> None:
@@ -192,7 +144,7 @@ def test_an_interrupted_run_tells_what_it_has_met(
     seen: list[events.AnyEvent] = []
     with pytest.raises(KeyboardInterrupt):
         seen.extend(stream)
-    (one,) = found(seen)
+    (one,) = found_in(seen)
     assert one.outcome == "known failure"
     assert Path(one.file or "").is_file()
 
@@ -216,7 +168,7 @@ def test_a_node_stays_started(
     make_target: MakeTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(known_examples, "SHARE", 1)
-    (one,) = found(run(make_target(Fragile(Reference)), tmp_path, known(HINTS)))
+    (one,) = found_in(run(make_target(Fragile(Reference)), tmp_path, known(HINTS)))
     (case,) = loading.read_file(Path(one.file or ""))
     assert [step.verb for step in case.steps] == ["start", "hints"]
 
@@ -233,6 +185,6 @@ def test_a_try_that_breaks_the_program_is_the_last(
 
     monkeypatch.setattr(known_examples, "SHARE", 1)
     monkeypatch.setattr(KnownExamples, "shrink", ending)
-    (one,) = found(run(make_target(fragile), tmp_path, known(HINTS)))
+    (one,) = found_in(run(make_target(fragile), tmp_path, known(HINTS)))
     assert one.signature == HINTS
     assert fragile.asked == 1

@@ -7,10 +7,8 @@ for the winner.
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,10 +62,6 @@ def merge(
     answer = (implementation or InProcess(Reference)).call("merge", args)
     assert isinstance(answer, messages.Merged), answer
     return answer
-
-
-def changed(args: messages.MergeArgs, **changes: Any) -> messages.MergeArgs:
-    return msgspec.structs.replace(args, **changes)
 
 
 def lists_of(args: messages.MergeArgs) -> list[Hints]:
@@ -152,87 +146,6 @@ def _distance(args: messages.MergeArgs, nodes: NUMASet) -> float:
 @given(merges())
 def test_a_merge_is_what_the_definition_gives(args: messages.MergeArgs) -> None:
     assert merge(args) == folded(args)
-
-
-@EXAMPLES
-@given(merges(), st.randoms(use_true_random=False))
-def test_providers_may_be_swapped_and_their_hints_too(
-    args: messages.MergeArgs, random: Any
-) -> None:
-    providers = [
-        None
-        if provider is None
-        else {
-            name: None if hints is None else tuple(random.sample(hints, len(hints)))
-            for name, hints in provider.items()
-        }
-        for provider in args.providers
-    ]
-    random.shuffle(providers)
-    assert merge(changed(args, providers=tuple(providers))) == merge(args)
-
-
-@EXAMPLES
-@given(merges(), st.sampled_from((None, {}, {"none": None})))
-def test_a_provider_without_preference_changes_nothing(
-    args: messages.MergeArgs, silent: Any
-) -> None:
-    assert merge(changed(args, providers=(silent, *args.providers))) == merge(args)
-
-
-@EXAMPLES
-@given(merges())
-def test_resources_of_one_provider_count_like_those_of_several(args: messages.MergeArgs) -> None:
-    apart = tuple(
-        {name: hints} for provider in args.providers for name, hints in (provider or {}).items()
-    )
-    assert merge(changed(args, providers=apart)) == merge(args)
-
-
-@EXAMPLES
-@given(merges())
-def test_the_same_provider_twice_changes_nothing(args: messages.MergeArgs) -> None:
-    twice = tuple(chain(args.providers, args.providers))
-    policy = changed(args, policy="restricted")
-    if merge(policy).hint.preferred:
-        assert merge(changed(policy, providers=twice)) == merge(policy)
-
-
-@EXAMPLES
-@given(merges())
-def test_a_preferred_hint_is_one_of_every_providers_and_none_is_narrower(
-    args: messages.MergeArgs,
-) -> None:
-    found = merge(args).hint
-    wanted = [
-        {hint.numa for hint in hints if hint.preferred and hint.numa} for hints in lists_of(args)
-    ]
-    common = set.intersection(*wanted) if wanted else {NUMASet(args.nodes)}
-    assert found.preferred == bool(common)
-    if common:
-        nodes = found.numa or NUMASet(args.nodes)
-        assert nodes in common
-        assert len(nodes) == min(map(len, common))
-
-
-@EXAMPLES
-@given(merges())
-def test_a_hint_lies_in_one_of_each_provider_or_is_all_nodes(args: messages.MergeArgs) -> None:
-    found = merge(args).hint.numa or NUMASet(args.nodes)
-    inside = all(
-        any(hint.numa is None or found.issubset(hint.numa) for hint in hints)
-        for hints in lists_of(args)
-    )
-    assert inside or found == NUMASet(args.nodes)
-
-
-@EXAMPLES
-@given(merges("restricted"))
-def test_policies_differ_in_what_they_admit(args: messages.MergeArgs) -> None:
-    restricted, lenient = merge(args), merge(changed(args, policy="best-effort"))
-    assert restricted.hint == lenient.hint
-    assert lenient.admit
-    assert restricted.admit == restricted.hint.preferred
 
 
 def test_every_bug_of_merging_is_seen_by_the_definition() -> None:

@@ -92,12 +92,6 @@ def test_the_search_ends_when_its_time_is_over(scenario: Scenario) -> None:
     assert not search.timed_out
 
 
-def test_the_case_of_a_scenario_brings_its_machine_and_expects_anything(scenario: Scenario) -> None:
-    case = shrinking.case_of(scenario, "what differs")
-    assert (case.id, case.title, case.machine) == ("difference", "what differs", scenario.machine)
-    assert {step.expect for step in case.steps} == {"anything"}
-
-
 def test_so_many_tries_end_it_and_what_cannot_be_played_shows_nothing(scenario: Scenario) -> None:
     tried: list[Scenario] = []
 
@@ -140,18 +134,3 @@ def test_calls_without_a_node_go_on_asking_for_what_is_there() -> None:
     assert CPUSet.parse(assign.assign.available).issubset(Facts(smallest.machine).all)
     assert merge.merge.nodes
     assert cpus(smallest.machine) < cpus(machine)
-
-
-def test_hints_keep_the_nodes_that_they_name() -> None:
-    machine = regular()
-    hints = {"cpu": [{"numa": [0, 1], "preferred": True}]}
-    steps = [Step(merge=MergeStep((0, 1, 2), "restricted", (hints, None)), expect="anything")]
-    found = Scenario(case_of("merge", "A merge", steps, machine), machine)
-
-    def shows(one: Scenario) -> bool:
-        merge = one.case.steps[0].merge
-        return merge is not None and any("[0, 1]" in str(each) for each in merge.providers)
-
-    merge = Shrinking(shows).smallest(found).case.steps[0].merge
-    assert merge
-    assert set(merge.nodes) == {0, 1}

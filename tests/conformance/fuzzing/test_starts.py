@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
 from numaproof.conformance.cases import loading, writing
@@ -43,12 +42,6 @@ def test_starts_are_refused_at_every_stage_and_some_are_not(tmp_path: Path) -> N
         )
         ends[answer.stage if isinstance(answer, messages.StartRefused) else "started"] += 1
     assert ends.keys() >= {"config", "topology", "cpu", "memory", "started"}
-
-
-def test_only_what_is_claimed_is_asked_after_a_start() -> None:
-    hello = msgspec.structs.replace(HELLO, operations=("start",))
-    steps = odd_start(3, Capabilities(hello, CLAIMS.kubernetes)).case.steps
-    assert {step.verb for step in steps} <= {"start", "tamper"}
 
 
 def test_odd_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:

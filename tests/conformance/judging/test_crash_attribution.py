@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from builders.machines import bare
 from builders.pods import container, pod
@@ -45,34 +47,7 @@ def fault(message: str, function: str) -> messages.Fault:
     return messages.Fault(message, TRACE.replace("FUNCTION", function))
 
 
-PANICS = {
-    "bad-feature-gates-panic": (
-        "setting defaults, error: unrecognized feature gate: NoSuchGate",
-        "k8s.io/kubernetes/pkg/kubelet/apis/config/v1beta1.SetDefaults_KubeletConfiguration",
-    ),
-    "hints-panic-on-node-id": (
-        "interface conversion: bitmask.BitMask is nil, not *bitmask.bitMask",
-        f"{MANAGERS}/topologymanager/bitmask.And",
-    ),
-    "closest-nodes-panic-on-node-id": (
-        "runtime error: index out of range [8] with length 8",
-        f"{MANAGERS}/topologymanager.NUMADistances.CalculateAverageFor",
-    ),
-    "null-in-machine-state-panic": (NIL, f"{MANAGERS}/memorymanager.areMachineStatesEqual"),
-    "cpus-per-core-zero-panic": (
-        "runtime error: integer divide by zero",
-        f"{MANAGERS}/cpumanager.(*staticPolicy).enforceSMTAlignment",
-    ),
-    "hints-panic-on-vanished-device": (
-        NIL,
-        f"{MANAGERS}/devicemanager.(*ManagerImpl).generateDeviceTopologyHints.func1",
-    ),
-    "missing-huge-pages-panic": (
-        NIL,
-        f"{MANAGERS}/memorymanager.(*staticPolicy).calculateHints.func1",
-    ),
-    "hugepages-without-memory-panic": (NIL, f"{MANAGERS}/memorymanager.isAffinitySatisfyRequest"),
-}
+PANICS = yaml.safe_load(Path(__file__).with_name("panics.yaml").read_bytes())
 
 
 def every_breakdown() -> Iterator[str]:
@@ -171,16 +146,14 @@ def test_a_call_that_never_ends_is_recognised_by_its_arguments(
 
 
 ACROSS = {"distribute-cpus-across-numa": "true"}
+OVERWRITTEN = "distribute-overwritten-endless-loop"
 
 
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (
-            asked("admit", ADMIT, nodes=5, cpuManagerPolicyOptions=ACROSS),
-            "distribute-overwritten-endless-loop",
-        ),
-        (asked("assign", assign(ACROSS), nodes=5), "distribute-overwritten-endless-loop"),
+        (asked("admit", ADMIT, nodes=5, cpuManagerPolicyOptions=ACROSS), OVERWRITTEN),
+        (asked("assign", assign(ACROSS), nodes=5), OVERWRITTEN),
         (asked("admit", ADMIT, nodes=4, cpuManagerPolicyOptions=ACROSS), None),
         (asked("admit", ADMIT, nodes=5), None),
         (asked("hints", HINTS, nodes=5, cpuManagerPolicyOptions=ACROSS), None),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER = Path(__file__).parents[1]
-TABLES = ("judging/[!s]*.yaml", "execution/runs.yaml", "diagnosis/programs.yaml")
+TABLES = ("judging/[!ps]*.yaml", "execution/runs.yaml", "diagnosis/programs.yaml")
 PYTHON = re.compile(
     r"\b(?:None|True|False)\b|\b(?:CPUSet|NUMASet|MemoryBlock|Hint|Container)[.(]"
     r"|[\[({]'|'[\])}]|', '|': |\(\d+,\)|frozenset\("
