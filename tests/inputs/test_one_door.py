@@ -56,6 +56,7 @@ REASONS = {
     "reference/config/gates.py": PACKAGED,
     "reports/files.py": OWN,
     "reports/pages.py": PACKAGED,
+    "simulation/configuration_check.py": PACKAGED,
     "simulation/fields.py": PACKAGED,
     "reports/shown.py": "opens /dev/null, in the place of a closed stream",
 }
