@@ -71,6 +71,7 @@ def test_of_several_things_that_are_wrong_any_may_be_named(
     if not stage:
         assert refused.pod.event == refused.pod.message == refused.message
     assert simplified(NO) == NO
+    assert simplified(messages.Done()) == messages.Done()
 
 
 @pytest.mark.parametrize(

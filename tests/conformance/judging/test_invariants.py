@@ -57,7 +57,7 @@ def test_what_is_broken_on_a_node_is_named(row: dict[str, Any]) -> None:
     view = view_of(patched(base, row.get("view", {})))
     before = row.get("before", {})
     earlier = None if before is None else view_of(patched(base or row["view"], before))
-    match row["on"]:
+    match row["at"]:
         case "admission":
             answer = codec.from_plain(row["answer"], messages.Admitted)
             found = invariants.on_admission(answer, earlier, view, row["uid"])

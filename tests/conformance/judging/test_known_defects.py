@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from builders.machines import discovered
+from builders.machines import discovered, regular
 from builders.tables import Table
 from builders.targets import target_of
 from numaproof.conformance.cases.machine_properties import Facts
@@ -17,6 +17,7 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.judging import known_defects
 from numaproof.conformance.judging.invariants import Violation
+from numaproof.protocol.machine import UncoreCache
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 
@@ -177,3 +178,21 @@ def test_a_group_with_a_node_without_memory_shows_the_broken_group_in_the_file_a
     with_empty = msgspec.structs.replace(info, topology=(node, empty))
     assert known_defects.explain(counted, Facts(with_empty), known) == GROUP
     assert known_defects.explain(counted, Facts(info), known) is None
+
+
+def test_a_cache_across_nodes_explains_too_few_exclusive_cpus() -> None:
+    machine = regular(nodes=2)
+    shared = (UncoreCache(0, 1 << 20, "Unified", 3),)
+    nodes = tuple(
+        msgspec.structs.replace(
+            node,
+            cores=tuple(
+                msgspec.structs.replace(core, uncore_caches=shared) for core in node.cores or ()
+            ),
+        )
+        for node in machine.topology or ()
+    )
+    known, few = frozenset({"uncore-across-nodes-counted-twice"}), broken("exclusive-count")
+    across = Facts(msgspec.structs.replace(machine, topology=nodes))
+    assert known_defects.explain(few, across, known) == "uncore-across-nodes-counted-twice"
+    assert known_defects.explain(few, Facts(machine), known) is None
