@@ -187,7 +187,7 @@ class StartedNode:
     ) -> None:
         """Has managers, by default all, release what containers of no pod on the node hold.
 
-        Requirements: CPU-REMOVE-003.
+        Requirements: CPU-RECONCILE-005, CPU-REMOVE-003.
         """
         for provider in self.providers if providers is None else providers:
             provider.remove_stale_state(self.pods, when)
