@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as with_seed
+from hypothesis.internal.cache import LRUCache
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 from hypothesis.stateful import run_state_machine_as_test
@@ -125,6 +126,7 @@ def values_of(seed: int, aims: tuple[str, ...]) -> list[dict[str, float]]:
 def test_steering_gets_further_than_chance(aim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Hypothesis draws constants of local modules: those of whatever tests are loaded.
     monkeypatch.setattr(providers, "_get_local_constants", Constants)
+    monkeypatch.setattr(providers, "CONSTANTS_CACHE", LRUCache(1024))
 
     def coverage(*aims: str) -> float:
         """The sum of the best halves of the examples."""
