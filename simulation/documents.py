@@ -11,7 +11,7 @@ from numaproof.inputs import documents
 from numaproof.inputs.documents import Document, DocumentError
 from numaproof.inputs.errors import DocumentErrors
 from numaproof.inputs.plurals import plural
-from numaproof.reference.config import configuration as configuration_fields
+from numaproof.reference.config import fields as configuration_fields
 from numaproof.simulation import fields
 
 if TYPE_CHECKING:

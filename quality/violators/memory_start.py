@@ -79,15 +79,14 @@ def only_the_first_mistake_in_reserved_memory_is_reported() -> None:
     """Stops at the first entry that is wrong."""
 
 
-@seeds("MEM-CONFIG-009").after(fields, "memory_reservations")
-def reservations_without_a_node_are_passed_over(found: Any, given: Any) -> Any:
+@seeds("MEM-CONFIG-009").around(fields, "decode")
+def reservations_without_a_node_are_passed_over(rule: Any, given: Any) -> Any:
     """Has nowhere to put what names no node."""
-    entries = given.get("reservedMemory") or ()
-    changed = [
-        None if (entry or {}).get("numaNode") is None else own
-        for entry, own in zip(entries, found, strict=True)
-    ]
-    return tuple(own for own in changed if own is not None)
+    entries = given.get("reservedMemory")
+    if not isinstance(entries, list | tuple):
+        return rule()
+    placed = [one for one in entries if (one or {}).get("numaNode") is not None]
+    return rule(given={**given, "reservedMemory": placed})
 
 
 def _without_memory(amounts: Mapping[str, str]) -> dict[str, str]:

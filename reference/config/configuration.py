@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.config import cpulist, eviction, fields, gates, validation
 from numaproof.reference.config.fields import ConfigError
+from numaproof.reference.golang import durations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     Enabled = Callable[[Mapping[str, Any]], Mapping[str, bool]]
     """Tells which feature gates a configuration has on, as `gates.enabled` does."""
 
-__all__ = ["DECODED", "Config", "ConfigError", "load"]
+__all__ = ["Config", "ConfigError", "load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,29 +97,19 @@ def load(
     """
     if "featureGates" in flags:
         _check_gates(flags, enabled)
-    given = {name: value for name, value in given.items() if name not in unknown}
-    decoded: dict[str, Any] = {
-        "cpuManagerReconcilePeriod": fields.duration(given, "cpuManagerReconcilePeriod", "10s"),
-        "cpuCFSQuota": fields.boolean(given, "cpuCFSQuota", default=True),
-        **{name: fields.text(given, name, default) for name, default in _TEXTS.items()},
-        **{name: fields.texts(given, name) for name in _TEXT_MAPS},
-    }
+    decoded = fields.decode({name: one for name, one in given.items() if name not in unknown})
     # Gates are set while the defaults are filled in, before the validation.
-    on = enabled(given)
+    on = enabled(decoded)
     if "featureGates" in flags:
-        both = {**(given.get("featureGates") or {}), **flags["featureGates"]}
+        both = {**(decoded["featureGates"] or {}), **flags["featureGates"]}
         on = _check_gates({"featureGates": both}, enabled)
-    decoded |= {
-        "reservedMemory": fields.memory_reservations(given),
-        "evictionHard": eviction.configured(given),
-        **flags,
-    }
+    filled = {**_with_defaults(decoded), **flags}
     problems = [
         *validation.topology_problems(
-            decoded["topologyManagerPolicy"], decoded["topologyManagerScope"]
+            filled["topologyManagerPolicy"], filled["topologyManagerScope"]
         ),
-        *validation.named_problems(given, decoded["reservedSystemCPUs"]),
-        *validation.memory_problems(decoded["reservedMemory"]),
+        *validation.named_problems(given, filled["reservedSystemCPUs"]),
+        *validation.memory_problems(filled["reservedMemory"]),
     ]
     if problems:
         text = ", ".join(f"invalid configuration: {problem}" for problem in problems)
@@ -126,25 +117,38 @@ def load(
             "failed to validate kubelet configuration, error: "
             + (f"[{text}]" if len(problems) > 1 else text)
         )
-    named = decoded["reservedSystemCPUs"]
-    mentioned = {name: given.get(name) is not None or name in flags for name in _TEXT_MAPS}
+    named = filled["reservedSystemCPUs"]
     return Config(
-        cpu_policy=decoded["cpuManagerPolicy"],
-        cpu_options=decoded[_CPU_OPTIONS] if mentioned[_CPU_OPTIONS] else None,
-        memory_policy=decoded["memoryManagerPolicy"],
-        topology_policy=decoded["topologyManagerPolicy"],
-        topology_scope=decoded["topologyManagerScope"],
-        topology_options=decoded[_TOPOLOGY_OPTIONS] if mentioned[_TOPOLOGY_OPTIONS] else None,
-        kube_reserved=decoded["kubeReserved"],
-        system_reserved=decoded["systemReserved"],
+        cpu_policy=filled["cpuManagerPolicy"],
+        cpu_options=filled["cpuManagerPolicyOptions"],
+        memory_policy=filled["memoryManagerPolicy"],
+        topology_policy=filled["topologyManagerPolicy"],
+        topology_scope=filled["topologyManagerScope"],
+        topology_options=filled["topologyManagerPolicyOptions"],
+        kube_reserved=filled["kubeReserved"],
+        system_reserved=filled["systemReserved"],
         named_cpus=cpulist.parse(named),
         named_text=named,
-        reserved_memory=decoded["reservedMemory"],
-        eviction_hard=decoded["evictionHard"],
-        reconcile_period=decoded["cpuManagerReconcilePeriod"],
-        cfs_quota=decoded["cpuCFSQuota"],
+        reserved_memory=filled["reservedMemory"],
+        eviction_hard=filled["evictionHard"],
+        reconcile_period=filled["cpuManagerReconcilePeriod"],
+        cfs_quota=filled["cpuCFSQuota"],
         gates=on,
     )
+
+
+def _with_defaults(decoded: Mapping[str, Any]) -> Mapping[str, Any]:
+    period, quota = decoded["cpuManagerReconcilePeriod"], decoded["cpuCFSQuota"]
+    return {
+        **decoded,
+        **{name: decoded[name] or default for name, default in _POLICIES.items()},
+        "kubeReserved": decoded["kubeReserved"] or {},
+        "systemReserved": decoded["systemReserved"] or {},
+        "cpuManagerReconcilePeriod": durations.shown(period) if period else "10s",
+        "cpuCFSQuota": True if quota is None else quota,
+        "reservedMemory": fields.memory_reservations(decoded),
+        "evictionHard": eviction.configured(decoded),
+    }
 
 
 def _check_gates(given: Mapping[str, Any], enabled: Enabled) -> Mapping[str, bool]:
@@ -157,28 +161,10 @@ def _check_gates(given: Mapping[str, Any], enabled: Enabled) -> Mapping[str, boo
         ) from None
 
 
-_TEXTS = {
+_POLICIES = {
     "cpuManagerPolicy": "none",
     "memoryManagerPolicy": "None",
     "topologyManagerPolicy": "none",
     "topologyManagerScope": "container",
-    "reservedSystemCPUs": "",
 }
-"""Fields that are texts, and their defaults."""
-
-_CPU_OPTIONS = "cpuManagerPolicyOptions"
-_TOPOLOGY_OPTIONS = "topologyManagerPolicyOptions"
-_TEXT_MAPS = (_CPU_OPTIONS, _TOPOLOGY_OPTIONS, "kubeReserved", "systemReserved")
-
-DECODED = frozenset(
-    {
-        "cpuManagerReconcilePeriod",
-        "cpuCFSQuota",
-        "featureGates",
-        "reservedMemory",
-        "evictionHard",
-        *_TEXTS,
-        *_TEXT_MAPS,
-    }
-)
-"""The fields that are decoded here, with the kubelet's words for values of the wrong type."""
+"""Fields that name a policy or a scope, and their defaults."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.config import fields
 from numaproof.reference.golang.numbers import NumeralError, float32, single
 from numaproof.reference.pods import quantity
 
@@ -48,20 +47,16 @@ class ThresholdError(ValueError):
     """A threshold is invalid; the text is the kubelet's."""
 
 
-def configured(given: Mapping[str, Any]) -> Mapping[str, str]:
-    """The hard thresholds of a configuration by signal.
+def configured(decoded: Mapping[str, Any]) -> Mapping[str, str]:
+    """The hard thresholds of a decoded configuration by signal.
 
     The defaults hold only where it gives none, unless it has them merged.
 
-    Raises:
-        ConfigError: a value of the wrong type.
-
     Requirements: MEM-RESERVE-006.
     """
-    merged = fields.boolean(given, "mergeDefaultEvictionSettings", default=False)
-    thresholds = fields.texts(given, "evictionHard")
-    if merged or given.get("evictionHard") is None:
-        return {**DEFAULTS, **thresholds}
+    thresholds: Mapping[str, str] | None = decoded["evictionHard"]
+    if thresholds is None or decoded["mergeDefaultEvictionSettings"]:
+        return {**DEFAULTS, **(thresholds or {})}
     return thresholds
 
 

@@ -1,4 +1,4 @@
-"""The fields of a configuration, decoded with the kubelet's words for values of the wrong type."""
+"""The fields of a configuration that the resource managers read, as Go's JSON decodes them."""
 
 from __future__ import annotations
 
@@ -19,51 +19,10 @@ class ConfigError(Exception):
     """The kubelet does not start with this configuration; the text is the kubelet's."""
 
 
-def decoded(given: Mapping[str, Any], name: str, kind: decoding.Kind) -> Any:
-    """The value of a field as Go's JSON decodes it; what is absent is as ``null``.
-
-    Raises:
-        ConfigError: the value is of another kind.
-
-    Requirements: MEM-CONFIG-002.
-    """
-    whole = decoding.Fields("v1beta1.KubeletConfiguration", {name: kind})
-    found, error = decoding.convert({name: given.get(name)}, whole)
-    if error:
-        raise ConfigError(f"failed to decode: {error}")
-    return found[name]
-
-
-def text(given: Mapping[str, Any], name: str, default: str) -> str:
-    """A string; the default if it is absent or empty.
-
-    Raises:
-        ConfigError: the value is of another type.
-    """
-    return decoded(given, name, decoding.Text()) or default
-
-
-_TEXTS = decoding.Keyed(decoding.Text(), "map[string]string")
-_GATES = decoding.Keyed(decoding.Truth(), "map[string]bool")
-
-
-def texts(given: Mapping[str, Any], name: str) -> Mapping[str, str]:
-    """A map of strings; empty if it is absent.
-
-    Raises:
-        ConfigError: the value or an entry of it is of another type.
-    """
-    return decoded(given, name, _TEXTS) or {}
-
-
-def gates(given: Mapping[str, Any]) -> Mapping[str, bool]:
-    """The feature gates that are set.
-
-    Raises:
-        ConfigError: the value or an entry of it is of another type.
-    """
-    wanted = decoded(given, "featureGates", _GATES) or {}
-    return {name: bool(on) for name, on in wanted.items()}
+def _duration(value: Any) -> int:
+    if not isinstance(value, str | None):
+        raise TypeError
+    return durations.nanoseconds(value or "")
 
 
 def _quantity(amount: Any) -> str:
@@ -74,57 +33,57 @@ def _quantity(amount: Any) -> str:
     return written
 
 
-_RESERVATIONS = decoding.Listed(
-    decoding.Fields(
-        "v1beta1.MemoryReservation",
-        {
-            "numaNode": decoding.Signed("int32", bits=32),
-            "limits": decoding.Keyed(
-                decoding.Own("resource.Quantity", _quantity), "v1.ResourceList"
-            ),
-        },
-    ),
-    "[]v1beta1.MemoryReservation",
+_TEXTS = decoding.Keyed(decoding.Text(), "map[string]string")
+
+_QUANTITIES = decoding.Keyed(decoding.Own("resource.Quantity", _quantity), "v1.ResourceList")
+
+_RESERVATION = decoding.Fields(
+    "v1beta1.MemoryReservation",
+    {"numaNode": decoding.Signed("int32", bits=32), "limits": _QUANTITIES},
 )
 
+DECODED: Mapping[str, decoding.Kind] = {
+    "cpuManagerPolicy": decoding.Text(),
+    "memoryManagerPolicy": decoding.Text(),
+    "topologyManagerPolicy": decoding.Text(),
+    "topologyManagerScope": decoding.Text(),
+    "reservedSystemCPUs": decoding.Text(),
+    "cpuManagerPolicyOptions": _TEXTS,
+    "topologyManagerPolicyOptions": _TEXTS,
+    "kubeReserved": _TEXTS,
+    "systemReserved": _TEXTS,
+    "evictionHard": _TEXTS,
+    "mergeDefaultEvictionSettings": decoding.Truth(),
+    "reservedMemory": decoding.Listed(_RESERVATION, "[]v1beta1.MemoryReservation"),
+    "cpuManagerReconcilePeriod": decoding.Own("string", _duration),
+    "cpuCFSQuota": decoding.Truth(),
+    "featureGates": decoding.Keyed(decoding.Truth(), "map[string]bool"),
+}
+"""What each field holds."""
 
-def memory_reservations(given: Mapping[str, Any]) -> MemoryReservations:
-    """The entries of ``reservedMemory``.
+_CONFIGURATION = decoding.Fields("v1beta1.KubeletConfiguration", DECODED)
+
+
+def decode(given: Mapping[str, Any]) -> dict[str, Any]:
+    """All the fields in `DECODED`; a text that is absent is empty, any other value None.
 
     Raises:
-        ConfigError: a value is of the wrong type, or an amount is not a quantity.
+        ConfigError: a value is of the wrong type; the first one, as they stand in `given`.
+
+    Requirements: CPU-CONFIG-014, CPU-RECONCILE-003, MEM-CONFIG-002.
+    """
+    ours = {name: value for name, value in given.items() if name in DECODED}
+    found, error = decoding.convert(ours, _CONFIGURATION)
+    if error:
+        raise ConfigError(f"failed to decode: {error}")
+    decoded: dict[str, Any] = found
+    return decoded
+
+
+def memory_reservations(decoded: Mapping[str, Any]) -> MemoryReservations:
+    """The entries of ``reservedMemory``; one that names no node is about node 0.
 
     Requirements: MEM-CONFIG-009.
     """
-    entries = decoded(given, "reservedMemory", _RESERVATIONS) or ()
+    entries = decoded["reservedMemory"] or ()
     return tuple((entry["numaNode"], entry["limits"] or {}) for entry in entries)
-
-
-def boolean(given: Mapping[str, Any], name: str, *, default: bool) -> bool:
-    """A truth value; the default if it is absent.
-
-    Raises:
-        ConfigError: the value is of another type.
-    """
-    found: bool | None = decoded(given, name, decoding.Truth())
-    return default if found is None else found
-
-
-def _duration(value: Any) -> int:
-    if not isinstance(value, str | None):
-        raise TypeError
-    return durations.nanoseconds(value or "")
-
-
-def duration(given: Mapping[str, Any], name: str, default: str) -> str:
-    """A duration as Go writes it; the default if it is absent or zero.
-
-    Raises:
-        ConfigError: it is neither.
-
-    Requirements: CPU-CONFIG-014, CPU-RECONCILE-003.
-    """
-    if name not in given:
-        return default
-    nanoseconds = decoded(given, name, decoding.Own("string", _duration))
-    return durations.shown(nanoseconds) if nanoseconds else default
