@@ -10,6 +10,7 @@ allowed.
 import math
 import os
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -37,23 +38,6 @@ _MOST_DIGITS = 20
 _MOST_VALUES_SHOWN = f"{MAX_VALUES:,} values"
 
 
-class _Loader(_SafeLoader):
-    """The safe loader with the implicit types of JSON only (no ``on``, no ``1:30``)."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as the base class has it
-
-
-for _tag, _pattern, _first in (
-    ("bool", r"true|false", "tf"),
-    ("null", r"~|null|", ["~", "n", ""]),
-    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?[0-9]+\.[0-9]+(?:[eE][-+]?[0-9]+)?", "-+0123456789"),
-):
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first)
-    )
-
-
 def _integer(text: str) -> int:
     # Whoever reads a number, in whatever language, has at most 64 bits for it.
     if len(text.lstrip("+-")) > _MOST_DIGITS or not _SMALLEST <= (number := int(text)) <= _LARGEST:
@@ -68,13 +52,31 @@ def _fraction(text: str) -> float:
     return number
 
 
+_TAG = "tag:yaml.org,2002:"
+
 _SCALARS: dict[str, Any] = {
-    "tag:yaml.org,2002:str": str,
-    "tag:yaml.org,2002:int": _integer,
-    "tag:yaml.org,2002:float": _fraction,
-    "tag:yaml.org,2002:bool": lambda text: text == "true",
-    "tag:yaml.org,2002:null": lambda _: None,
+    "str": str,
+    "int": _integer,
+    "float": _fraction,
+    "bool": lambda text: text == "true",
+    "null": lambda _: None,
 }
+
+_IMPLICIT = (
+    ("bool", re.compile(r"true|false")),
+    ("null", re.compile(r"~|null|")),
+    ("int", re.compile(r"[-+]?(?:0|[1-9][0-9]*)")),
+    ("float", re.compile(r"[-+]?[0-9]+\.[0-9]+(?:[eE][-+]?[0-9]+)?")),
+)
+"""What a plain scalar is by its form: the types of JSON only (no ``on``, no ``1:30``)."""
+
+_PERHAPS_NO_TEXT = frozenset("tfn~-+0123456789")
+"""How a plain scalar begins that may be something else than text."""
+
+_Place = tuple[int, "Mapping[str, _Place]"]
+"""The line, from 0, of a value (in a mapping: of its key), and the places of what is in it."""
+
+_NOTHING: Mapping[str, _Place] = {}
 
 
 class Document:
@@ -86,56 +88,37 @@ class Document:
         values: how many values there are in it, with its aliases expanded.
     """
 
-    __slots__ = ("_before", "_children", "_root", "data", "file", "values")
+    __slots__ = ("_before", "_place", "data", "file", "values")
 
     def __init__(
-        self, file: str, root: yaml.Node | None, data: Any, values: int = 0, before: int = 0
+        self, file: str, place: _Place, data: Any, values: int = 0, before: int = 0
     ) -> None:
         """Keeps what `load` has read; `before` lines of the file precede the document."""
         self.file = file
         self.data = data
         self.values = values
-        self._root = root
+        self._place = place
         self._before = before
-        self._children: dict[int, dict[str, tuple[yaml.Mark, yaml.Node]]] = {}
 
     def line(self, path: PathTuple = ()) -> int:
         """The line (from 1) of the value at ``path``, or of its nearest existing parent.
 
         For a value in a mapping, this is the line of its key.
         """
-        node = self._root
-        if node is None:
-            return self._before + 1
-        line = node.start_mark.line
+        place = self._place
         for step in path:
-            found = self._child(node, step)
+            found = place[1].get(str(step))
             if found is None:
                 break
-            mark, node = found
-            line = mark.line
-        return self._before + line + 1
-
-    def _child(self, node: yaml.Node, step: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
-        if isinstance(node, yaml.MappingNode):
-            # Thousands of findings can be about the keys of one mapping.
-            keys = self._children.get(id(node))
-            if keys is None:
-                pairs = reversed(node.value)
-                keys = {key.value: (key.start_mark, value) for key, value in pairs}
-                self._children[id(node)] = keys
-            return keys.get(str(step))
-        if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            return node.value[step].start_mark, node.value[step]
-        return None
+            place = found
+        return self._before + place[0] + 1
 
     def below(self, path: PathTuple) -> "Document":
         """The value at ``path``, which exists, as a document with the line numbers of the file."""
-        node, data = self._root, self.data
+        place, data = self._place, self.data
         for step in path:
-            found = self._child(node, step) if node is not None else None
-            node, data = found and found[1], data[step]
-        return Document(self.file, node, data, self.values, self._before)
+            place, data = place[1].get(str(step), (place[0], {})), data[step]
+        return Document(self.file, place, data, self.values, self._before)
 
     def error(self, path: PathTuple, message: str, fix: str = "") -> DocumentError:
         """The error about the value at ``path``, ready to raise."""
@@ -169,12 +152,8 @@ def load(
         name = file or os.fspath(source)
         text = door.read_text(source, name=name, most=MAX_BYTES)
     try:
-        _screen(name, text, before, aliases=aliases)
-        loader = _Loader(text)
-        try:
-            root = loader.get_single_node()
-        finally:
-            loader.dispose()
+        reader = _Reader(name, before, list(_events(name, text, before)), aliases=aliases)
+        data, place = reader.document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = before + mark.line + 1 if mark is not None else 0
@@ -182,114 +161,178 @@ def load(
     except yaml.reader.ReaderError as error:
         line = before + text.encode()[: error.position].count(b"\n") + 1
         raise DocumentError(name, line, "", f"not YAML: {error.reason}") from None
-    if root is None:
-        return Document(name, None, None, before=before)
-    constructor = _Constructor(name, before, merges=aliases)
-    data = constructor.construct(root, ())
-    return Document(name, root, data, constructor.values, before)
+    return Document(name, place, data, reader.values, before)
 
 
-def _screen(name: str, text: str, before: int, *, aliases: bool) -> None:
-    """Rejects aliases, depth and numbers of values while parsing events.
-
-    Composing nodes recurses in C, and takes ten times the memory.
-    """
-    loader = _Loader(text)
+def _events(name: str, text: str, before: int) -> Iterator[Any]:
+    """What the parser finds, up to a sane number and depth."""
     depth = values = 0
-    try:
-        while loader.check_event():
-            event: Any = loader.get_event()
-            line = before + event.start_mark.line + 1
-            if isinstance(event, yaml.AliasEvent) and not aliases:
-                raise DocumentError(
-                    name, line, "", "YAML aliases are not allowed", "repeat the value"
-                )
-            values += isinstance(event, yaml.NodeEvent)
-            if values > 2 * MAX_VALUES:  # a value and its key
-                raise DocumentError(name, line, "", f"more than {_MOST_VALUES_SHOWN}", "split it")
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-                if depth > MAX_DEPTH:
-                    message = f"nested deeper than {MAX_DEPTH} levels"
-                    raise DocumentError(name, line, "", message, "flatten it")
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-    finally:
-        loader.dispose()
+    event: Any
+    for event in yaml.parse(text, Loader=_SafeLoader):
+        line = before + event.start_mark.line + 1
+        values += isinstance(event, yaml.NodeEvent)
+        if values > 2 * MAX_VALUES:  # a value and its key
+            raise DocumentError(name, line, "", f"more than {_MOST_VALUES_SHOWN}", "split it")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                message = f"nested deeper than {MAX_DEPTH} levels"
+                raise DocumentError(name, line, "", message, "flatten it")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        yield event
 
 
-class _Constructor:
-    """Turns the node graph into plain values, up to a sane size."""
+class _Reader:
+    """Turns events into plain values and their places, up to a sane size.
 
-    def __init__(self, file: str, before: int, *, merges: bool) -> None:
+    An alias is read where it stands, by going back to the events of what it names.
+    """
+
+    def __init__(self, file: str, before: int, events: Sequence[Any], *, aliases: bool) -> None:
         self._file = file
         self._before = before
-        self._merges = merges
+        self._events = events
+        self._aliases = aliases
+        self._at = 0
+        self._anchors: dict[str, int] = {}
         self._characters = 0
         self.values = 0
 
-    def construct(self, node: yaml.Node, path: PathTuple) -> Any:
+    def document(self) -> tuple[Any, _Place]:
+        """The only document of the text; None for an empty text."""
+        # The stream starts, then a document.
+        if not isinstance(self._events[1], yaml.DocumentStartEvent):
+            return None, (0, {})
+        self._at = 2
+        data, place = self._value(())
+        after = self._events[self._at + 1]
+        if isinstance(after, yaml.DocumentStartEvent):
+            raise self._unlike_yaml(after, "but found another document")
+        return data, place
+
+    def _value(self, path: PathTuple) -> tuple[Any, _Place]:
+        event = self._events[self._at]
+        kind = type(event)
+        if kind is yaml.AliasEvent:
+            return self._aliased(event, path)
+        if event.anchor is not None:
+            self._name(event)
+        self._at += 1
         self.values += 1
         if len(path) > MAX_DEPTH or self.values > MAX_VALUES or self._characters > MAX_BYTES:
-            what = "aliases make it too large" if self._merges else f"more than {MAX_VALUES} values"
-            raise self._error(node, path[:1], what, "use fewer")
-        if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
-            return self._mapping(node, path)
-        if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
-            return [self.construct(item, (*path, i)) for i, item in enumerate(node.value)]
-        if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
-            return self._scalar(node, path)
-        raise self._error(node, path, f"YAML tag {node.tag} is not allowed", "remove the tag")
+            what = (
+                "aliases make it too large" if self._aliases else f"more than {MAX_VALUES} values"
+            )
+            raise self._error(event, path[:1], what, "use fewer")
+        line: int = event.start_mark.line
+        if kind is yaml.ScalarEvent:
+            return self._scalar(event, path), (line, _NOTHING)
+        inner: dict[str, _Place] = {}
+        if kind is yaml.MappingStartEvent:
+            self._check_tag(event, "map", path)
+            return self._mapping(path, inner), (line, inner)
+        self._check_tag(event, "seq", path)
+        return self._sequence(path, inner), (line, inner)
 
-    def _scalar(self, node: yaml.ScalarNode, path: PathTuple) -> Any:
-        self._characters += len(node.value)
+    def _aliased(self, event: Any, path: PathTuple) -> tuple[Any, _Place]:
+        back, self._at = self._at + 1, self._named(event)
+        found = self._value(path)
+        self._at = back
+        return found
+
+    def _named(self, alias: Any) -> int:
+        """Where the event is that an alias names."""
+        if not self._aliases:
+            raise self._error(alias, (), "YAML aliases are not allowed", "repeat the value")
+        if alias.anchor not in self._anchors:
+            raise self._unlike_yaml(alias, f"found undefined alias {alias.anchor!r}")
+        return self._anchors[alias.anchor]
+
+    def _name(self, event: Any) -> None:
+        if self._anchors.setdefault(event.anchor, self._at) != self._at:
+            raise self._unlike_yaml(event, f"found duplicate anchor {event.anchor!r}")
+
+    def _check_tag(self, event: Any, wanted: str, path: PathTuple) -> None:
+        if event.tag not in (None, "!", _TAG + wanted):
+            raise self._error(event, path, f"YAML tag {event.tag} is not allowed", "remove the tag")
+
+    def _scalar(self, event: Any, path: PathTuple) -> Any:
+        text: str = event.value
+        self._characters += len(text)
+        kind = "str"
+        if event.tag not in (None, "!"):
+            kind = event.tag.removeprefix(_TAG)
+            if kind not in _SCALARS:
+                self._check_tag(event, "str", path)
+        elif event.implicit[0] and (not text or text[0] in _PERHAPS_NO_TEXT):
+            kind = next((name for name, form in _IMPLICIT if form.fullmatch(text)), kind)
         try:
-            return _SCALARS[node.tag](node.value)
+            return _SCALARS[kind](text)
         except OverflowError:
-            shown = f"{node.value[:20]}... of {plural(len(node.value), 'character')}"
+            shown = f"{text[:20]}... of {plural(len(text), 'character')}"
             message = f"the number {shown} does not fit in 64 bits"
-            raise self._error(node, path, message, "quote it if it is text") from None
+            raise self._error(event, path, message, "quote it if it is text") from None
         except ValueError:
-            raise self._error(node, path, f"not a number: {node.value[:20]!r}") from None
+            raise self._error(event, path, f"not a number: {text[:20]!r}") from None
 
-    def _mapping(self, node: yaml.MappingNode, path: PathTuple) -> dict[str, Any]:
+    def _sequence(self, path: PathTuple, places: dict[str, _Place]) -> list[Any]:
+        result: list[Any] = []
+        while type(self._events[self._at]) is not yaml.SequenceEndEvent:
+            each = len(result)
+            value, places[str(each)] = self._value((*path, each))
+            result.append(value)
+        self._at += 1
+        return result
+
+    def _mapping(self, path: PathTuple, places: dict[str, _Place]) -> dict[str, Any]:
         result: dict[str, Any] = {}
         merged: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise self._error(key_node, path, "keys must be strings", "quote the key")
-            key = key_node.value
-            self._characters += len(key)
-            if key == "<<" and self._merges:
-                merged |= self._merged(value_node, path)
-                continue
+        while type(event := self._events[self._at]) is not yaml.MappingEndEvent:
+            key = self._key(path)
+            line = event.start_mark.line
             if key in result:
-                raise self._duplicate(node, key_node, path)
-            result[key] = self.construct(value_node, (*path, key))
+                message = (
+                    f"duplicate key {key!r}, first in line {self._before + places[key][0] + 1}"
+                )
+                raise self._error(event, (*path, key), message, "remove one of the two")
+            first = self._events[self._at]
+            value, place = self._value((*path, key))
+            places[key] = (line, place[1])
+            if key == "<<" and self._aliases:
+                merged |= self._merged(first, value, path)
+            else:
+                result[key] = value
+        self._at += 1
         return merged | result
 
-    def _duplicate(
-        self, node: yaml.MappingNode, again: yaml.ScalarNode, path: PathTuple
-    ) -> DocumentError:
-        first = next(key for key, _ in node.value if key.value == again.value)
-        line = self._before + first.start_mark.line + 1
-        message = f"duplicate key {again.value!r}, first in line {line}"
-        return self._error(again, (*path, again.value), message, "remove one of the two")
+    def _key(self, path: PathTuple) -> str:
+        event = self._events[self._at]
+        if type(event) is yaml.AliasEvent:
+            event = self._events[self._named(event)]
+        elif event.anchor is not None:
+            self._name(event)
+        if type(event) is not yaml.ScalarEvent:
+            raise self._error(event, path, "keys must be strings", "quote the key")
+        self._at += 1
+        self._characters += len(event.value)
+        key: str = event.value
+        return key
 
-    def _merged(self, node: yaml.Node, path: PathTuple) -> dict[str, Any]:
+    def _merged(self, event: Any, value: Any, path: PathTuple) -> dict[str, Any]:
         """The value of a merge key: a mapping, or several of which the first wins."""
-        value = self.construct(node, (*path, "<<"))
         result: dict[str, Any] = {}
         for mapping in reversed(value if isinstance(value, list) else [value]):
             if not isinstance(mapping, dict):
                 raise self._error(
-                    node, path, "only mappings can be merged", "use a mapping's anchor"
+                    event, path, "only mappings can be merged", "use a mapping's anchor"
                 )
             result |= mapping
         return result
 
-    def _error(
-        self, node: yaml.Node, path: PathTuple, message: str, fix: str = ""
-    ) -> DocumentError:
-        line = self._before + node.start_mark.line + 1
+    def _unlike_yaml(self, event: Any, problem: str) -> DocumentError:
+        return self._error(event, (), f"not YAML: {problem}")
+
+    def _error(self, event: Any, path: PathTuple, message: str, fix: str = "") -> DocumentError:
+        line = self._before + event.start_mark.line + 1
         return DocumentError(self._file, line, dotted(path), message, fix)
