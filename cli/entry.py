@@ -15,9 +15,10 @@ def run() -> None:
     """
     try:
         from numaproof.cli.main import main
-        from numaproof.protocol.exits import freeze_at_exit
+        from numaproof.protocol.garbage import collect_seldom, freeze_at_exit
 
         freeze_at_exit()
+        collect_seldom()
 
         main()
     except KeyboardInterrupt:

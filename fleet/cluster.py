@@ -25,7 +25,7 @@ from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.fleet.campaign import ClusterError, FailedUnit
 from numaproof.fleet.worker import UnitWorker, WorkerMismatchError
 from numaproof.folders.scratch import ScratchError, scratch_folder
-from numaproof.protocol.exits import freeze_at_exit
+from numaproof.protocol.garbage import freeze_at_exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

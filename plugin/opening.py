@@ -15,7 +15,7 @@ from numaproof.conformance.known_failures import entries
 from numaproof.conformance.known_failures.verdicts import KnownFailures
 from numaproof.inputs.errors import DocumentError
 from numaproof.protocol.events import SIDES
-from numaproof.protocol.exits import freeze_at_exit
+from numaproof.protocol.garbage import freeze_at_exit
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 

@@ -108,7 +108,7 @@ class Manager(ABC, Generic[State]):
         self._write(self.state)
 
     def _write(self, state: State) -> None:
-        if not _has_same_holders(state, self._saved):
+        if state is not self._saved and not _has_same_holders(state, self._saved):
             self.file.write(state)
         self._saved = state
 

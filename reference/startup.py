@@ -7,7 +7,7 @@ Memory Manager are made; then the CPU Manager and the Memory Manager start from 
 from __future__ import annotations
 
 import math
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,11 +72,10 @@ def start(
         if args.root is None:
             raise ValueError("start needs a machine or a root")
         machine = discover(args.root, release)
-    derive = cache(partial(cpu_topology.derive, machine))
-    reserved = _reserved(config, derive, release)
+    reserved = _reserved(config, machine, release)
     _check_cpu_options(config)
     topology_policy = make_topology_policy(config, machine, release)
-    topology = _topology(derive, config, release)
+    topology = _topology(machine, config, release)
     setup = NodeSetup(
         nodes=tuple(node.node_id for node in machine.topology or ()),
         topology=topology,
@@ -117,7 +116,7 @@ def invalid(
     """
     try:
         config = _configuration(given, release)
-        _reserved(config, partial(cpu_topology.derive, machine), release)
+        _reserved(config, machine, release)
         _check_cpu_options(config)
         topology_options.check_gate(config.topology_options, config.gates)
         cpu_options.parse(config.cpu_options or {}, release.cpu_options, config.gates)
@@ -156,10 +155,10 @@ def _configuration(
         raise StartError("config", str(error)) from None
 
 
-def _reserved(config: Config, derive: Callable[[], CPUTopology], release: Release) -> Fraction:
+def _reserved(config: Config, machine: MachineInfo, release: Release) -> Fraction:
     """The CPU reservation; CPUs reserved by name must be online before any manager is made."""
     try:
-        online = derive().all_cpus if config.named_cpus else CPUSet()
+        online = cpu_topology.derive(machine).all_cpus if config.named_cpus else CPUSet()
         reserved = cpu_reservation.reserved_cpus(config, online, counted=release.counted)
         eviction.check(config.eviction_hard)
     except cpu_topology.TopologyError as error:
@@ -204,9 +203,9 @@ def make_topology_policy(
         raise StartError("topology", str(error)) from None
 
 
-def _topology(derive: Callable[[], CPUTopology], config: Config, release: Release) -> CPUTopology:
+def _topology(machine: MachineInfo, config: Config, release: Release) -> CPUTopology:
     try:
-        return derive()
+        return cpu_topology.derive(machine)
     except cpu_topology.TopologyError as error:
         if config.cpu_policy == "static" or release.reads_cpus_for_every_policy:
             raise StartError("cpu", str(error)) from None

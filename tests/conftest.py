@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.protocol.exits import freeze_at_exit
+from numaproof.protocol.garbage import collect_seldom, freeze_at_exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 freeze_at_exit()
+collect_seldom()
 
 # Trees are tens of thousands of small files: keep them in memory where the system has room.
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it

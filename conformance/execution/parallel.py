@@ -16,7 +16,7 @@ from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from numaproof.folders.scratch import ScratchError
-from numaproof.protocol.exits import freeze_at_exit
+from numaproof.protocol.garbage import collect_seldom, freeze_at_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -156,6 +156,7 @@ class ProcessWorker(Generic[_Item, _Result]):
 
 def _serve(pipe: Connection) -> None:
     freeze_at_exit()
+    collect_seldom()
     # A Ctrl-C at the terminal, or its end, reaches every process; the first alone decides what it
     # means.
     for one in (signal.SIGINT, signal.SIGHUP):

@@ -23,12 +23,6 @@ CORRUPTED = "checkpoint is corrupted"
 """What a kubelet says of a wrong checksum."""
 
 _CHECKSUM = decoding.Unsigned("checksum.Checksum")
-_GO_NAMES = {
-    "defaultCpuSet": "DefaultCPUSet",
-    "numaAffinity": "NUMAAffinity",
-    "total": "TotalMemSize",
-}
-"""The fields that have another name in Go."""
 _OPTIONAL = frozenset({"entries", "podEntries", "baselines", "memoryBlocks"})
 """The fields that a kubelet leaves out where they are empty."""
 
@@ -79,7 +73,7 @@ class Format:
     def dump(self, structure: str, content: Content) -> str:
         """Go's textual dump of a structure with this name and content, without its checksum."""
         fields = {**self.fields, "checksum": _CHECKSUM}
-        return f"(*{structure}){dumping.dump(fields, {**content, 'checksum': 0}, _GO_NAMES)}"
+        return f"(*{structure}){dumping.dump(fields, {**content, 'checksum': 0})}"
 
     def takes(self, found: Content) -> bool:
         """Whether the checksum is right, or may be missing."""

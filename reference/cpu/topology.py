@@ -8,7 +8,7 @@ dies.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import LARGEST_MEMBER, CPUSet
@@ -106,6 +106,7 @@ def union(masks: Iterable[int]) -> int:
     return joined
 
 
+@lru_cache(maxsize=128)
 def derive(machine: MachineInfo) -> CPUTopology:
     """The topology of a machine, as the kubelet derives it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.golang.decoding import Fields, Keyed, Listed
@@ -13,22 +14,32 @@ if TYPE_CHECKING:
 
 _NIL = "<nil>"
 
+_NAMES = {
+    "defaultCpuSet": "DefaultCPUSet",
+    "numaAffinity": "NUMAAffinity",
+    "total": "TotalMemSize",
+}
+"""What fields are called in Go whose name is not the one in JSON with a capital."""
 
-def dump(fields: Mapping[str, Kind], content: Mapping[str, Any], names: Mapping[str, str]) -> str:
+
+def dump(fields: Mapping[str, Kind], content: Mapping[str, Any]) -> str:
     """A structure with these fields and their values.
 
-    `names` are those of fields in Go, where they are not the name in JSON with a capital. Types
-    stand in front of values; ``spew`` forgets one after a map that ends with no pointer.
+    Types stand in front of values; ``spew`` forgets one after a map that ends with no pointer.
     """
     parts = []
     typed = True
     for name, kind in fields.items():
         value = content[name]
-        shown = names.get(name) or name[0].upper() + name[1:]
-        text = value if isinstance(value, int | str) else _dumped(kind, value, names)
-        parts.append(f"{shown}:({kind.go}){text}" if typed else f"{shown}:{text}")
+        text = value if isinstance(value, int | str) else _dumped(kind, value)
+        parts.append(f"{_label(name)}:({kind.go}){text}" if typed else f"{_label(name)}:{text}")
         typed = not (isinstance(kind, Keyed) and value and _ends_without_pointer(kind, value))
     return f"{{{' '.join(parts)}}}"
+
+
+@cache
+def _label(name: str) -> str:
+    return _NAMES.get(name) or name[0].upper() + name[1:]
 
 
 def _ends_without_pointer(kind: Keyed, value: Mapping[Any, Any]) -> bool:
@@ -36,16 +47,16 @@ def _ends_without_pointer(kind: Keyed, value: Mapping[Any, Any]) -> bool:
     return pointers and value[max(value)] is None
 
 
-def _dumped(kind: Kind, value: Any, names: Mapping[str, str]) -> str:
+def _dumped(kind: Kind, value: Any) -> str:
     if value is None:
         return _NIL
     if isinstance(kind, Keyed):
-        parts = [f"{key}:{_dumped(kind.values, value[key], names)}" for key in sorted(value)]
+        parts = [f"{key}:{_dumped(kind.values, value[key])}" for key in sorted(value)]
         return f"map[{' '.join(parts)}]"
     if isinstance(kind, Listed):
-        return f"[{' '.join([_dumped(kind.values, one, names) for one in value])}]"
+        return f"[{' '.join([_dumped(kind.values, one) for one in value])}]"
     if isinstance(kind, Fields):
         if kind.dumped:
             return kind.dumped(value)
-        return f"{'<*>' if kind.pointer else ''}{dump(kind.fields, value, names)}"
+        return f"{'<*>' if kind.pointer else ''}{dump(kind.fields, value)}"
     return str(value)

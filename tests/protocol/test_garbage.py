@@ -10,7 +10,7 @@ import atexit, gc
 # Handlers run in the reverse order of their registration.
 atexit.register(lambda: print(gc.get_freeze_count()))
 import numaproof.protocol.codec
-from numaproof.protocol.exits import freeze_at_exit
+from numaproof.protocol.garbage import freeze_at_exit
 {call}
 """
 
