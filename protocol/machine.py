@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 
-class HugePages(msgspec.Struct, frozen=True):
+class HugePages(msgspec.Struct, frozen=True, cache_hash=True):
     """The huge pages of one size, on a node or on the whole machine.
 
     `page_size` is in KiB, as in the kernel's directory names; `num_pages` is a count.
@@ -19,7 +19,7 @@ class HugePages(msgspec.Struct, frozen=True):
     num_pages: int
 
 
-class UncoreCache(msgspec.Struct, frozen=True):
+class UncoreCache(msgspec.Struct, frozen=True, cache_hash=True):
     """A last-level cache that a core uses; `size` is in bytes, `type` as the kernel reports it."""
 
     id: int
@@ -28,7 +28,7 @@ class UncoreCache(msgspec.Struct, frozen=True):
     level: int = 0
 
 
-class Core(msgspec.Struct, frozen=True):
+class Core(msgspec.Struct, frozen=True, cache_hash=True):
     """A physical core: its id (at best unique within its socket) and its hardware threads."""
 
     core_id: int
@@ -38,7 +38,7 @@ class Core(msgspec.Struct, frozen=True):
     caches: tuple[UncoreCache, ...] | None = None
 
 
-class Node(msgspec.Struct, frozen=True):
+class Node(msgspec.Struct, frozen=True, cache_hash=True):
     """A NUMA node. `memory` is in bytes; `distances` are in the kernel's order of nodes."""
 
     node_id: int
@@ -49,7 +49,7 @@ class Node(msgspec.Struct, frozen=True):
     caches: tuple[UncoreCache, ...] | None = None
 
 
-class MachineInfo(msgspec.Struct, frozen=True):
+class MachineInfo(msgspec.Struct, frozen=True, cache_hash=True):
     """A whole machine.
 
     `num_cores` counts logical CPUs, `num_physical_cores` cores and `num_sockets` packages, all

@@ -253,26 +253,22 @@ def stable_options_need_a_gate(rule: Any, maturity: Any) -> Any:
 # Values
 
 
-@seeds("TOPO-ERROR-006")
-def numbers_and_booleans_are_texts(changes: Changes) -> None:
+@seeds("TOPO-ERROR-006").around(fields, "decode")
+def numbers_and_booleans_are_texts(rule: Any, given: Mapping[str, Any]) -> Any:
     def written(value: Any) -> Any:
-        return value if value is None or isinstance(value, str | dict) else str(value)
+        if isinstance(value, dict):
+            return {key: written(entry) for key, entry in value.items()}
+        return str(value) if isinstance(value, bool | int) else value
 
-    def text(rule: Any, given: Mapping[str, Any], name: str) -> str:
-        return str(rule(given={name: written(given.get(name))}))
-
-    def texts(rule: Any, given: Mapping[str, Any], name: str) -> Any:
-        entries = given.get(name)
-        if isinstance(entries, dict):
-            entries = {key: written(entry) for key, entry in entries.items()}
-        return rule(given={name: entries})
-
-    changes.around(fields, "text", text)
-    changes.around(fields, "texts", texts)
+    texts = {name for name, kind in fields.DECODED.items() if kind.go.endswith("string")}
+    return rule(given={name: written(one) if name in texts else one for name, one in given.items()})
 
 
-@seeds("CPU-CONFIG-014").replace(fields, "duration", lambda given, name, default: default)
-def the_reconcile_period_is_not_read() -> None: ...
+@seeds("CPU-CONFIG-014").around(fields, "decode")
+def the_reconcile_period_is_not_read(rule: Any, given: Mapping[str, Any]) -> Any:
+    return rule(
+        given={name: one for name, one in given.items() if name != "cpuManagerReconcilePeriod"}
+    )
 
 
 @seeds("CPU-CONFIG-014").around(durations, "nanoseconds")
@@ -359,12 +355,9 @@ def named_cpus_are_only_counted() -> None: ...
 seeds.about("none")
 
 
-@seeds("CPU-NONE-001")
-def static_is_the_default(changes: Changes) -> None:
-    def default(rule: Any, name: str, default: str) -> str:
-        return str(rule(default="static" if name == "cpuManagerPolicy" else default))
-
-    changes.around(fields, "text", default)
+@seeds("CPU-NONE-001").after(fields, "decode")
+def static_is_the_default(found: Any) -> Any:
+    return {**found, "cpuManagerPolicy": found["cpuManagerPolicy"] or "static"}
 
 
 @seeds("CPU-NONE-002").after(startup, "make_cpu_policy")

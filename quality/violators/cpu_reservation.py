@@ -390,11 +390,12 @@ def storage_can_be_reserved_by_its_short_name() -> None:
 # The reconcile period
 
 
-@shape(fields, "duration")
-def _other_durations(takes: Change, rule: Any, given: Any, name: str, default: str) -> Any:
+@shape(fields, "decode")
+def _other_durations(takes: Change, rule: Any, given: Any) -> Any:
     """Lets more be a duration, where the configuration and the value are such that it `takes`."""
-    if name == "cpuManagerReconcilePeriod" and takes(given, given.get(name)):
-        return default
+    name = "cpuManagerReconcilePeriod"
+    if name in given and takes(given, given[name]):
+        return rule(given={each: one for each, one in given.items() if each != name})
     return rule()
 
 

@@ -13,7 +13,7 @@ from numaproof.protocol import messages
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference import startup
 from numaproof.reference.checkpoints import cpu as cpu_checkpoint
-from numaproof.reference.config import configuration, cpulist, fields
+from numaproof.reference.config import configuration, cpulist
 from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options
 from numaproof.reference.deviations import releases
@@ -168,10 +168,10 @@ def unnamed_policy_is_static_where_cpus_are_reserved(config: Any, given: Any) ->
     return replace(config, cpu_policy="static")
 
 
-@seeds("CPU-NONE-001").around(fields, "text")
-def empty_policy_name_is_an_unknown_policy(rule: Any, given: Any, name: Any) -> Any:
+@seeds("CPU-NONE-001").after(configuration, "load")
+def empty_policy_name_is_an_unknown_policy(config: Any, given: Any) -> Any:
     """The default is filled in for a field that is absent, not for one that is empty."""
-    return "" if name == "cpuManagerPolicy" and given.get(name) == "" else rule()
+    return replace(config, cpu_policy="") if given.get("cpuManagerPolicy") == "" else config
 
 
 @seeds("CPU-NONE-001")

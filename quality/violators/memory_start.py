@@ -100,13 +100,14 @@ def kube_reserved_memory_may_be_negative(rule: Any, amounts: Mapping[str, str], 
     return rule(amounts=_without_memory(amounts) if negative and whose == "kube" else amounts)
 
 
-@seeds("MEM-CONFIG-010").after(fields, "texts")
-def system_reserved_memory_that_is_no_quantity_counts_as_nothing(found: Any, name: str) -> Any:
+@seeds("MEM-CONFIG-010").after(fields, "decode")
+def system_reserved_memory_that_is_no_quantity_counts_as_nothing(found: Any) -> Any:
     """Passes over what cannot be read."""
+    reserved = found["systemReserved"] or {}
     try:
-        quantity.parse(found.get("memory", "0"))
+        quantity.parse(reserved.get("memory", "0"))
     except quantity.QuantityError:
-        return _without_memory(found) if name == "systemReserved" else found
+        return {**found, "systemReserved": _without_memory(reserved)}
     return found
 
 
