@@ -6,13 +6,13 @@ file that `numaproof fuzz` writes holds one case in the same form.
 
 from __future__ import annotations
 
-from functools import cache
+import functools
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.cases import checking
+from numaproof.conformance.cases import cache, checking
 from numaproof.conformance.cases.errors import files_of
 from numaproof.conformance.cases.schema import Case, Machines, Written
 from numaproof.inputs import documents, fitting
@@ -41,7 +41,7 @@ class CaseFile(Written, frozen=True):
     defaults: Defaults = Defaults()
 
 
-@cache
+@functools.cache
 def bundled_cases() -> tuple[Case, ...]:
     """The project's own cases, in the order of their files' names.
 
@@ -49,14 +49,20 @@ def bundled_cases() -> tuple[Case, ...]:
         documents.DocumentError: a file is not a table of cases.
     """
     root = resources.files("numaproof.conformance") / "suite"
-    return tuple(
-        case
-        for file in sorted(_files(root), key=str)
-        for case in parse(file.read_text(encoding="utf-8"), f"conformance/suite/{file.name}")
-    )
+    files = {file.name: file.read_bytes() for file in sorted(_files(root), key=str)}
+    key = cache.digest(files.values())
+    cases = cache.read(key)
+    if cases is None:
+        cases = tuple(
+            case
+            for name, content in files.items()
+            for case in parse(content.decode(), f"conformance/suite/{name}")
+        )
+        cache.write(key, cases)
+    return cases
 
 
-@cache
+@functools.cache
 def bundled_by_id() -> Mapping[str, Case]:
     """The project's own cases by their ids."""
     return {case.id: case for case in bundled_cases()}
