@@ -37,7 +37,7 @@ QUICK = settings(
 
 HELLO = Reference().hello(hello_args("tests"))
 CLAIMS = Capabilities(HELLO, "1.35")
-MANY = 200
+MANY = 300
 
 
 @pytest.fixture(scope="module")
