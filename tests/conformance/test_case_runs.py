@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from builders.targets import case_of
 from numaproof import fakesys
 from numaproof.conformance import case_runs
 from numaproof.conformance.case_runs import CaseRuns
@@ -29,10 +30,8 @@ from numaproof.protocol.events import RunEnded
 from numaproof.protocol.releases import NEWEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from numaproof.conformance.cases.schema import Case
     from numaproof.protocol.events import CaseFinished
 
 
@@ -86,10 +85,8 @@ def test_processes_do_as_one_does(
 
 
 @pytest.mark.usefixtures("two_cores")
-def test_what_comes_before_a_wrong_case_is_told(
-    runs: list[SelectedCase], tmp_path: Path, make_case: Callable[[str], Case]
-) -> None:
-    wrong = SelectedCase(make_case("steps: [{admit: nobody}]"), runs[0].machine)
+def test_what_comes_before_a_wrong_case_is_told(runs: list[SelectedCase], tmp_path: Path) -> None:
+    wrong = SelectedCase(case_of("steps: [{admit: nobody}]"), runs[0].machine)
     made = CaseRuns([*runs[:50], wrong, *runs[50:]], harness_run(), every_call=False, times=1)
     finished = made.finished(tmp_path)
     assert [next(finished).case for _ in range(50)] == [one.case.id for one in runs[:50]]

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
-from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import reference_target
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.judging.baselines import KUBELET
@@ -21,23 +19,18 @@ from numaproof.protocol.releases import RELEASES
 if TYPE_CHECKING:
     from pathlib import Path
 
-SAMPLE = 400
+    from numaproof.conformance.execution.machines import ProfileMachine
+
+SAMPLE = 150
 """Case runs in each release."""
-
-
-@pytest.fixture(scope="module")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> list[ProfileMachine]:
-    """Every bundled machine."""
-    folder = tmp_path_factory.mktemp("trees")
-    return [ProfileMachine(fakesys.load_profile(one), folder) for one in fakesys.bundled_profiles()]
 
 
 @pytest.mark.parametrize("release", RELEASES[1:-1])
 def test_a_sample_of_case_runs_passes(
-    release: str, machines: list[ProfileMachine], tmp_path: Path
+    release: str, catalogue: list[ProfileMachine], tmp_path: Path
 ) -> None:
     target = reference_target(release, KUBELET)
-    every = runner.select(loading.bundled_cases(), machines, target)
+    every = runner.select(loading.bundled_cases(), catalogue, target)
     sample = Seeded(RELEASES.index(release)).some(every, SAMPLE, SAMPLE)
     harness_run = HarnessRun(target, load_registry(), "", "")
     ends = [

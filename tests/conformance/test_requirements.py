@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 
+from builders.checkout import SHARED
 from builders.tables import Table
-from numaproof import fakesys
+from builders.targets import case_of
 from numaproof.conformance import traceability
 from numaproof.conformance.cases import loading, naming, releases
-from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution import machines
-from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.requirements import (
     Registry,
     Requirement,
@@ -27,12 +25,12 @@ from numaproof.conformance.requirements import (
     load_registry,
     problems,
 )
-from numaproof.conformance.traceability import Sentence, TracedDocument
+from numaproof.conformance.traceability import Sentence, TracedDocument, traced_documents
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.deviations.defects import DEFECTS
 
-MakeCase = Callable[[str], Case]
-
+if TYPE_CHECKING:
+    from numaproof.conformance.execution.machines import ProfileMachine
 
 REGISTRIES = Table(__file__, "requirements.yaml")
 PLAIN = {
@@ -51,8 +49,8 @@ DOCUMENTS = {
 
 
 @REGISTRIES
-def test_what_does_not_fit_together_is_found(row: dict[str, Any], make_case: MakeCase) -> None:
-    made = make_case("steps: [{state: {}}]")
+def test_what_does_not_fit_together_is_found(row: dict[str, Any]) -> None:
+    made = case_of("steps: [{state: {}}]")
     registry = Registry(
         DOCUMENTS,
         tuple(msgspec.convert({**PLAIN, **one}, Requirement) for one in row["requirements"]),
@@ -123,12 +121,55 @@ def test_every_defect_that_a_case_names_is_in_the_release_table() -> None:
     assert [case.id for case in loading.bundled_cases() if case.defect not in known] == []
 
 
-def test_every_case_runs_on_a_bundled_machine() -> None:
-    names = fakesys.bundled_profiles()
-    catalogue = [ProfileMachine(fakesys.load_profile(name), Path("/nonexistent")) for name in names]
-    homeless = [
+def test_every_case_runs_on_a_bundled_machine(catalogue: list[ProfileMachine]) -> None:
+    assert [
         case.id
         for case in loading.bundled_cases()
         if case.machine is None and not machines.select(catalogue, case)
-    ]
-    assert homeless == []
+    ] == []
+
+
+# The project's own documents, sentence by sentence
+
+
+TEXTS = SHARED / "documents"
+FILES = {
+    "managers-zh": "000_6496539371af2dfc.txt",
+    "managers-uk": "001_40c9bf00dde00a6c.txt",
+    "cpu-policies-1.8-zh": "002_6b23d4bdefb4435f.txt",
+    "topology-uk": "003_7b6e57b9e44b91a6.txt",
+    "article-zh": "004_82e66182756eb0f7.txt",
+}
+
+
+@pytest.mark.parametrize(("lines", "span"), [("7", range(7, 8)), ("7-9", range(7, 10))])
+def test_a_sentence_knows_its_lines(lines: str, span: range) -> None:
+    assert Sentence(lines, "It does.").span == span
+
+
+def test_the_sentences_and_the_registry_agree() -> None:
+    assert list(traceability.problems(traced_documents(), load_registry())) == []
+
+
+def test_all_five_documents_are_traced() -> None:
+    assert {one.document for one in traced_documents()} == FILES.keys()
+
+
+def test_sentences_stand_in_order_and_have_a_requirement_or_a_reason() -> None:
+    for document in traced_documents():
+        starts = [sentence.span.start for sentence in document.sentences]
+        assert starts == sorted(starts), document.document
+        both = [one.lines for one in document.sentences if one.why and (one.rows or one.missing)]
+        assert both == [], document.document
+
+
+@pytest.mark.skipif(
+    not TEXTS.is_dir(), reason=f"no documents in {TEXTS}; NUMAPROOF_SHARED names another"
+)
+@pytest.mark.parametrize("document", traced_documents(), ids=lambda one: one.document)
+def test_every_line_of_a_document_lies_in_a_sentence(document: TracedDocument) -> None:
+    text = (TEXTS / FILES[document.document]).read_text("utf-8")
+    lines = dict(enumerate(text.split("\n"), start=1))
+    covered = {number for sentence in document.sentences for number in sentence.span}
+    assert {number for number, line in lines.items() if line.strip()} - covered == set()
+    assert covered - lines.keys() == set()

@@ -28,6 +28,8 @@ def test_a_call_needs_what_it_has(row: dict[str, Any]) -> None:
     elif "pod" in row:
         operation = "admit"
         args = messages.AdmitArgs({"metadata": {"uid": "a"}, "spec": row["pod"]})
+    elif "merge" in row:
+        operation, args = "merge", messages.MergeArgs((0,), row["merge"], ())
     elif "assign" in row:
         operation, args = "assign", messages.AssignArgs(MachineInfo(), CPUSet(), 1, row["assign"])
     else:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.conformance.diagnosis import lines
 from numaproof.conformance.diagnosis import program as program_module
 
 if TYPE_CHECKING:
@@ -55,18 +53,6 @@ def test_a_dialogue_ends_when_its_time_is_over(
     monkeypatch.setattr(program_module, "MOST_SECONDS", 1.0)
     diagnosis = examined((PRINTED, f"import time; time.sleep(0.3)\n        {PRINTED}"))
     assert findings(diagnosis)[-1].startswith("no answer: the whole dialogue has taken")
-
-
-def test_the_time_that_reading_takes_is_not_the_programs(
-    examined: Examine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def read(line: bytes, number: int, operation: str) -> lines.ReadLine:
-        time.sleep(0.3)
-        return lines.read(line, number, operation)
-
-    monkeypatch.setattr(program_module, "lines", SimpleNamespace(read=read))
-    diagnosis = examined(OPERATIONS, FEATURES)
-    assert max(one.seconds for one in diagnosis.exchanges[1:3]) < 0.3
 
 
 @pytest.mark.parametrize("child", ["sleep 0.4", "true"])

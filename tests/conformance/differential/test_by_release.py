@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from numaproof.conformance.differential.by_release import ByRelease
-from numaproof.conformance.execution.implementation import BrokeProtocol, handshake
+from numaproof.conformance.execution.implementation import BrokeProtocol, InProcess, handshake
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 
@@ -18,27 +18,24 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
 
 
-class Kubelet:
+class Kubelet(InProcess):
     """The reference as one release; it counts how often it was ended."""
 
     def __init__(self, release: str, **claims: Any) -> None:
-        self.release = release
-        self.claims = claims
+        super().__init__(Reference)
+        self.claims = {"kubernetes": (release,), "version": f"{release}.0", **claims}
         self.ends = 0
-        self._reference = Reference()
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The reference's answer; it greets as its release alone."""
-        answer = self._reference.call(operation, args)
-        if isinstance(answer, messages.Hello):
-            only = {"kubernetes": (self.release,), "version": f"{self.release}.0", **self.claims}
-            return msgspec.structs.replace(answer, **only)
-        return answer
+        answer = super().call(operation, args)
+        greets = isinstance(answer, messages.Hello)
+        return msgspec.structs.replace(answer, **self.claims) if greets else answer
 
     def close(self) -> None:
         """Forgets its node, as a process that ends."""
         self.ends += 1
-        self._reference = Reference()
+        super().close()
 
 
 def start(release: str, folder: Path, machine: MachineInfo) -> messages.StartArgs:
@@ -72,39 +69,30 @@ def test_together_they_claim_the_releases_and_options_of_all_and_what_they_share
     others = messages.Options(
         cpu=("align-by-socket", "full-pcpus-only"), topology=("max-allowable-numa-nodes",)
     )
-    hello = handshake(
-        ByRelease(
-            (
-                Kubelet("1.35", options=some, level="admission", features=("restart", "sidecars")),
-                Kubelet(
-                    "1.36",
-                    options=others,
-                    operations=("start", "admit"),
-                    features=("restart", "checkpoint-files"),
-                ),
-            ),
-            "tests",
-        ),
-        "tests",
+    old = Kubelet("1.35", options=some, level="admission", features=("restart", "sidecars"))
+    new = Kubelet(
+        "1.36",
+        options=others,
+        operations=("start", "admit"),
+        features=("restart", "checkpoint-files"),
     )
-    assert hello.kubernetes == ("1.35", "1.36")
-    assert hello.version == "1.36.0"
+    hello = handshake(ByRelease((old, new), "tests"), "tests")
+    assert (hello.kubernetes, hello.version) == (("1.35", "1.36"), "1.36.0")
     assert hello.options.cpu == ("full-pcpus-only", "align-by-socket")
     assert hello.options.topology == ("max-allowable-numa-nodes",)
-    assert hello.operations == ("start", "admit")
-    assert hello.features == ("restart",)
+    assert (hello.operations, hello.features) == (("start", "admit"), ("restart",))
     assert hello.level == "admission"
 
 
-def test_features_that_neither_names_are_assumed_of_both() -> None:
-    both = ByRelease((Kubelet("1.35", features=None), Kubelet("1.36", features=None)), "tests")
-    assert handshake(both, "tests").features is None
-
-
-def test_features_that_only_one_names_are_assumed_of_the_other() -> None:
-    named = Kubelet("1.36", level="placement", features=("restart", "checkpoint-files"))
-    both = ByRelease((Kubelet("1.35", level="placement", features=None), named), "tests")
-    assert handshake(both, "tests").features == ("restart",)
+@pytest.mark.parametrize(
+    ("features", "common"), [(None, None), (("restart", "checkpoint-files"), ("restart",))]
+)
+def test_features_that_a_program_does_not_name_are_assumed_of_it(
+    features: tuple[str, ...] | None, common: tuple[str, ...] | None
+) -> None:
+    old = Kubelet("1.35", level="placement", features=None)
+    new = Kubelet("1.36", level="placement", features=features)
+    assert handshake(ByRelease((old, new), "tests"), "tests").features == common
 
 
 def test_a_release_that_none_claims_is_no_answer(tmp_path: Path, info: MachineInfo) -> None:

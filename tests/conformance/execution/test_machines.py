@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -11,11 +10,8 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.schema import Case, Machines
-from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches, select
+from numaproof.conformance.execution.machines import ProfileMachine, matches
 from numaproof.folders import trees
-
-if TYPE_CHECKING:
-    from numaproof.protocol.machine import MachineInfo
 
 
 def _case(machines: Machines) -> Case:
@@ -51,29 +47,17 @@ def test_a_condition_that_is_not_in_the_language_is_an_error(laptop: ProfileMach
         matches(laptop, _case(Machines(smt="about 2")))
 
 
-def test_a_machine_that_cannot_be_discovered_is_chosen_by_name_alone(
+def test_a_machine_without_cpus_or_discovery_is_chosen_by_name_alone(
     laptop: ProfileMachine,
 ) -> None:
     profile = msgspec.structs.replace(laptop.profile, lacks=("proc/meminfo",))
     broken = ProfileMachine(profile, laptop.folder)
-    assert broken.info is None
-    assert not matches(broken, _case(Machines()))
-    assert not matches(broken, _case(Machines(cpus=">= 0")))
-    assert matches(broken, _case(Machines(names=("laptop-*",))))
-
-
-def test_a_machine_without_cpus_is_chosen_by_name_alone() -> None:
     empty = ProfileMachine(fakesys.load_profile("arm64-no-core-ids"), Path("/nonexistent"))
-    assert not matches(empty, _case(Machines()))
-    assert matches(empty, _case(Machines(names=("arm64-*",))))
-
-
-def test_the_order_given_is_kept(laptop: ProfileMachine) -> None:
-    other = ProfileMachine(fakesys.load_profile("vm-1-cpu"), Path("/nonexistent"))
-    case = Case("one", "One", (), ())
-    assert select([other, laptop], case) == [other, laptop]
-    eight = msgspec.structs.replace(case, machines=Machines(cpus=8))
-    assert select([other, laptop], eight) == [laptop]
+    assert broken.info is None
+    for machine, name in ((broken, "laptop-*"), (empty, "arm64-*")):
+        assert not matches(machine, _case(Machines()))
+        assert not matches(machine, _case(Machines(cpus=">= 0")))
+        assert matches(machine, _case(Machines(names=(name,))))
 
 
 def test_the_tree_is_written_once_something_needs_its_files(tmp_path: Path) -> None:
@@ -85,9 +69,3 @@ def test_the_tree_is_written_once_something_needs_its_files(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
     assert (machine.tree.directory() / "proc" / "cpuinfo").is_file()
     assert machine.tree.directory() == tmp_path / "vm-1-cpu"
-
-
-def test_a_given_machine_has_facts_and_no_tree(info: MachineInfo) -> None:
-    given = GivenMachine(info)
-    assert given.facts.properties["cpus"] == 8
-    assert given.tree is None

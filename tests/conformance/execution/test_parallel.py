@@ -59,11 +59,6 @@ def test_a_worker_without_temporary_files_is_no_worker_that_fails(small_disk: Pa
         list(spread([small_disk], [ProcessWorker[Path, None](partial, require_room)]))
 
 
-def test_a_process_that_ends_by_itself_is_a_worker_that_fails() -> None:
-    with pytest.raises(WorkerError, match="its process ended"):
-        list(spread([0, 1], [ProcessWorker[int, None](partial, os._exit)]))
-
-
 def test_a_failure_keeps_nothing_of_what_was_to_be_sent() -> None:
     with closing(ProcessWorker[int, None](partial, os._exit)) as worker:
         for _ in ("cannot be received", "cannot be sent"):
@@ -91,11 +86,6 @@ def test_a_process_is_ended_in_the_middle_of_its_work() -> None:
     began = time.monotonic()
     found.close()
     assert time.monotonic() - began < 30
-
-
-def test_no_items_need_no_workers() -> None:
-    nobody: list[Counter] = []
-    assert list(spread([], nobody)) == []
 
 
 class Unreadable:

@@ -1,7 +1,8 @@
 """Cases played on a laptop against the reference, healthy and changed: `runs.yaml` has both.
 
 `program` names how the reference is changed, `target` what it claims and is held to. Under `says`
-stand the verdict, the calls that were made (`!` where one had a problem), and what is left.
+stand the verdict, the calls that were made (`!` where one had a problem), and what is left. `about`
+has the requirements of a case; `kept`, `unseen` and `violated` are what becomes of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from builders.tables import Table
+from builders.targets import Changed, case_of, target_of
 from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.execution.implementation import (
     BrokeProtocol,
@@ -22,6 +24,7 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.run import Run
 from numaproof.protocol import messages
+from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 
@@ -29,12 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.conformance.execution.machines import ProfileMachine
-    from numaproof.conformance.execution.run import RunResult, Target
+    from numaproof.conformance.execution.run import RunResult
 
 RUNS = Table(__file__, "runs.yaml")
+replaced = msgspec.structs.replace
 
 Change = Any
 """What becomes of an answer, or of one at each call."""
@@ -46,9 +49,7 @@ def app(**changes: object) -> Change:
     def change(answer: messages.Answer) -> messages.Answer:
         if not isinstance(answer, messages.Admitted):
             return answer
-        return messages.Admitted(
-            {"app": msgspec.structs.replace(answer.containers["app"], **changes)}
-        )
+        return messages.Admitted({"app": replaced(answer.containers["app"], **changes)})
 
     return change
 
@@ -70,9 +71,35 @@ def worded(*pairs: tuple[str, str]) -> Change:
         message = getattr(answer, "message", None)
         for old, new in pairs if message else ():
             message = message.replace(old, new)
-        return msgspec.structs.replace(answer, message=message) if message else answer
+        return replaced(answer, message=message) if message else answer
 
     return change
+
+
+def half_blind(found: messages.Answer) -> messages.Answer:
+    """A machine whose cores are called otherwise and listed from the last, without caches."""
+    if not isinstance(found, MachineInfo):
+        return found
+    unseen = {"caches": None, "uncore_caches": None}
+    nodes = tuple(
+        replaced(
+            node,
+            memory=7,
+            caches=None,
+            cores=tuple(
+                replaced(core, core_id=number, **unseen)
+                for number, core in enumerate(reversed(node.cores or ()))
+            ),
+        )
+        for node in found.topology or ()
+    )
+    return replaced(found, topology=nodes, num_sockets=0)
+
+
+def backwards(found: MachineInfo) -> MachineInfo:
+    """A machine whose cores are listed from the last."""
+    nodes = (replaced(one, cores=(one.cores or ())[::-1]) for one in found.topology or ())
+    return replaced(found, topology=tuple(nodes))
 
 
 SWAPPED = worded(("bogus-a", "x"), ("bogus-b", "bogus-a"), ("x", "bogus-b"))
@@ -85,12 +112,13 @@ CHANGES: dict[str, Callable[[], dict[str, Change]]] = {
     "breaks at pods": lambda: {"admit": instead(messages.Fault("boom", "line 3"))},
     "refuses pods": lambda: {"admit": instead(messages.AdmissionRefused("SMTAlignmentError", ""))},
     "supports no state": lambda: {"state": instead(messages.Unsupported("state"))},
-    "loses CPU 7": lambda: {
-        "state": lambda one: msgspec.structs.replace(one, shared=one.shared - CPUSet([7]))
-    },
+    "loses CPU 7": lambda: {"state": lambda one: replaced(one, shared=one.shared - CPUSet([7]))},
     "names the other option": lambda: {"start": SWAPPED, "assign": SWAPPED},
     "forgets an update": lambda: {"reconcile": lambda one: messages.Reconciled(one.updates[1:])},
     "takes d0": lambda: {"admit": app(devices={"v.example/nic": ("d0",)})},
+    "is half blind": lambda: {"discover": half_blind},
+    "lists cores from the last": lambda: {"discover": backwards},
+    "refuses machines": lambda: {"discover": instead(messages.StartRefused("discovery", "no"))},
     "names nic for gpu": lambda: {"admit": worded(("v.example/gpu", "v.example/nic"))},
 }
 FAILURES: dict[str, type[ImplementationFailure]] = {
@@ -106,7 +134,7 @@ class Elsewhere(Reference):
     def start(self, args: messages.StartArgs) -> messages.Started:
         """A start with CPU 3 reserved."""
         config = {**args.config, "reservedSystemCPUs": "3"}
-        return super().start(msgspec.structs.replace(args, config=config))
+        return super().start(replaced(args, config=config))
 
 
 class Last(Reference):
@@ -136,7 +164,7 @@ class Picky(Reference):
         answer = super().call(operation, args)
         if isinstance(answer, messages.Admitted) and pod == self._wrong:
             affinity = answer.containers["app"].affinity
-            turned = msgspec.structs.replace(affinity, preferred=not affinity.preferred)
+            turned = replaced(affinity, preferred=not affinity.preferred)
             changed: messages.Answer = app(affinity=turned)(answer)
             return changed
         return answer
@@ -168,9 +196,6 @@ class Failing(InProcess):
 @RUNS
 def test_a_run_ends_as_it_should(
     row: dict[str, Any],
-    make_target: Callable[..., Target],
-    make_case: Callable[[str], Case],
-    changed: Any,
     laptop: ProfileMachine,
     tmp_path: Path,
 ) -> None:
@@ -182,14 +207,15 @@ def test_a_run_ends_as_it_should(
     if name in FAILURES:
         program: InProcess = Failing(FAILURES[name])
     elif name in CHANGES:
-        program = InProcess(lambda: changed(**CHANGES[name]()))
+        program = InProcess(lambda: Changed(**CHANGES[name]()))
     else:
         program = InProcess(CLASSES.get(name, Reference))
-    target = make_target(program, **wanted)
-    target = replace(target, hello=msgspec.structs.replace(target.hello, **claims))
+    target = target_of(program, **wanted)
+    target = replace(target, hello=replaced(target.hello, **claims))
     assert laptop.info is not None
     tree = laptop.tree if row.get("tree", True) else None
-    run = Run(target, make_case(row["case"]), laptop.info, tree, tmp_path / "run")
+    case = replaced(case_of(row["case"]), requirements=row.get("about", ()))
+    run = Run(target, case, laptop.info, tree, tmp_path / "run")
     try:
         result = run.play()
     except CaseError as error:
@@ -216,6 +242,9 @@ def told(run: Run, result: RunResult) -> dict[str, object]:
         "broken": [one.invariant for one in run.player.violations],
         "agreed": session.agreed if run.target.oracle else "",
         "unclaimed": session.unclaimed,
+        "unseen": " ".join(run.unseen()),
+        "kept": " ".join(run.kept(result)),
+        "violated": " ".join(run.violated(result)) if run.case.requirements else "",
         "pods": " ".join(session.pods),
         "pictures": [
             f"{picture.title}: {', '.join(owner.name for owner in picture.owners)}"

@@ -20,19 +20,13 @@ def test_what_people_can_read_is_shown_whole() -> None:
     assert cut("x" * LONGEST_PROBLEM) == "x" * LONGEST_PROBLEM
 
 
-def test_of_a_long_text_the_rest_is_counted_and_summed() -> None:
+def test_of_what_is_long_the_rest_is_counted_and_summed() -> None:
     one, other = (bounded({"a": "x" * MOST_SHOWN + end})["a"] for end in ("12", "13"))
     assert one.endswith("... and 2 more characters (CRC 4f5344cd)")
     assert one != other
-
-
-def test_of_many_items_the_rest_is_counted() -> None:
     assert bounded(tuple(range(MOST_ITEMS + 3)))[MOST_ITEMS:] == ["... and 3 more"]
     many = bounded({str(number): 0 for number in range(MOST_ITEMS + 2)})
     assert (len(many), many["..."]) == (MOST_ITEMS + 1, "and 2 more")
-
-
-def test_of_many_problems_the_rest_is_counted() -> None:
     shown = told(["x" * (LONGEST_PROBLEM + 7), *["y"] * (MOST_PROBLEMS + 5)])
     assert shown[0].endswith("... and 7 more characters")
     assert shown[-1] == "... and 6 more"

@@ -5,9 +5,7 @@ Each is asked what stands under `ask`; under `says` stands what came of each cal
 
 from __future__ import annotations
 
-import os
 import re
-import select
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -17,7 +15,6 @@ import pytest
 
 from builders.tables import Table
 from numaproof.conformance.execution.implementation import (
-    BrokeProtocol,
     CannotStartError,
     Crashed,
     ImplementationFailure,
@@ -147,34 +144,6 @@ def test_of_a_flood_of_log_the_beginning_and_the_end_are_kept(program: Program) 
     assert caught.value.stderr.endswith("the end")
 
 
-def test_a_line_without_end_is_given_up(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "LONGEST_ANSWER", 1 << 20)
-    one = program("read()\nwhile True: say('x' * 65536)")
-    with pytest.raises(BrokeProtocol, match="longer than 1048576 bytes"):
-        ask(one)
-
-
-def test_no_process_is_left_behind_not_even_a_grandchild(program: Program, tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    body = f"""
-    import subprocess
-    child = subprocess.Popen([sys.executable, "-S", "-c", "import sys; sys.stdin.read()"],
-                             stdin=subprocess.PIPE)
-    open({str(pids)!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
-    request = read()
-    answer(request, ok={{"shared": "", "pods": {{}}}})
-    read()
-    """
-    one = program(body)
-    ask(one)
-    descriptors = [os.pidfd_open(int(pid)) for pid in pids.read_text().split()]
-    one.close()
-    for descriptor in descriptors:
-        ended, _, _ = select.select([descriptor], [], [], 20.0)
-        os.close(descriptor)
-        assert ended
-
-
 def test_a_program_may_end_by_itself_when_its_input_ends(program: Program, tmp_path: Path) -> None:
     tidied = tmp_path / "tidied"
     body = f"""
@@ -186,18 +155,3 @@ def test_a_program_may_end_by_itself_when_its_input_ends(program: Program, tmp_p
     ask(one)
     one.close()
     assert tidied.exists()
-
-
-def test_a_program_that_does_not_heed_the_end_of_its_input_is_killed(program: Program) -> None:
-    body = """
-    answer(read(), ok={"shared": "", "pods": {}, "files": {"pid": str(os.getpid())}})
-    while True: time.sleep(60)
-    """
-    one = program(body)
-    answer = ask(one)
-    assert isinstance(answer, messages.State)
-    descriptor = os.pidfd_open(int(answer.files["pid"]))
-    one.close()
-    ended, _, _ = select.select([descriptor], [], [], 0.0)
-    os.close(descriptor)
-    assert ended

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from numaproof.conformance.execution.programs import supervision, supervisor
+from numaproof.conformance.execution.programs import supervision
 from numaproof.conformance.execution.programs.process import Process, ending
 
 if TYPE_CHECKING:
@@ -66,9 +65,6 @@ def held(tmp_path: Path) -> Iterator[Held]:
     made = Held(tmp_path)
     yield made
     made.close()
-
-
-Started = "Callable[[str], Process]"
 
 
 @pytest.fixture
@@ -172,49 +168,6 @@ def test_a_program_is_started_as_if_by_the_harness_itself(tmp_path: Path) -> Non
 )
 def test_every_way_to_end_has_its_words(code: int, words: str) -> None:
     assert ending(code) == words
-
-
-def test_a_death_by_a_real_time_signal_is_a_death_like_any_other(
-    started: Callable[[str], Process],
-) -> None:
-    process = started("ready(); os.kill(os.getpid(), 40)")
-    process.wait(30)
-    assert ending(process.returncode) == "signal 40"
-
-
-def supervise(*words: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """A supervisor by itself, as a script."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        command = [sys.executable, supervisor.__file__, str(theirs.fileno()), *words]
-        running = subprocess.Popen(command, pass_fds=[theirs.fileno()])
-    ours.settimeout(30)
-    return running, ours
-
-
-def test_a_supervisor_ends_with_its_socket() -> None:
-    running, control = supervise("sh", "-c", "setsid cat <&1 & exec sleep 1000")
-    with running, control:
-        assert control.recv(1000).startswith(b"started ")
-        control.close()
-        assert running.wait(30) == 0
-
-
-def test_a_supervisor_tells_how_its_program_ended_and_that_all_is_done() -> None:
-    running, control = supervise("sh", "-c", "exit 7")
-    with running, control:
-        said = b""
-        while b"ended" not in said:
-            said += control.recv(1000)
-        assert b"ended 1792\n" in said
-        control.send(b"end")
-        assert control.recv(1000) == b"done\n"
-
-
-def test_a_supervisor_tells_why_there_is_no_program() -> None:
-    running, control = supervise("/nonexistent/program")
-    with running, control:
-        assert control.recv(1000) == b"failed 2\n"
 
 
 def gone(pid: int) -> None:

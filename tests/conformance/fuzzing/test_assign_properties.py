@@ -50,11 +50,6 @@ def whole(cpus: CPUSet, units: Iterable[CPUSet]) -> int:
     return sum(unit.issubset(cpus) for unit in units)
 
 
-def touched(cpus: CPUSet, units: Iterable[CPUSet]) -> int:
-    """How many units a set of CPUs has a CPU of."""
-    return sum(bool(unit & cpus) for unit in units)
-
-
 @EXAMPLES
 @given(st.data())
 def test_packed_cpus_are_whole_sockets_then_nodes_then_cores_as_many_as_can_be(
@@ -74,20 +69,6 @@ def test_packed_cpus_are_whole_sockets_then_nodes_then_cores_as_many_as_can_be(
     best = max(wholeness(CPUSet(some)) for some in combinations(sorted(free), count))
     assert (len(answer.cpus), answer.cpus.issubset(CPUSet(free))) == (count, True)
     assert wholeness(answer.cpus) == best
-
-
-@EXAMPLES
-@given(machines, st.data())
-def test_on_an_empty_machine_packed_cpus_touch_as_few_units_as_can_be(
-    info: MachineInfo, data: st.DataObject
-) -> None:
-    facts = Facts(info)
-    count = data.draw(st.integers(1, len(facts.all)))
-    answer = assign(info, facts.all, count)
-    assert isinstance(answer, messages.Assigned)
-    for units in (facts.sockets.values(), facts.nodes.values(), facts.cores):
-        fewest = -(-count // max(map(len, units)))
-        assert touched(answer.cpus, units) == fewest
 
 
 @EXAMPLES

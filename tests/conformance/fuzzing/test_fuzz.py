@@ -1,201 +1,81 @@
-"""Fuzzing: what it finds, how small, and that it finds the same again."""
+"""The time of a fuzz run, and interrupts; `tests/cli/pages/fuzz.txt` shows what is found."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+import sys
+import time
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
-from builders.fuzzed import found_in, fuzzed, harness_run, losing, replayed
+from builders.fuzzed import found_in, fuzzed, harness_run, losing
+from builders.targets import changed, target_of
 from numaproof.conformance.cases import loading
-from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.implementation import InProcess, TimedOut, Watched, hello_args
+from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
 from numaproof.conformance.fuzzing.interrupts import Interrupts
 from numaproof.conformance.fuzzing.shrinking import CUT_SHORT
+from numaproof.conformance.fuzzing.time_limit import OutOfTimeError, TimeLimit, limited
 from numaproof.protocol import events, messages
 from numaproof.reference.implementation import Reference
 from numaproof.reports.summary import summarize
 
-MakeTarget = Callable[..., Target]
-
-
-class Listening(Reference):
-    """The reference, with every call that it gets."""
-
-    calls: list[tuple[str, object]]
-
-    def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        if isinstance(args, messages.StartArgs):
-            self.calls.append((operation, (args.config, args.machine)))
-        else:
-            self.calls.append((operation, args))
-        return super().call(operation, args)
-
-
-def run(
-    target: Target, findings: Path, seed: int = 1, examples: int | None = 60, **budget: Any
-) -> list[events.AnyEvent]:
-    return [*fuzzed(target, findings, examples, seed, seconds=budget.get("seconds"))]
-
-
-def test_the_healthy_reference_passes(reference: Target, tmp_path: Path) -> None:
-    stream = run(reference, tmp_path / "findings", examples=15)
-    assert [type(event).__name__ for event in stream] == [
-        "RunStarted",
-        "Progress",
-        "Coverage",
-        "RunEnded",
-    ]
-    assert summarize(stream).verdict == "passed"
-    assert summarize(stream).tally.counts == {"pass": 15}
-    assert not (tmp_path / "findings").exists()
-
-
-def test_the_same_seed_makes_the_same_calls(make_target: MakeTarget, tmp_path: Path) -> None:
-    def calls(seed: int) -> list[Any]:
-        heard: list[tuple[str, object]] = []
-        one = type("One", (Listening,), {"calls": heard})
-        run(make_target(InProcess(one)), tmp_path, seed, examples=4)
-        return heard
-
-    first = calls(7)
-    assert len(first) > 20
-    assert calls(7) == first
-    assert calls(8) != first
-
-
-def test_a_fault_is_found_shrunk_and_replayed(
-    make_target: MakeTarget, changed: Callable[..., Any], reference: Target, tmp_path: Path
-) -> None:
-    broken = make_target(InProcess(lambda: changed(state=losing)))
-    stream = run(broken, tmp_path / "findings")
-    (found,) = found_in(stream)
-    assert found.outcome == "fail"
-    assert "no-cpu-lost" in found.message or "reserved-stay-shared" in found.message
-    assert found.file is not None
-    assert found.reproduce.startswith(f"numaproof replay {found.file} --kubernetes 1.35")
-    assert summarize(stream).verdict == "failed"
-
-    (case,) = loading.read_file(Path(found.file))
-    assert [step.verb for step in case.steps] == ["start", "admit"]
-    (admission,) = (step.admit for step in case.steps if step.admit)
-    assert not isinstance(admission, str)
-    assert len(admission.containers) == 1
-    assert case.machine is not None
-    assert len(Facts(case.machine).all) <= 4
-    assert case.requirements
-
-    assert replayed(case, broken, tmp_path / "broken").outcome == "fail"
-    assert replayed(case, reference, tmp_path / "reference").outcome == "pass"
-
-
-@pytest.mark.slow
-def test_a_finding_is_the_same_in_every_run(
-    make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
-) -> None:
-    target = make_target(InProcess(lambda: changed(state=losing)))
-    one, two = (run(target, tmp_path / "findings") for _ in range(2))
-    assert one == two
-    assert len(list((tmp_path / "findings").iterdir())) == 1
-
-
-def test_a_budget_of_time_ends_the_run_after_one_example_at_least(
-    reference: Target, tmp_path: Path
-) -> None:
-    stream = run(reference, tmp_path, examples=None, seconds=0.0)
-    ended = stream[-1]
-    assert isinstance(ended, events.RunEnded)
-    assert ended.complete
-    assert ended.outcomes == {"pass": 1}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def timed(
-    make_target: MakeTarget, findings: Path, seconds: float | None, *, keep_going: bool = False
+    findings: Path, seconds: float | None, *, keep_going: bool = False
 ) -> tuple[list[events.AnyEvent], int]:
     """The events of a run whose calls take a second each, and how long it took."""
+    calls = 0
 
-    class Clock(Listening):
-        calls: ClassVar[list[tuple[str, object]]] = []
-
+    class Clock(Reference):
         def call(self, operation: str, args: messages.Args) -> messages.Answer:
+            nonlocal calls
+            calls += 1
             answer = super().call(operation, args)
             return losing(answer) if isinstance(answer, messages.State) else answer
 
-    target = make_target(InProcess(Clock), level="invariants")
-    Clock.calls.clear()
-    clocked = replace(harness_run(target), clock=lambda: len(Clock.calls), began=0.0)
+    operations = ("start", "admit", "state")
+    target = target_of(InProcess(Clock), level="invariants", operations=operations)
+    calls = 0
+    clocked = replace(harness_run(target), clock=lambda: calls, began=0.0)
     examples = 60 if seconds is None else None
     options = FuzzOptions(replay_every=0, keep_going=keep_going)
-    stream = list(fuzz(clocked, Budget(examples, seconds), 1, findings, options))
-    return stream, len(Clock.calls)
+    return list(fuzz(clocked, Budget(examples, seconds), 1, findings, options)), calls
 
 
-def titles(stream: list[events.AnyEvent]) -> list[str]:
-    return [one.title for one in found_in(stream)]
+def title(stream: list[events.AnyEvent]) -> str:
+    (found,) = found_in(stream)
+    return found.title
 
 
-def test_making_a_failure_smaller_is_part_of_the_time(
-    make_target: MakeTarget, tmp_path: Path
+def test_making_a_failure_smaller_is_part_of_the_time_and_leaves_some_for_others(
+    tmp_path: Path,
 ) -> None:
-    stream, needed = timed(make_target, tmp_path, None)
-    (whole,) = titles(stream)
-    assert CUT_SHORT not in whole
+    stream, needed = timed(tmp_path, None)
+    assert CUT_SHORT not in title(stream)
     # The failure is found early, and most of the time goes into making it smaller.
-    limit = int(needed * 0.4)
-    stream, took = timed(make_target, tmp_path, limit)
-    (title,) = titles(stream)
-    assert took <= limit
-    assert title.endswith(f"({CUT_SHORT})")
-    assert summarize(stream).verdict == "failed"
-    stream, took = timed(make_target, tmp_path, 2 * needed)
-    assert titles(stream) == [whole]
-
-
-def test_a_failure_leaves_time_to_look_for_others(make_target: MakeTarget, tmp_path: Path) -> None:
-    _, needed = timed(make_target, tmp_path, None)
-    limit = int(needed * 0.6)
-    stream, took = timed(make_target, tmp_path, limit, keep_going=True)
-    assert took <= limit
-    (title,) = titles(stream)
-    assert title.endswith(f"({CUT_SHORT})")
+    for share, keep_going in ((0.4, False), (0.6, True)):
+        limit = int(needed * share)
+        stream, took = timed(tmp_path, limit, keep_going=keep_going)
+        assert took <= limit
+        assert title(stream).endswith(f"({CUT_SHORT})")
+        assert summarize(stream).verdict == "failed"
     assert summarize(stream).tally.total > 1
-    (found,) = found_in(stream)
-    assert found.at < 0.9 * limit
+    assert found_in(stream)[0].at < 0.9 * limit
 
 
-def test_of_who_only_discovers_nothing_is_tested(make_target: MakeTarget, tmp_path: Path) -> None:
-    target = make_target(InProcess(Reference), operations=("discover",))
-    summary = summarize(run(target, tmp_path))
-    assert summary.verdict == "nothing tested"
-    assert summary.exit_code == 2
-
-
-@pytest.mark.slow
-def test_a_difference_that_breaks_no_invariant_is_found_and_left_with_what_it_needs(
-    make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
-) -> None:
-    def turned(answer: messages.NodeHints) -> messages.NodeHints:
-        memory = {name: hints and hints[::-1] for name, hints in answer.memory.items()}
-        return msgspec.structs.replace(answer, memory=memory)
-
-    target = make_target(InProcess(lambda: changed(hints=turned)), oracle=True)
-    stream = run(target, tmp_path, examples=200)
-    (found,) = found_in(stream)
-    assert found.message.startswith("differs from the reference: memory")
-    assert found.requirements == ()
-    assert found.file is not None
-    (case,) = loading.read_file(Path(found.file))
-    assert [step.verb for step in case.steps] == ["start", "hints"]
-    assert case.machine is not None
-    assert len(case.machine.topology or ()) == 2
+def test_of_who_only_discovers_nothing_is_tested(tmp_path: Path) -> None:
+    target = target_of(InProcess(Reference), operations=("discover",))
+    summary = summarize([*fuzzed(target, tmp_path)])
+    assert (summary.verdict, summary.exit_code) == ("nothing tested", 2)
 
 
 def _lost() -> None:
@@ -226,11 +106,7 @@ def test_an_interrupt_in_the_callback_of_the_garbage_collector_is_only_noted() -
     [(signal.SIGINT, _lost), (signal.SIGTERM, _mistaken), (signal.SIGHUP, _lost)],
 )
 def test_an_interrupt_ends_the_run_also_where_it_is_lost_or_mistaken(
-    becomes: Callable[[], None],
-    sent: signal.Signals,
-    make_target: MakeTarget,
-    changed: Callable[..., Any],
-    tmp_path: Path,
+    becomes: Callable[[], None], sent: signal.Signals, tmp_path: Path
 ) -> None:
     asked: list[messages.State] = []
 
@@ -243,13 +119,13 @@ def test_an_interrupt_ends_the_run_also_where_it_is_lost_or_mistaken(
                 becomes()
         return state
 
-    target = make_target(InProcess(lambda: changed(state=interrupted)))
+    target = target_of(changed(state=interrupted))
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     for one in before:
         signal.signal(one, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run(target, tmp_path / "findings")
+            [*fuzzed(target, tmp_path / "findings")]
         assert [signal.getsignal(one) for one in before] == [signal.default_int_handler] * 3
     finally:
         for one, handler in before.items():
@@ -257,7 +133,7 @@ def test_an_interrupt_ends_the_run_also_where_it_is_lost_or_mistaken(
 
 
 def test_what_failed_is_kept_when_the_search_for_a_smaller_one_is_interrupted(
-    make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     failures = 0
 
@@ -269,9 +145,41 @@ def test_what_failed_is_kept_when_the_search_for_a_smaller_one_is_interrupted(
             raise KeyboardInterrupt
         return broken
 
-    target = make_target(InProcess(lambda: changed(state=impatient)))
     findings = tmp_path / "findings"
     with pytest.raises(KeyboardInterrupt):
-        run(target, findings)
+        [*fuzzed(target_of(changed(state=impatient)), findings)]
     (file,) = findings.iterdir()
     assert loading.read_file(file)
+
+
+HELLO = hello_args("tests")
+SILENT = (sys.executable, "-c", "import sys; sys.stdin.read()")
+
+
+def test_no_call_is_made_after_the_limit() -> None:
+    now = 0.0
+    limit = TimeLimit(lambda: now, 2.0)
+    reference = limited(InProcess(Reference), limit)
+    assert not isinstance(reference, Watched)
+    assert reference.call("hello", HELLO)
+    now = 2.0
+    with pytest.raises(OutOfTimeError):
+        reference.call("hello", HELLO)
+    limit.until = 3.0
+    assert reference.call("hello", HELLO)
+
+
+def test_a_call_that_the_limit_ends_is_no_time_out_of_the_program() -> None:
+    program = Subprocess(SILENT, 60.0)
+    silent = limited(program, TimeLimit(time.monotonic, time.monotonic() + 0.2))
+    assert isinstance(silent, Watched)
+    with pytest.raises(OutOfTimeError):
+        silent.call("hello", HELLO)
+    silent.close()
+    assert silent.left == ()
+
+
+def test_a_program_that_is_too_slow_in_time_is_a_time_out() -> None:
+    silent = limited(Subprocess(SILENT, 0.2), TimeLimit(lambda: 0.0, 60.0))
+    with pytest.raises(TimedOut, match="no answer to hello"):
+        silent.call("hello", HELLO)

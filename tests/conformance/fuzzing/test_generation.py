@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import subprocess
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -14,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.manifests import manifest
 from numaproof.conformance.execution.capabilities import Capabilities
@@ -143,36 +138,6 @@ def test_pods_of_every_kind_are_made(scenarios: list[Case]) -> None:
 # Scenarios
 
 
-def test_a_seed_makes_the_same_scenario_whatever_the_hash_seed() -> None:
-    program = (
-        "import hashlib\n"
-        "from numaproof.conformance.cases import writing\n"
-        "from numaproof.conformance.fuzzing import strategies\n"
-        "from numaproof.conformance.execution.capabilities import Capabilities\n"
-        "from numaproof.conformance.execution.implementation import hello_args\n"
-        "from numaproof.reference.implementation import Reference\n"
-        "everything = Capabilities(Reference().hello(hello_args('tests')), '1.35')\n"
-        "texts = [writing.text(strategies.seeded_scenario(n, everything)) for n in range(8)]\n"
-        "print(hashlib.sha256(''.join(texts).encode()).hexdigest())"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "17"}
-    ran = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    texts = [writing.text(strategies.seeded_scenario(seed, CLAIMS)) for seed in range(8)]
-    assert ran.stdout.strip() == hashlib.sha256("".join(texts).encode()).hexdigest()
-
-
-def test_scenarios_are_case_files(scenarios: list[Case]) -> None:
-    for case in scenarios[:20]:
-        (read,) = loading.parse(writing.text(case), "scenario.yaml")
-        assert (read.machine, read.steps) == (case.machine, case.steps)
-
-
 def test_everything_that_can_happen_to_a_node_happens(scenarios: list[Case]) -> None:
     seen: Counter[str] = Counter()
     for step in (step for case in scenarios for step in case.steps):
@@ -202,15 +167,6 @@ def test_everything_that_can_happen_to_a_node_happens(scenarios: list[Case]) -> 
     assert never.isdisjoint(seen)
     assert set(CLAIMS.cpu_options()) | set(HELLO.options.topology) <= set(seen)
     assert {*HELLO.policies.topology, "pod", "Static", "unhealthy"} <= set(seen)
-
-
-def test_what_is_not_claimed_is_not_asked() -> None:
-    hello = msgspec.structs.replace(HELLO, operations=("start", "admit"))
-    for seed in range(20):
-        case = strategies.seeded_scenario(seed, Capabilities(hello, "1.35"))
-        verbs = {step.verb for step in case.steps}
-        assert verbs <= {"start", "admit", "tamper"}
-        assert all(not step.start.devices for step in case.steps if step.start)
 
 
 def test_a_container_of_a_wide_machine_has_few_providers_of_hints() -> None:

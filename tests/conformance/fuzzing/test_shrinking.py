@@ -79,28 +79,19 @@ def test_a_machine_with_a_tree_stays_whole(scenario: Scenario, tmp_path: Path) -
     assert shrinking.case_of(small, "t").machine is None
 
 
-def test_what_shows_nothing_smaller_stays_as_it_is(scenario: Scenario) -> None:
-    assert Shrinking(lambda _: False, LONG).smallest(scenario) == scenario
-
-
-def test_the_search_ends_when_its_time_is_over(scenario: Scenario) -> None:
+def test_the_search_ends_when_its_time_or_its_tries_are_over(scenario: Scenario) -> None:
     search = Shrinking(lambda _: True, 0.0)
     assert search.smallest(scenario) == scenario
     assert search.timed_out
-    search = Shrinking(lambda _: True, tries=1)
-    search.smallest(scenario)
-    assert not search.timed_out
-
-
-def test_so_many_tries_end_it_and_what_cannot_be_played_shows_nothing(scenario: Scenario) -> None:
     tried: list[Scenario] = []
 
     def shows(smaller: Scenario) -> bool:
         tried.append(smaller)
         raise ValueError("no scenario any more")
 
-    assert Shrinking(shows, tries=3).smallest(scenario) == scenario
-    assert len(tried) == 3
+    search = Shrinking(shows, tries=3)
+    assert search.smallest(scenario) == scenario
+    assert (len(tried), search.timed_out) == (3, False)
 
 
 def test_what_a_step_expects_is_not_left_out(scenario: Scenario) -> None:

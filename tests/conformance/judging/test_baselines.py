@@ -1,168 +1,115 @@
-"""Where kubelets break their documents, an implementation that is no kubelet may do either."""
+"""Where kubelets break their documents, an implementation that is no kubelet may do either.
+
+A row of `baselines.yaml` is a case that several implementations play. Each follows the documents,
+the kubelet, or the newest documents on an earlier release, except for the defects and changes after
+`but`. Each run says what it is judged as, and at which level. `says` has the outcome, and the side
+that was taken with the defects that show it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from builders.differences import parts
-from numaproof import fakesys
+from builders.machines import discovered, regular
+from builders.tables import Table
+from builders.targets import changed, target_of
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.conformance.execution.run import Run, RunResult, Target
-from numaproof.conformance.judging.baselines import DOCUMENTED, Baseline, Baselines
+from numaproof.conformance.judging.baselines import (
+    DOCUMENTED,
+    KUBELET,
+    UNCHANGED,
+    Baseline,
+    Baselines,
+)
 from numaproof.conformance.trees.described import tree_of
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.deviations.defects import CHANGES
+from numaproof.reference.deviations.defects import CHANGES, OVERRIDES
+from numaproof.reference.deviations.deviation import (
+    UndocumentedBehaviour,
+    defect_of,
+    deviation_of,
+    name_of,
+)
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from numaproof.conformance.execution.run import Run, RunResult, Target
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.protocol.messages import Level
 
-Play = Callable[..., tuple[RunResult, Run]]
-MakeTarget = Callable[..., Target]
+    Play = Callable[..., tuple[RunResult, Run]]
 
-AVERAGE, REUSED = "free-core-by-average", "init-cpus-not-reused"
-EMPTY = "strict-reservation-empty-pool-refused"
-
-STATIC = "config: {cpuManagerPolicy: static, reservedSystemCPUs: '0'}\n"
-APP = "containers: {app: {limits: {cpu: 2, memory: 64Mi}}}"
-INIT = "init: {setup: {limits: {cpu: 1, memory: 64Mi}}}, " + APP
-REUSES = STATIC + f"steps:\n- start: {{}}\n- admit: {{pod: a, {INIT}}}\n"
-UNEVEN = STATIC + f'steps:\n- start: {{offline: "7"}}\n- admit: {{pod: b, {APP}}}\n'
-"""One core has lost a CPU: a kubelet hands out the reserved CPU 0 with its sibling."""
-
-USED_UP = """
-config:
-  cpuManagerPolicy: static
-  cpuManagerPolicyOptions: {strict-cpu-reservation: "true"}
-  reservedSystemCPUs: "0"
-steps:
-- admit: {pod: a, containers: {app: {limits: {cpu: 7, memory: 64Mi}}}}
-- start: {}
-- state: {}
-  expect: {pods: {a: {}}}
-- remove: a
-"""
-"""A kubelet does not start again once the shared pool is empty."""
+BASELINES = Table(__file__, "baselines.yaml")
+FOLLOWED = {"documented": DOCUMENTED, "kubelet": KUBELET, "newest documents": UNCHANGED}
+REUSES = BASELINES.row("the CPUs of an init container")["case"]
+UNEVEN = BASELINES.row("a core that has lost a CPU")["case"]
 
 
-def one(
-    make: MakeTarget, *defects: str, documented: bool = True, judged_as: str = "either", **more: Any
-) -> Target:
-    """The reference following a baseline, compared with the others."""
-    implementation = InProcess(
-        lambda: Reference(documented=documented, exceptions=frozenset(defects))
-    )
-    made: dict[str, Any] = {"level": "placement", "oracle": True, **more}
-    return make(implementation, judged_as=judged_as, **made)
-
-
-@pytest.mark.parametrize(
-    ("text", "defect"), [(REUSES, REUSED), (UNEVEN, AVERAGE), (USED_UP, EMPTY)]
-)
-def test_whoever_keeps_to_the_documents_passes_where_kubelets_break_them(
-    play: Play, make_target: MakeTarget, text: str, defect: str
+@BASELINES
+def test_either_way_is_right_where_kubelets_break_their_documents(
+    row: dict[str, Any], play: Play, info: MachineInfo
 ) -> None:
-    result, run = play(one(make_target), text)
-    assert result == RunResult("pass")
-    assert run.parted(result) == Parted("documented", (defect,))
+    machine = regular(nodes=2) if "kubernetes" in row else info
+    said = {}
+    for run in row["runs"]:
+        followed, judged_as, level = re.split(" as | at ", run)
+        target = target_of(
+            InProcess(partial(following, baseline(followed))),
+            kubernetes=row.get("kubernetes", "1.35"),
+            level=level,
+            oracle=True,
+            judged_as=judged_as,
+        )
+        said[run] = told(*play(target, row["case"], machine))
+    BASELINES.check(row, said)
 
 
-@pytest.mark.parametrize(
-    ("text", "defect"), [(REUSES, REUSED), (UNEVEN, AVERAGE), (USED_UP, EMPTY)]
-)
-def test_whoever_does_as_kubelets_do_passes_too(
-    play: Play, make_target: MakeTarget, text: str, defect: str
-) -> None:
-    result, run = play(one(make_target, documented=False), text)
-    assert result == RunResult("pass")
-    assert run.parted(result) == Parted("kubelet", (defect,))
+def baseline(text: str) -> Baseline:
+    """The baseline that a run follows."""
+    followed, _, names = text.partition(" but ")
+    exceptions = UNCHANGED.exceptions if names == "every change" else {*names.split()}
+    base = FOLLOWED[followed]
+    return Baseline(base.documented, base.exceptions | exceptions)
 
 
-@pytest.mark.parametrize("level", ["invariants", "admission", "placement", "kubelet"])
-def test_only_what_the_documents_say_is_right_if_that_is_asked_for(
-    play: Play, make_target: MakeTarget, level: Level
-) -> None:
-    def outcome(*, documented: bool, judged_as: str) -> str:
-        target = one(make_target, documented=documented, judged_as=judged_as, level=level)
-        return play(target, REUSES + "- state: {}\n  expect: {shared: 6}\n")[0].outcome
-
-    assert outcome(documented=True, judged_as="documented") == "pass"
-    assert outcome(documented=False, judged_as="documented") == "fail"
-    assert outcome(documented=True, judged_as="either") == "pass"
-    assert outcome(documented=False, judged_as="either") == "pass"
+def following(one: Baseline) -> Reference:
+    return Reference(documented=one.documented, exceptions=one.exceptions)
 
 
-def test_only_what_the_kubelet_does_is_right_if_that_is_asked_for(
-    play: Play, make_target: MakeTarget
-) -> None:
-    def outcome(*, documented: bool) -> str:
-        return play(one(make_target, documented=documented, judged_as="kubelet"), REUSES)[0].outcome
-
-    assert (outcome(documented=False), outcome(documented=True)) == ("pass", "fail")
+def told(result: RunResult, run: Run) -> str:
+    """How a run ended, and whose way was taken."""
+    found = run.parted(result)
+    way = f", {found.side} by {', '.join(found.defects)}" if found else ""
+    return f"{result.outcome}{way}{': ' * bool(result.message)}{result.message}"
 
 
-@pytest.mark.parametrize(("shared", "left"), [(EMPTY, 5), (REUSED, 4)])
-def test_one_defect_may_be_shared_and_another_not(
-    play: Play, make_target: MakeTarget, shared: str, left: int
-) -> None:
-    rest = f"containers: {{app: {{limits: {{cpu: {left}, memory: 64Mi}}}}}}"
-    text = USED_UP.replace("steps:\n", f"steps:\n- admit: {{pod: b, {INIT}}}\n").replace(
-        "containers: {app: {limits: {cpu: 7, memory: 64Mi}}}", rest
-    )
-    text = text.replace("pods: {a: {}}", "pods: {a: {}, b: {}}")
-    result, run = play(one(make_target, shared), text)
-    assert result == RunResult("pass")
-    assert run.parted(result) == Parted("kubelet", (shared,))
+def judged(implementation: InProcess, **about: Any) -> Target:
+    return target_of(implementation, **{"oracle": True, "judged_as": "either", **about})
 
 
-def test_two_defects_may_show_in_one_answer(play: Play, make_target: MakeTarget) -> None:
-    text = UNEVEN.replace(APP, INIT)
-    result, run = play(one(make_target, documented=False), text)
-    assert result == RunResult("pass")
-    assert run.parted(result) == Parted("kubelet", (AVERAGE, REUSED))
-    for shared in (AVERAGE, REUSED):
-        assert play(one(make_target, shared), text)[0] == RunResult("pass")
-
-
-def test_where_both_answer_alike_there_is_nothing_to_report(
-    play: Play, make_target: MakeTarget
-) -> None:
-    result, run = play(one(make_target), STATIC + f"steps:\n- admit: {{pod: a, {APP}}}\n")
-    assert result == RunResult("pass")
-    assert run.parted(result) is None
-
-
-def test_an_answer_of_no_baseline_is_a_failure_against_the_documents(
-    play: Play, make_target: MakeTarget, changed: Callable[..., Any]
-) -> None:
-    def more(answer: messages.Answer) -> messages.Answer:
-        assert isinstance(answer, messages.Admitted)
+def test_an_answer_of_no_baseline_is_a_failure_against_the_documents(play: Play) -> None:
+    def more(answer: messages.Admitted) -> messages.Admitted:
         containers = {
             name: msgspec.structs.replace(one, cpus=one.cpus | CPUSet([0]))
             for name, one in answer.containers.items()
         }
         return messages.Admitted(containers)
 
-    wrong = InProcess(lambda: changed(admit=more))
-    target = make_target(wrong, oracle=True, level="placement", judged_as="either")
-    result, _ = play(target, REUSES)
+    result, _ = play(judged(changed(admit=more), level="placement"), REUSES)
     assert result.outcome == "fail"
     assert result.message.startswith("differs from the reference: containers.app.cpus")
 
 
-def test_once_a_baseline_is_left_later_answers_are_compared_with_it(
-    play: Play, make_target: MakeTarget
-) -> None:
+def test_once_a_baseline_is_left_later_answers_are_compared_with_it(play: Play) -> None:
     class Forgetful(Reference):
         """A kubelet that keeps to the documents for the second pod."""
 
@@ -175,118 +122,58 @@ def test_once_a_baseline_is_left_later_answers_are_compared_with_it(
             second = isinstance(args, messages.AdmitArgs) and "b" in args.pod["metadata"]["uid"]
             return documented if second else super().call(operation, args)
 
-    text = REUSES + f"- admit: {{pod: b, {APP}}}\n"
-    target = make_target(InProcess(Forgetful), oracle=True, level="placement", judged_as="either")
-    result, run = play(target, text)
+    text = REUSES + "- admit: {pod: b, containers: {app: {limits: {cpu: 2, memory: 64Mi}}}}\n"
+    result, run = play(judged(InProcess(Forgetful), level="placement"), text)
     assert result.outcome == "fail"
-    assert run.parted(result) == Parted("kubelet", (REUSED,))
+    assert run.parted(result) == Parted("kubelet", ("init-cpus-not-reused",))
 
 
-def test_an_expectation_that_no_baseline_meets_stays_one(
-    play: Play, make_target: MakeTarget
-) -> None:
-    text = REUSES + "- state: {}\n  expect: {shared: 3}\n"
-    for documented in (True, False):
-        result, _ = play(one(make_target, documented=documented), text)
-        assert result.outcome == "fail"
-        assert "expected: 3 CPUs" in result.message
+def test_an_expectation_that_both_baselines_meet_stays_one(play: Play) -> None:
+    refused = changed(admit=lambda _: messages.AdmissionRefused("SomeError", "no"))
+    result, run = play(judged(refused, level="invariants"), REUSES)
+    assert (result.outcome, run.parted(result)) == ("fail", None)
 
 
-def test_an_expectation_that_both_baselines_meet_stays_one(
-    play: Play, make_target: MakeTarget, changed: Callable[..., Any]
-) -> None:
-    refused = messages.AdmissionRefused("SomeError", "no")
-    target = make_target(
-        InProcess(lambda: changed(admit=lambda _: refused)),
-        oracle=True,
-        level="invariants",
-        judged_as="either",
-    )
-    result, run = play(target, REUSES)
-    assert result.outcome == "fail"
-    assert run.parted(result) is None
-
-
-@pytest.mark.parametrize("documented", [True, False])
-def test_an_expectation_of_the_kubelets_way_is_one_of_two(
-    play: Play, make_target: MakeTarget, *, documented: bool
-) -> None:
-    text = REUSES + "- state: {}\n  expect: {shared: 5}\n"
-    for level in ("invariants", "admission", "placement"):
-        result, run = play(one(make_target, documented=documented, level=level), text)
-        assert result == RunResult("pass")
-        if documented:
-            assert run.parted(result) == Parted("documented", (REUSED,))
-
-
-@pytest.mark.parametrize("level", ["invariants", "admission", "placement"])
-def test_an_invariant_that_a_kubelet_breaks_may_be_broken_as_it_does(
-    play: Play, make_target: MakeTarget, level: Level
-) -> None:
-    text = UNEVEN.rstrip() + "\n  expect: anything\n"
-    result, run = play(one(make_target, documented=False, level=level), text)
-    assert result == RunResult("pass")
-    assert run.parted(result) == Parted("kubelet", (AVERAGE,))
-    alone, run = play(one(make_target, documented=False, level=level, oracle=False), text)
-    assert alone.outcome == "fail"
-    assert run.player.violations
-
-
-def test_an_invariant_that_is_broken_in_another_way_stays_so(
-    play: Play, make_target: MakeTarget, changed: Callable[..., Any]
-) -> None:
+def test_an_invariant_stays_broken_without_a_reference_and_in_another_way(play: Play) -> None:
     def shared(answer: messages.State) -> messages.State:
         return msgspec.structs.replace(answer, shared=answer.shared | CPUSet([1, 2]))
 
-    target = make_target(
-        InProcess(lambda: changed(state=shared)),
-        oracle=True,
-        level="invariants",
-        judged_as="either",
-    )
-    result, run = play(target, UNEVEN)
-    assert result.outcome == "fail"
-    assert run.player.violations
-
-
-def test_a_checkpoint_changed_by_hand_is_changed_for_every_baseline(
-    play: Play, make_target: MakeTarget
-) -> None:
-    text = (
-        REUSES
-        + "- tamper: {file: cpu_manager_state, how: checksum}\n"
-        + "- start: {}\n  expect: {refused: cpu}\n"
-        + "- tamper: {file: cpu_manager_state, how: delete}\n"
-        + f"- start: {{gone: [a]}}\n- admit: {{pod: b, {INIT}}}\n"
-    )
-    for documented in (True, False):
-        result, _ = play(one(make_target, documented=documented, level="kubelet"), text)
-        assert result == RunResult("pass")
+    alone = judged(InProcess(Reference), level="invariants", oracle=False)
+    for target in (alone, judged(changed(state=shared), level="invariants")):
+        result, run = play(target, UNEVEN)
+        assert result.outcome == "fail"
+        assert run.player.violations
 
 
 def test_each_baseline_reads_a_tree_once_and_only_those_that_discover_otherwise(
     tmp_path: Path,
 ) -> None:
-    info = ProfileMachine(fakesys.load_profile("epyc-12-nodes"), tmp_path).info
-    assert info is not None
+    info = discovered("epyc-12-nodes")
     read: list[Baseline] = []
 
     class Reading(Reference):
-        def __init__(self, baseline: Baseline) -> None:
-            super().__init__(documented=baseline.documented, exceptions=baseline.exceptions)
-            self._baseline = baseline
+        def __init__(self, one: Baseline) -> None:
+            super().__init__(documented=one.documented, exceptions=one.exceptions)
+            self._baseline = one
 
         def discover(self, args: messages.DiscoverArgs) -> MachineInfo:
             read.append(self._baseline)
             return super().discover(args)
 
-    tree = tree_of(info)
-    args = messages.DiscoverArgs(tree.path, "1.37")
+    args = messages.DiscoverArgs(tree_of(info).path, "1.37")
     judge = Baselines(Reading, tmp_path, "placement")
     wrong = msgspec.structs.replace(info, num_sockets=9)
     assert parts(judge.disagreement("discover", args, wrong))[0] == "num_sockets"
     assert not judge.allows(args, lambda _, __: False)
     assert DOCUMENTED in read
     assert len(read) == len({*read})
-    named = {name for baseline in read for name in baseline.exceptions}
+    named = {name for one in read for name in one.exceptions}
     assert named <= {change.name for change in CHANGES}, "no defect shows in a discovered machine"
+
+
+def test_every_change_has_a_name_of_its_own_or_is_one_of_a_defect() -> None:
+    changes = [one for one in OVERRIDES if isinstance(deviation_of(one), UndocumentedBehaviour)]
+    assert {deviation_of(one) for one in changes if not defect_of(one)} == {*CHANGES}
+    assert len({one.name for one in CHANGES}) == len(CHANGES)
+    assert len({name_of(one) for one in OVERRIDES if not defect_of(one)}) == len(CHANGES)
+    assert all(name_of(one) for one in OVERRIDES)

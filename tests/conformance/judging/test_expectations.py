@@ -6,7 +6,7 @@ answer is about an odd machine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -21,14 +21,8 @@ from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import Expected
 from numaproof.conformance.judging.expectations import Context, check
 from numaproof.conformance.judging.node_expectations import nodes_of
-from numaproof.protocol import messages
 from numaproof.protocol.machine import HugePages, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numaproof.conformance.execution.run import Target
 
 EXPECTATIONS = Table(__file__, "expectations.yaml")
 # Cores 0 and 1 on node 8, cores 2 and 3 on node 9 with another socket, nothing on node 10.
@@ -70,23 +64,3 @@ def test_memory_and_distances_of_a_machine_are_counted() -> None:
     assert [names["node_id"](1), names["memory"](1)] == [5, 50]
     assert [names["hugepages"](0, 2048), names["hugepages"](1, 2048)] == [3 * 2048 * 1024, 0]
     assert names["per_node"](2) == [[0], [0], [5], [5], [9], [9]]
-
-
-def test_devices_and_merges_reach_the_implementation(
-    play: Any, make_target: Callable[..., Target], changed: Any
-) -> None:
-    result, run = play(
-        make_target(changed()),
-        """
-        steps:
-        - start: {}
-        - devices: {x/nic: "${per_node(1)}"}
-        - merge: {nodes: [0], policy: restricted, providers: [{nic: []}, null]}
-          expect: {admit: false}
-        """,
-    )
-    assert (result.outcome, result.message) == ("pass", "")
-    calls = {call.operation: call.args for call in run.player.session.calls}
-    assert calls["devices"].devices == (reported("x/nic", d0=(0,)),)
-    assert calls["merge"].providers == ({"nic": ()}, None)
-    assert isinstance(calls["merge"], messages.MergeArgs)

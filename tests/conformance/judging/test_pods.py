@@ -10,15 +10,16 @@ import pytest
 
 from builders.pods import numbered
 from numaproof.conformance.cases import manifests
-from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.fuzzing.generation import pods as generation
+from numaproof.conformance.cases.schema import PodSpec
+from numaproof.conformance.execution.capabilities import Capabilities
+from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.fuzzing.generation.focus import Focus
-from numaproof.conformance.fuzzing.generation.machines import machine
+from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.conformance.judging import entitlement, pods
 from numaproof.conformance.judging.pods import PodResources, amount
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.deviations.releases import release
+from numaproof.reference.implementation import Reference
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod_level import PodRules
@@ -26,10 +27,9 @@ from numaproof.reference.pods.pod_level import PodRules
 if TYPE_CHECKING:
     from numaproof.protocol import messages
 
-PODS = 4000
-"""Generated pods that both readings are held against."""
+LIVES = 200
+"""Generated lives whose pods both readings are held against."""
 
-GPU = "example.com/gpu"
 WHOLE = {"cpu": "2", "memory": "1Gi"}
 BOTH_GATES = {"PodLevelResources": True, "PodLevelResourceManagers": True}
 NODES: list[tuple[str, dict[str, bool]]] = [
@@ -39,43 +39,29 @@ NODES: list[tuple[str, dict[str, bool]]] = [
 """Every release with its gates on and off."""
 
 
-def made_up(seed: int) -> messages.Pod:
-    """A pod of any class, with init containers, sidecars and pod-level resources."""
-    choices = Seeded(seed)
-    facts = Facts(machine(choices))
-    focus = Focus(
-        cpu_policies=("static",),
-        cpu_options=(),
-        endless=False,
-        memory_policies=("Static",),
-        hugepages=("hugepages-2Mi", "hugepages-1Gi"),
-        topology_policies=(),
-        topology_options=(),
-        scopes=(),
-        devices=1,
-        inits=("init", "sidecar"),
-        any_class=choices.chance(3),
-        pod_level=choices.chance(2),
-        pod_level_gates={},
-        mistakes=False,
-        gates=False,
-    )
-    room = generation.Room(facts, len(facts.all), {GPU: 4})
-    pod = manifests.manifest(generation.pod(choices, "a", room, focus))
-    own = pod["spec"].get("resources")
-    if own and choices.chance(2):
-        own[choices.pick(sorted(own))].pop(choices.pick(("cpu", "memory")), None)
-    return pod
+@pytest.fixture(scope="module")
+def made_up() -> list[messages.Pod]:
+    """Pods of any class, with init containers, sidecars and pod-level resources, some odd."""
+    claims = Capabilities(Reference().hello(hello_args("tests")), NEWEST)
+    lives = [seeded_scenario(seed, claims) for seed in range(LIVES)]
+    specs = [step.admit for case in lives for step in case.steps if isinstance(step.admit, PodSpec)]
+    pods = [manifests.manifest(one) for one in specs]
+    for number, pod in enumerate(pods):
+        own = pod["spec"].get("resources")
+        if own and number % 2:
+            own[min(own)].pop(("cpu", "memory")[number % 3 % 2], None)
+    return pods
 
 
 @pytest.mark.parametrize(("version", "gates"), NODES)
-def test_both_readings_of_a_pod_agree(version: str, gates: dict[str, bool]) -> None:
+def test_both_readings_of_a_pod_agree(
+    made_up: list[messages.Pod], version: str, gates: dict[str, bool]
+) -> None:
     config: messages.KubeletConfiguration = {"featureGates": gates}
     known = release(version).under(gates)
     level = known.pod_level if gates["PodLevelResources"] else known.pod_level_without_gate
     classes = set()
-    for seed in range(PODS // len(NODES)):
-        manifest = made_up(seed)
+    for manifest in made_up:
         own = pods.read(manifest, entitlement.pod_resources(config, version))
         theirs = read_pod(manifest, level, known.rule(PodRules))
         classes.add(own.qos)
@@ -93,7 +79,7 @@ def test_both_readings_of_a_pod_agree(version: str, gates: dict[str, bool]) -> N
 def test_both_readings_of_a_quantity_agree() -> None:
     choices = Seeded(0)
     units = ("", "", *"numkMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2", "e+1")
-    for _ in range(PODS):
+    for _ in range(4000):
         number = str(choices.integer(0, 10_000))
         part = choices.pick(("", "", ".", f".{choices.integer(0, 999)}"))
         text = number + part + choices.pick(units)
@@ -115,6 +101,7 @@ def test_both_readings_of_a_quantity_agree() -> None:
         ("2ki", 0),
         ("1/2", 0),
         (None, 0),
+        ("1" * 5000, 0),
     ],
 )
 def test_a_quantity_is_read_exactly_and_what_is_none_counts_as_nothing(
@@ -150,7 +137,3 @@ def test_gates_follow_their_maturity_where_they_are_not_named() -> None:
     )
     assert read("1.37", AllBeta=True).budget
     assert entitlement.pod_resources({}, NEWEST) == read(NEWEST)
-
-
-def test_an_amount_of_thousands_of_digits_counts_as_nothing() -> None:
-    assert amount("1" * 5000) == 0

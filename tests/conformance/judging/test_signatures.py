@@ -1,15 +1,24 @@
-"""What is one failure and what are two: `signatures.yaml` has findings and ends of programs."""
+"""What is one failure and what are two: `signatures.yaml` has findings and ends of programs.
+
+What is said of wrong answers shows no value as Python writes it, in any table of tests.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from builders.tables import Table
 from numaproof.conformance.judging.finding import Finding
 from numaproof.conformance.judging.signatures import Ended, signature
 from numaproof.protocol.events import GOOD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SIGNATURES = Table(__file__, "signatures.yaml")
 
@@ -26,3 +35,35 @@ def test_a_failure_has_a_sentence_and_a_signature_of_its_fields(row: dict[str, A
 @pytest.mark.parametrize("outcome", sorted(GOOD))
 def test_what_is_no_failure_has_none(outcome: str) -> None:
     assert signature(Ended(outcome), "admit") == ""  # type: ignore[arg-type]
+
+
+FOLDER = Path(__file__).parents[1]
+TABLES = ("judging/[!ps]*.yaml", "execution/runs.yaml", "diagnosis/programs.yaml")
+PYTHON = re.compile(
+    r"\b(?:None|True|False)\b|\b(?:CPUSet|NUMASet|MemoryBlock|Hint|Container)[.(]"
+    r"|[\[({]'|'[\])}]|', '|': |\(\d+,\)|frozenset\("
+)
+"""What Python writes of its own values."""
+NO_PYTHON = re.compile(
+    r'"(?:[^"\\]|\\.)*(?:"|…)|\bpolicy None\b|refused with \w+ \(.*\)|\': line 1|a line \'.*\''
+)
+"""Texts in JSON, a policy of the Memory Manager, and words of kubelets and of programs."""
+
+
+def sentences(said: object) -> Iterator[str]:
+    """Every text in what a table says."""
+    if isinstance(said, str):
+        yield said
+    elif isinstance(said, dict | list):
+        for one in said.values() if isinstance(said, dict) else said:
+            yield from sentences(one)
+
+
+@pytest.mark.parametrize(
+    "table", [file for one in TABLES for file in sorted(FOLDER.glob(one))], ids=lambda one: one.name
+)
+def test_no_message_shows_a_value_as_python_writes_it(table: Path) -> None:
+    rows = [*yaml.load_all(table.read_text("utf-8"), yaml.CSafeLoader)]
+    said = [text for row in rows for text in sentences(row["says"])]
+    assert [one for one in said if PYTHON.search(NO_PYTHON.sub("", one))] == []
+    assert len(said) > len(rows) / 4

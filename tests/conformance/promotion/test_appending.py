@@ -47,29 +47,12 @@ def read(text: str) -> tuple[Case, ...]:
     return loading.parse(text, "mine.yaml")
 
 
-def test_a_new_file_has_the_case_alone() -> None:
-    text = appended("", NEW, "mine.yaml")
-    assert read(text) == (NEW,)
-    assert text.startswith("cases:\n- id: static-new\n  title: ")
-    assert text.endswith("\n")
-
-
-def test_what_is_in_the_file_stays_as_it_is() -> None:
+def test_what_is_in_the_file_stays_as_it_is_and_its_defaults_do_not_change_the_case() -> None:
     text = appended(FILE, NEW, "mine.yaml")
     assert text.startswith(FILE + "\n  - id: static-new\n")
-    assert read(text)[0] == read(FILE)[0]
-
-
-def test_the_files_defaults_do_not_change_the_case() -> None:
-    _, added = read(appended(FILE, NEW, "mine.yaml"))
+    old, added = read(text)
+    assert old == read(FILE)[0]
     assert added == msgspec.structs.replace(NEW, kubernetes=f">= {RELEASES[0]}")
-
-
-def test_two_cases_are_added_after_each_other() -> None:
-    other = msgspec.structs.replace(NEW, id="static-other")
-    text = appended(appended("", NEW, "mine.yaml"), other, "mine.yaml")
-    assert read(text) == (NEW, other)
-    assert text.count("\n\n") == 1
 
 
 def test_a_list_of_cases_that_other_keys_follow_is_added_to_at_its_end() -> None:
@@ -95,21 +78,21 @@ def test_lines_end_as_they_end_in_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "complaint"),
     [
-        "cases: []\n",
-        "{cases: [{id: a, title: A, requirements: [], steps: [{start: {}}]}]}\n",
-        "cases: [{id: a, title: A, requirements: [], steps: [{start: {}}]}]\n",
+        *(
+            (f"{before}[{inside}]{after}", r":1: cases: .* list in brackets")
+            for before, inside, after in (
+                ("cases: ", "", "\n"),
+                ("{cases: ", "{id: a, title: A, requirements: [], steps: [{start: {}}]}", "}\n"),
+                ("cases: ", "{id: a, title: A, requirements: [], steps: [{start: {}}]}", "\n"),
+            )
+        ),
+        *((text, "") for text in ("# nothing\n", "cases: 1\n", "case: []\n")),
     ],
 )
-def test_a_list_in_brackets_is_refused(text: str) -> None:
-    with pytest.raises(DocumentError, match=r"mine.yaml:1: cases: .* list in brackets"):
-        appended(text, NEW, "mine.yaml")
-
-
-@pytest.mark.parametrize("text", ["# nothing\n", "cases: 1\n", "case: []\n"])
-def test_what_is_no_table_is_refused(text: str) -> None:
-    with pytest.raises(DocumentError, match=r"mine\.yaml"):
+def test_a_list_in_brackets_and_what_is_no_table_are_refused(text: str, complaint: str) -> None:
+    with pytest.raises(DocumentError, match=rf"mine\.yaml{complaint}"):
         appended(text, NEW, "mine.yaml")
 
 

@@ -24,10 +24,11 @@ from numaproof.reference.implementation import Reference
 if TYPE_CHECKING:
     from pathlib import Path
 
-MADE = [make_machine(Seeded(seed)) for seed in range(60)]
+MADE = [make_machine(Seeded(seed)) for seed in range(30)]
+FOUND = next(one for one in map(as_discovered, MADE) if one)
 
 
-@pytest.mark.parametrize("machine", MADE[:20])
+@pytest.mark.parametrize("machine", MADE[:12])
 def test_a_made_up_machine_is_discovered_in_both_forms_of_its_tree(
     machine: MachineInfo, tmp_path: Path
 ) -> None:
@@ -40,14 +41,15 @@ def test_a_made_up_machine_is_discovered_in_both_forms_of_its_tree(
 
 
 def test_a_discovered_machine_has_the_nodes_cpus_and_sizes_of_the_description() -> None:
+    cores = []
     for machine in MADE:
         found = as_discovered(machine)
         assert found is not None
         assert _by_id(found) == _by_id(machine)
-        assert (found.num_cores, found.memory_capacity) == (
-            machine.num_cores,
-            machine.memory_capacity,
-        )
+        assert found.num_cores == machine.num_cores
+        assert found.memory_capacity == machine.memory_capacity
+        cores += [core for node in found.topology or () for core in node.cores or ()]
+    assert any(core.uncore_caches for core in cores)
 
 
 def _by_id(machine: MachineInfo) -> list[object]:
@@ -79,30 +81,19 @@ def test_a_machine_whose_nodes_are_not_listed_by_id_keeps_their_distances() -> N
     ]
 
 
-def test_some_made_up_machines_have_uncore_caches_when_they_are_discovered() -> None:
-    found = [as_discovered(machine) for machine in MADE]
-    cores = [
-        core for one in found if one for node in one.topology or () for core in node.cores or ()
-    ]
-    assert any(core.uncore_caches for core in cores)
-    assert any(node.caches for one in found if one for node in one.topology or ())
-
-
 def test_a_description_that_no_discovery_gives_has_no_tree() -> None:
-    machine = next(one for one in map(as_discovered, MADE) if one)
     for odd in (
-        msgspec.structs.replace(machine, num_physical_cores=99),
-        msgspec.structs.replace(machine, topology=None),
+        msgspec.structs.replace(FOUND, num_physical_cores=99),
+        msgspec.structs.replace(FOUND, topology=None),
         MachineInfo(topology=(Node(0, cores=(Core(0, (0,)),)), Node(1, distances=(10, 20)))),
     ):
         with pytest.raises(NoTreeError):
             tree_of(odd)
-    assert as_discovered(msgspec.structs.replace(machine, topology=None)) is None
+    assert as_discovered(msgspec.structs.replace(FOUND, topology=None)) is None
 
 
 def test_a_held_tree_is_found_as_long_as_somebody_keeps_it() -> None:
-    machine = next(one for one in map(as_discovered, MADE) if one)
-    root = tree_of(machine).root
+    root = tree_of(FOUND).root
     path = trees.hold(root)
     assert trees.opened(path) is root
     assert trees.opened(path) is not trees.opened(trees.hold(root / "sys"))
@@ -113,8 +104,7 @@ def test_a_held_tree_is_found_as_long_as_somebody_keeps_it() -> None:
 def test_a_reference_reads_a_tree_once_where_it_cannot_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = next(one for one in map(as_discovered, MADE) if one)
-    held = tree_of(machine)
+    held = tree_of(FOUND)
     fakesys.write_directory(held.tree, tmp_path / "tree")
     read: list[trees.Root] = []
 
@@ -127,7 +117,7 @@ def test_a_reference_reads_a_tree_once_where_it_cannot_change(
     def found(reference: Reference, root: str, kubernetes: str = NEWEST) -> None:
         args = messages.DiscoverArgs(root, kubernetes)
         answers = [reference.call("discover", args) for _ in range(2)]
-        assert answers == [machine, machine]
+        assert answers == [FOUND, FOUND]
 
     reference = Reference()
     found(reference, held.path)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from builders.targets import target_of
+from builders.targets import Changed, Watched, case_of, target_of
 from numaproof import fakesys
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.differential import recordings
@@ -29,8 +29,6 @@ from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.conformance.fuzzing.generation.upgrades import seeded_upgrade
 from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.fuzzing.state_machine import NodeMachine
-from numaproof.conformance.promotion.promotion import Wanted, promote
-from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.trees.described import as_discovered
 from numaproof.folders import trees
 from numaproof.protocol import messages
@@ -41,82 +39,59 @@ from quality import catalogue
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.run import Target
     from numaproof.protocol.machine import MachineInfo
 
 CLAIMS = Capabilities(Reference().hello(hello_args("tests")), NEWEST)
+WITHOUT = Capabilities(
+    msgspec.structs.replace(
+        CLAIMS.hello,
+        operations=tuple(one for one in CLAIMS.hello.operations if one != "discover"),
+    ),
+    NEWEST,
+)
 LEAST = 0.3
 """The share of case runs and of lives that are to start from a tree."""
 
-STEPS = """
-cases:
-- id: test
-  title: A test
-  requirements: []
-  tree: true
-  config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}
-  steps:
-  - start: {}
-  - admit: {pod: one, containers: {app: {limits: {cpu: 2, memory: 1Gi}}}}
-    expect: {containers: {app: {exclusive: {cores: 1}}}}
-  - start: {}
-  - start: {offline: "7"}
-    expect: anything
-"""
+CASE = case_of("""
+tree: true
+config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}
+steps:
+- start: {}
+- admit: {pod: one, containers: {app: {limits: {cpu: 2, memory: 1Gi}}}}
+  expect: {containers: {app: {exclusive: {cores: 1}}}}
+- start: {}
+- start: {offline: "7"}
+  expect: anything
+""")
+UNCORE = case_of("""
+config:
+  cpuManagerPolicy: static
+  cpuManagerPolicyOptions: {prefer-align-cpus-by-uncorecache: "true"}
+  reservedSystemCPUs: "0"
+steps:
+- start: {}
+- admit: {pod: one, containers: {app: {limits: {cpu: 3, memory: 1Gi}}}}
+  expect: {containers: {app: {exclusive: {count: 3, uncore_caches: 1}}}}
+""")
 
 
-UNCORE = """
-cases:
-- id: test
-  title: A test
-  requirements: []
-  config:
-    cpuManagerPolicy: static
-    cpuManagerPolicyOptions: {prefer-align-cpus-by-uncorecache: "true"}
-    reservedSystemCPUs: "0"
-  steps:
-  - start: {}
-  - admit: {pod: one, containers: {app: {limits: {cpu: 3, memory: 1Gi}}}}
-    expect: {containers: {app: {exclusive: {count: 3, uncore_caches: 1}}}}
-"""
-
-
-class Told:
-    """The reference, as a program or in this process, with the starts that it is asked for."""
+class Told(Changed):
+    """The reference, with the starts that it is asked for."""
 
     def __init__(self) -> None:
-        self._reference = Reference()
+        super().__init__()
         self.starts: list[messages.StartArgs] = []
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The reference's answer."""
         if isinstance(args, messages.StartArgs):
             self.starts.append(args)
-        return self._reference.call(operation, args)
-
-    def close(self) -> None:
-        """Does nothing."""
+        return super().call(operation, args)
 
 
-class Program(Told):
-    """What a program is to the harness."""
-
-    left = ()
-
-    def begin(self) -> None:
-        """Does nothing."""
-
-    def settle(self) -> None:
-        """Does nothing."""
-
-    def log(self) -> str:
-        """Nothing."""
-        return ""
-
-
-@pytest.fixture
-def case() -> Case:
-    (case,) = loading.parse(STEPS, "test.yaml")
-    return case
+class Program(Told, Watched):
+    """The same as a program."""
 
 
 @pytest.fixture
@@ -124,12 +99,19 @@ def machine(tmp_path: Path) -> ProfileMachine:
     return ProfileMachine(fakesys.load_profile("laptop-4c8t"), tmp_path / "trees")
 
 
+def played(case: Case, machine: ProfileMachine, target: Target, folder: Path) -> Run:
+    """A run of a case that passes on a machine with its tree."""
+    assert machine.info is not None
+    run = Run(target, case, machine.info, machine.tree, folder / "run")
+    assert run.play().good
+    return run
+
+
 def test_each_start_is_told_of_the_tree_until_the_machine_changes(
-    case: Case, machine: ProfileMachine, info: MachineInfo, tmp_path: Path
+    machine: ProfileMachine, tmp_path: Path
 ) -> None:
     told = Told()
-    run = Run(target_of(told), case, info, machine.tree, tmp_path / "run")
-    assert run.play().good
+    run = played(CASE, machine, target_of(told), tmp_path)
     roots = [args.root for args in told.starts]
     assert roots == [machine.tree.held()] * 2 + [None]
     assert [args.machine is None for args in told.starts] == [True, True, False]
@@ -138,86 +120,51 @@ def test_each_start_is_told_of_the_tree_until_the_machine_changes(
     assert "operation discover" not in run.player.session.needed
 
 
-def test_a_program_is_told_of_a_directory(
-    case: Case, machine: ProfileMachine, info: MachineInfo, tmp_path: Path
-) -> None:
+def test_a_program_is_told_of_a_directory(machine: ProfileMachine, tmp_path: Path) -> None:
     program = Program()
-    run = Run(target_of(program, oracle=True), case, info, machine.tree, tmp_path / "run")
-    assert run.play().good
+    played(CASE, machine, target_of(program, oracle=True), tmp_path)
     assert program.starts[0].root == str(machine.folder / "laptop-4c8t")
     assert Path(program.starts[0].root, "proc/cpuinfo").is_file()
 
 
 def test_who_claims_no_discovery_is_told_of_the_machine(
-    case: Case, machine: ProfileMachine, info: MachineInfo, tmp_path: Path
+    machine: ProfileMachine, tmp_path: Path
 ) -> None:
     told = Told()
-    operations = tuple(one for one in CLAIMS.hello.operations if one != "discover")
-    target = target_of(told, operations=operations)
-    assert Run(target, case, info, machine.tree, tmp_path / "run").play().good
-    assert [args.machine for args in told.starts[:2]] == [info] * 2
+    played(CASE, machine, target_of(told, operations=WITHOUT.hello.operations), tmp_path)
+    assert [args.machine for args in told.starts[:2]] == [machine.info] * 2
 
 
-def test_a_wrong_discovery_shows_in_what_the_managers_do(case: Case, tmp_path: Path) -> None:
+def test_a_wrong_discovery_shows_in_what_the_managers_do(tmp_path: Path) -> None:
     bug = next(one for one in catalogue.BUGS if one.id == "discovery-finds-no-uncore-caches")
     machine = ProfileMachine(fakesys.load_profile("epyc-7402p-nosmt"), tmp_path / "trees")
     assert machine.info is not None
-    (case,) = loading.parse(UNCORE, "test.yaml")
     for tree in (True, False):
         with closing(bug.implementation()) as implementation:
             target = target_of(implementation, kubernetes=NEWEST)
-            tried = msgspec.structs.replace(case, tree=tree)
+            tried = msgspec.structs.replace(UNCORE, tree=tree)
             run = Run(target, tried, machine.info, machine.tree, tmp_path / str(tree))
             assert run.play().good is not tree
 
 
-def test_nodes_may_be_listed_by_their_ids_unless_a_kubelet_lists_them(tmp_path: Path) -> None:
-    machine = ProfileMachine(fakesys.load_profile("epyc-12-nodes"), tmp_path / "trees")
-    assert machine.info is not None
-    assert [node.node_id for node in machine.info.topology or ()][:4] == [0, 1, 10, 11]
-    cases = {case.id: case for case in loading.bundled_cases()}
-    ends = {}
-    for level, judged_as in (("placement", "either"), ("kubelet", "kubelet")):
-        implementation = InProcess(
-            lambda: Reference(exceptions=frozenset({"nodes-listed-by-name"}))
-        )
-        target = target_of(
-            implementation, kubernetes="1.33", level=level, oracle=True, judged_as=judged_as
-        )
-        run = Run(
-            target,
-            cases["dev-hint-order-of-nodes"],
-            machine.info,
-            machine.tree,
-            tmp_path / level,
-        )
-        ends[level] = run.play().outcome
-    assert ends == {"placement": "pass", "kubelet": "fail"}
-
-
 @pytest.mark.slow
-def test_the_same_third_of_all_case_runs_starts_from_a_tree_every_time(tmp_path: Path) -> None:
-    machines = [
-        ProfileMachine(fakesys.load_profile(name), tmp_path) for name in fakesys.bundled_profiles()
-    ]
+def test_a_third_of_all_case_runs_starts_from_a_tree(catalogue: list[ProfileMachine]) -> None:
     target = target_of(InProcess(Reference), kubernetes=NEWEST)
-    runs = runner.select(loading.bundled_cases(), machines, target)
-    recorded = len(recordings.bundled(NEWEST))
-    from_trees = [run for run in runs if run.case.tree]
-    assert len(from_trees) >= LEAST * (len(runs) + recorded)
+    runs = runner.select(loading.bundled_cases()[::2], catalogue, target)
+    from_trees = [run.machine for run in runs if run.case.tree]
+    assert len(from_trees) >= LEAST * len(runs) + LEAST * len(recordings.bundled(NEWEST)) / 2
     # All on small machines, a few on large ones.
-    bundled = [run for run in runs if run.case.machine is None]
-    large = {run.machine.name for run in bundled if run.machine.facts and run.machine.cpus > 64}
-    trees = {run.machine.name for run in from_trees}
-    assert len(trees & large) >= len(large) / 2
-    assert "laptop-4c8t" in trees
-    assert runner.select(loading.bundled_cases(), machines, target) == runs
+    bundled = [run.machine for run in runs if run.case.machine is None]
+    large = {machine.name for machine in bundled if machine.facts and machine.cpus > 64}
+    names = {machine.name for machine in from_trees}
+    assert len(names & large) >= len(large) / 2
+    assert "laptop-4c8t" in names
 
 
 def test_a_third_of_all_lives_start_from_a_tree() -> None:
-    lives = [seeded_scenario(seed, CLAIMS) for seed in range(150)]
+    lives = [seeded_scenario(seed, CLAIMS) for seed in range(60)]
     assert sum(case.tree for case in lives) >= LEAST * len(lives)
-    upgrades = [seeded_upgrade(seed, CLAIMS.of("1.36"), NEWEST) for seed in range(80)]
+    upgrades = [seeded_upgrade(seed, CLAIMS.of("1.36"), NEWEST) for seed in range(32)]
     assert sum(case.tree for case in upgrades) >= LEAST * len(upgrades)
 
 
@@ -233,7 +180,7 @@ def test_a_third_of_all_examples_start_from_a_tree() -> None:
             return IdleRun()
 
     profile = settings(
-        max_examples=150,
+        max_examples=60,
         stateful_step_count=1,
         database=None,
         derandomize=True,
@@ -246,45 +193,39 @@ def test_a_third_of_all_examples_start_from_a_tree() -> None:
 
 
 def test_without_discovery_a_life_is_the_same_but_for_its_tree() -> None:
-    operations = tuple(one for one in CLAIMS.hello.operations if one != "discover")
-    without = Capabilities(msgspec.structs.replace(CLAIMS.hello, operations=operations), NEWEST)
     for seed in range(20):
-        case, told = seeded_scenario(seed, CLAIMS), seeded_scenario(seed, without)
+        told = seeded_scenario(seed, WITHOUT)
         assert not told.tree
-        assert case.steps == told.steps
+        assert _life(seed).steps == told.steps
 
 
-def test_a_life_is_written_read_and_replayed_from_its_tree(tmp_path: Path) -> None:
-    case = next(one for one in map(_life, range(20)) if one.tree)
-    (read,) = loading.parse(writing.text(case), "finding.yaml")
-    assert read == case
+@pytest.fixture(scope="module")
+def life() -> Case:
+    """A life that starts from a tree."""
+    return next(one for one in map(_life, range(20)) if one.tree)
+
+
+def test_a_life_is_written_read_and_replayed_from_its_tree(life: Case, tmp_path: Path) -> None:
+    (read,) = loading.parse(writing.text(life), "finding.yaml")
+    assert read == life
     told = Told()
     target = target_of(told, kubernetes=NEWEST)
     (selected,) = runner.select([read], [], target)
     run = Run(target, selected.case, selected.info, selected.machine.tree, tmp_path / "run")
     assert run.play().good
     assert told.starts[0].root is not None
-    assert discover(trees.opened(told.starts[0].root)) == case.machine
+    assert discover(trees.opened(told.starts[0].root)) == life.machine
 
 
 def _life(seed: int) -> Case:
     return seeded_scenario(seed, CLAIMS)
 
 
-def test_a_life_is_promoted_with_its_tree() -> None:
-    case = next(one for one in map(_life, range(20)) if one.tree)
-    wanted = Wanted("life-on-a-tree", None, ("CPU-STATIC-001",), NEWEST)
-    made = promote(case, wanted, load_registry(), (), None)
-    assert made.case.tree
-    assert made.case.machine == case.machine
-
-
-def test_both_sides_of_a_difference_start_from_the_tree(tmp_path: Path) -> None:
-    case = next(one for one in map(_life, range(20)) if one.tree)
+def test_both_sides_of_a_difference_start_from_the_tree(life: Case, tmp_path: Path) -> None:
     left, right = Told(), Told()
     pair = Pair(left, right, CLAIMS, "kubelet")
-    assert case.machine is not None
-    assert play(pair, Scenario(case, case.machine), tmp_path).outcome == "pass"
+    assert life.machine is not None
+    assert play(pair, Scenario(life, life.machine), tmp_path).outcome == "pass"
     for side in (left, right):
         assert side.starts[0].root == str(tmp_path / "lockstep" / "machine")
 
@@ -296,10 +237,9 @@ def test_a_recording_is_of_a_machine_that_was_told(tmp_path: Path) -> None:
     assert not made.case.tree
 
 
-def test_what_fails_without_its_tree_as_well_is_left_without() -> None:
-    case = next(one for one in map(_life, range(20)) if one.tree)
-    assert case.machine is not None
-    scenario = Scenario(case, case.machine)
+def test_what_fails_without_its_tree_as_well_is_left_without(life: Case) -> None:
+    assert life.machine is not None
+    scenario = Scenario(life, life.machine)
     assert not Shrinking(lambda _: True, tries=300).smallest(scenario).case.tree
     small = Shrinking(lambda tried: tried.case.tree, tries=300).smallest(scenario)
     assert small.case.tree

@@ -1,9 +1,10 @@
-"""Which releases a case is for."""
+"""Which releases a case is for, and what a wrong id may have meant."""
 
 from __future__ import annotations
 
 import pytest
 
+from numaproof.conformance.cases import naming
 from numaproof.conformance.cases.releases import ConstraintError, includes
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.deviations import releases
@@ -36,3 +37,25 @@ def test_a_constraint_includes_a_release_by_number(
 def test_another_form_is_an_error_that_shows_the_right_one(constraint: str) -> None:
     with pytest.raises(ConstraintError, match=r"is not a release such as '1\.35' or '>= 1\.34'"):
         includes(constraint, "1.35")
+
+
+IDS = ("static-gives-cpus", "static-gives-more", "static-takes-cores", "topo-merge-one", "pool-is")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("statik-*", "; did you mean 'static-*'?"),
+        ("topo-merg-*", "; did you mean 'topo-merge-*'?"),
+        (
+            "static",
+            "; did you mean 'static-gives-cpus' or 'static-gives-more' or 'static-takes-cores'?",
+        ),
+        ("topo-merge-on", "; did you mean 'topo-merge-one'?"),
+        ("static-takes", "; did you mean 'static-takes-cores'?"),
+        ("*", ""),
+        ("nothing-like-it", ""),
+    ],
+)
+def test_what_is_close_is_suggested(pattern: str, meant: str) -> None:
+    assert naming.did_you_mean(pattern, IDS) == meant
