@@ -59,6 +59,7 @@ def mend(diff: str, file: Path) -> None:
     [
         ("fuzzing.md", "driver.py", 8),
         ("write-an-adapter.md", "my-driver/adapter.py", 6),
+        ("run-nodes.md", "node/kubelet.yaml", 6),
     ],
 )
 def test_every_command_of_a_guide_writes_what_is_said_there(

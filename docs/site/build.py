@@ -1,0 +1,82 @@
+"""Builds the documentation site: docs/, the adapters' READMEs, and the help of all commands.
+
+    python docs/site/build.py FOLDER
+
+Links are rewritten to where the pages are on the site; files of the repository that pages link to
+come along. The generator checks every link and anchor, and a broken one fails the build.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from commands import command_reference
+
+HERE = Path(__file__).parent
+DOCS = HERE.parent
+ROOT = DOCS.parent
+
+_SHIM = re.compile(r'<script src="https://unpkg.com/iframe-worker/shim"')
+_WORKER = "local-worker.js"
+_LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s#]+)")
+
+
+def place(path: Path) -> Path:
+    """Where a file of the repository is on the site: docs/ is its root."""
+    return path.relative_to(DOCS) if path.is_relative_to(DOCS) else path.relative_to(ROOT)
+
+
+def assemble(pages: Path) -> None:
+    """Puts all pages and what they link to into a folder."""
+    waiting = [*DOCS.glob("*.md"), *DOCS.glob("coverage/*.md")]
+    done: set[Path] = set()
+    while waiting:
+        source = waiting.pop().resolve()
+        if source in done:
+            continue
+        done.add(source)
+        target = pages / place(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.suffix == ".md":
+            text = source.read_text("utf-8")
+            waiting += [
+                one for link in _LINK.findall(text) if (one := source.parent / link).is_file()
+            ]
+            target.write_text(_LINK.sub(partial(_moved, source), text), "utf-8")
+        else:
+            shutil.copyfile(source, target)
+    (pages / "commands.md").write_text(command_reference(), "utf-8")
+
+
+def _moved(page: Path, link: re.Match[str]) -> str:
+    linked = Path(os.path.normpath(page.parent / link[1]))
+    return os.path.relpath(place(linked), place(page).parent)
+
+
+def build(folder: Path) -> None:
+    """Builds the site in `folder` / site, from what it assembles in `folder` / pages."""
+    for made in ("pages", "site"):
+        shutil.rmtree(folder / made, ignore_errors=True)
+    assemble(folder / "pages")
+    shutil.copyfile(HERE / "zensical.toml", folder / "zensical.toml")
+    program = Path(sys.executable).with_name("zensical")
+    subprocess.run([program, "build", "--strict"], cwd=folder, check=True)  # noqa: S603 - our own generator
+    _without_other_hosts(folder / "site")
+
+
+def _without_other_hosts(site: Path) -> None:
+    """Replaces the one script that the generator takes from another host by our own."""
+    shutil.copyfile(HERE / _WORKER, site / "assets" / _WORKER)
+    for page in site.rglob("*.html"):
+        ours = os.path.relpath(site / "assets" / _WORKER, page.parent)
+        page.write_text(_SHIM.sub(f'<script src="{ours}"', page.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]).resolve())
