@@ -1,6 +1,6 @@
-"""Writes docs/requirements.md: the documents, sentence by sentence, and the requirements.
+"""Writes docs/requirements.md, and below docs/requirements/ a page for each area and document.
 
-    python docs/requirements/page.py > docs/requirements.md
+    python docs/requirements/page.py
 
 The prose is in page.txt; the sentences and the requirements are those of `numaproof.conformance`.
 """
@@ -8,7 +8,6 @@ The prose is in page.txt; the sentences and the requirements are those of `numap
 from __future__ import annotations
 
 import re
-import sys
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -40,9 +39,15 @@ def cell(text: str) -> str:
     return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
-def link(requirement: str) -> str:
-    """A requirement's id, linked to its row."""
-    return f"[{requirement}](#{requirement.lower()})"
+def link(requirement: str, folder: str = "") -> str:
+    """A requirement's id, linked to its row on the page of its area; `folder` has these pages."""
+    area = next(one.area for one in load_registry().requirements if one.id == requirement)
+    return f"[{requirement}]({folder}{slug(area)}.md#{requirement.lower()})"
+
+
+def slug(name: str) -> str:
+    """The name of the page of an area or of a document."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 # The sentences
@@ -58,7 +63,7 @@ def counts(traced: Iterable[TracedDocument]) -> str:
     for document in traced:
         numbers = _numbers(document.sentences)
         total = [one + other for one, other in zip(total, numbers, strict=True)]
-        rows.append(_row(f"[{document.document}](#{anchor(document.document)})", *numbers))
+        rows.append(_row(f"[{_title(document)}](requirements/{_file(document)})", *numbers))
     return "\n".join([*rows, _row("all", *total)])
 
 
@@ -74,16 +79,20 @@ def _kind(sentence: Sentence) -> str:
     return "open" if sentence.missing else "explained"
 
 
-def anchor(key: str) -> str:
-    """The anchor of a document's section."""
-    return re.sub(r"[^\w-]", "", key)
+def _title(document: TracedDocument) -> str:
+    source = load_registry().documents[document.document]
+    return f"{source.title} ({source.language})"
+
+
+def _file(document: TracedDocument) -> str:
+    return f"document-{slug(document.document)}.md"
 
 
 def of_document(document: TracedDocument) -> str:
-    """A document's section: what it is, and the table of its sentences."""
+    """A document's page: what it is, and the table of its sentences."""
     source = load_registry().documents[document.document]
-    about = f"{source.title}. {source.language}, Kubernetes {source.kubernetes}."
-    lines = [f"## {document.document}", "", f"{about} Lines are those of the text.", ""]
+    about = f"Kubernetes {source.kubernetes}. Requirements cite it as `{document.document}`."
+    lines = [f"# {_title(document)}", "", f"{about} Lines are those of the text.", ""]
     lines += ["| lines | what it says | requirements, or why none | missing |", "|---|---|---|---|"]
     for sentence in document.sentences:
         carried = ", ".join(map(link, sentence.rows)) or cell(sentence.why)
@@ -94,19 +103,37 @@ def of_document(document: TracedDocument) -> str:
 # The requirements
 
 
-def requirements() -> str:
-    """All requirements, a table for each area."""
-    areas: dict[str, list[Requirement]] = {}
+def areas() -> Mapping[str, list[Requirement]]:
+    """The requirements of each area."""
+    found: dict[str, list[Requirement]] = {}
     for requirement in load_registry().requirements:
-        areas.setdefault(requirement.area, []).append(requirement)
-    cases = _cases()
-    return "\n\n".join(_of_area(area, rows, cases) for area, rows in areas.items())
+        found.setdefault(requirement.area, []).append(requirement)
+    return found
+
+
+def listed() -> str:
+    """The table of the areas' pages."""
+    rows = ["| area | requirements |", "|---|---|"]
+    for area, found in areas().items():
+        rows.append(_row(f"[{area}](requirements/{slug(area)}.md)", len(found)))
+    return "\n".join(rows)
+
+
+def ids() -> str:
+    """The ids of all requirements, each an anchor and a link to its row."""
+    return "\n\n".join(
+        f"{area}: "
+        + ", ".join(
+            f'<a id="{one.id.lower()}"></a>{link(one.id, "requirements/")}' for one in found
+        )
+        for area, found in areas().items()
+    )
 
 
 def _of_area(
     area: str, requirements: Iterable[Requirement], cases: Mapping[str, list[Case]]
 ) -> str:
-    lines = [f"### {area}", ""]
+    lines = [f"# {area}", "", "[What the columns mean](../requirements.md#areas).", ""]
     lines += ["| id | statement | level | document | cases | machines | reference | kubelets |"]
     lines.append("|---|---|---|---|---|---|---|---|")
     for one in requirements:
@@ -179,7 +206,7 @@ def _ended(requirement: str, one: dict[str, Any]) -> str:
     defects = one["deviates"].get(requirement)
     if not defects:
         return "pass"
-    return ", ".join(f"[{name}](findings.md#{name})" for name in defects)
+    return ", ".join(f"[{name}](../findings.md#{name})" for name in defects)
 
 
 def releases(names: list[str]) -> str:
@@ -206,28 +233,36 @@ def measured() -> str:
     return "\n".join(rows)
 
 
-# The page
+# The pages
 
 
 def _row(*cells: object) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def page() -> str:
-    """The whole page."""
+_WRITTEN = "<!-- Written by docs/requirements/page.py: change that. -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """All pages by their names below docs/."""
     traced = traced_documents()
     text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
-    return text.substitute(
-        counts=counts(traced),
-        documents="\n\n".join(map(of_document, traced)),
-        requirements=requirements(),
-        measured=measured(),
-    )
+    whole = text.substitute(counts=counts(traced), areas=listed(), measured=measured(), ids=ids())
+    cases = _cases()
+    return {
+        "requirements.md": whole,
+        **{
+            f"requirements/{slug(area)}.md": f"{_WRITTEN}{_of_area(area, found, cases)}\n"
+            for area, found in areas().items()
+        },
+        **{f"requirements/{_file(one)}": f"{_WRITTEN}{of_document(one)}\n" for one in traced},
+    }
 
 
 def main() -> None:
-    """Writes the page to standard output."""
-    sys.stdout.write(page())
+    """Writes the pages."""
+    for name, text in pages().items():
+        (FOLDER.parent / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/requirements.md is what its script writes."""
+"""The pages of requirements are what their script writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_is_what_its_script_writes() -> None:
-    written = (DOCS / "requirements.md").read_text("utf-8")
+def test_the_pages_are_what_their_script_writes() -> None:
     script = runpy.run_path(str(DOCS / "requirements" / "page.py"), run_name="requirements_page")
-    assert script["page"]() == written, "python docs/requirements/page.py > docs/requirements.md"
+    pages = script["pages"]()
+    names = [f"requirements/{path.name}" for path in (DOCS / "requirements").glob("*.md")]
+    written = {name: (DOCS / name).read_text("utf-8") for name in ("requirements.md", *names)}
+    assert written == pages, "python docs/requirements/page.py"
