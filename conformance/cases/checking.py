@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import releases
 from numaproof.conformance.cases.schema import VERBS, Case, Expected, ExpectedIn, Step
-from numaproof.conformance.cases.verbs import EXPECTED_BY_VERB
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numaproof.inputs.errors import PathTuple
     from numaproof.protocol.messages import Told
+
+
+EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
+    "start": frozenset(
+        {"refused", "message", "all", "allocatable", "readmission", "memory", "config"}
+    ),
+    "admit": frozenset({"refused", "message", "containers", "pod"}),
+    "remove": frozenset(),
+    "state": frozenset({"shared", "pods", "files", "checkpoints"}),
+    "reconcile": frozenset({"updates"}),
+    "hints": frozenset({"hints"}),
+    "assign": frozenset({"refused", "message", "cpus"}),
+    "discover": frozenset({"refused", "message", "machine"}),
+    "tamper": frozenset(),
+    "devices": frozenset(),
+    "merge": frozenset({"hint", "admit"}),
+}
+"""Which expectations make sense for which verb."""
+
 
 MOST_STEPS = 1000
 """Steps of a case. After each, the whole node is judged and kept for the report; a case that
@@ -55,10 +76,20 @@ def check_range(kubernetes: str, path: PathTuple) -> None:
     Raises:
         WrongCaseError: it is none.
     """
-    try:
+    with _readable(path, _A_RANGE):
         releases.includes(kubernetes, RELEASES[0])
+
+
+_A_RANGE = 'write "< 1.36" or ">= 1.36"'
+
+
+@contextmanager
+def _readable(path: PathTuple, fix: str) -> Iterator[None]:
+    """Reports releases that are written at a path in no form that there is."""
+    try:
+        yield
     except releases.ConstraintError as error:
-        raise WrongCaseError(path, str(error), 'write "< 1.36" or ">= 1.36"') from None
+        raise WrongCaseError(path, str(error), fix) from None
 
 
 def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
@@ -70,12 +101,8 @@ def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
             f"give it one of {', '.join(VERBS)}",
         )
     if step.start is not None and step.start.kubernetes is not None:
-        try:
+        with _readable((*path, "start", "kubernetes"), 'write a release such as "1.36"'):
             releases.check_name(step.start.kubernetes)
-        except releases.ConstraintError as error:
-            raise WrongCaseError(
-                (*path, "start", "kubernetes"), str(error), 'write a release such as "1.36"'
-            ) from None
     tamper = step.tamper
     if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
         raise WrongCaseError(
@@ -131,10 +158,8 @@ def _check_releases(
     taken: dict[str, str] = {}
     for number, one in enumerate(expected):
         where = (*path, number, "kubernetes")
-        try:
+        with _readable(where, _A_RANGE):
             named = [release for release in RELEASES if releases.includes(one.kubernetes, release)]
-        except releases.ConstraintError as error:
-            raise WrongCaseError(where, str(error), 'write "< 1.36" or ">= 1.36"') from None
         if one.anything and one != ExpectedIn(kubernetes=one.kubernetes, anything=True):
             message = "expects anything, and something besides"
             raise WrongCaseError((*path, number), message, "leave out one of the two")

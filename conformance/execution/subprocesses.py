@@ -26,14 +26,13 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.programs.process import Process, ending
 from numaproof.inputs.plurals import plural
-from numaproof.protocol import codec
+from numaproof.protocol import codec, messages
 from numaproof.protocol.bounds import AnswerBounds
 from numaproof.protocol.told import AskedToTell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numaproof.protocol import messages
 
 _LOG = logging.getLogger("numaproof")
 
@@ -129,7 +128,11 @@ class Subprocess:
         code = process.returncode  # our own signal ends what runs on
         self._kill()
         log = process.stderr()
-        left = f"; could not end process {', '.join(process.left)}" if process.left else ""
+        left = (
+            f"; could not end process {', '.join(process.supervision.left)}"
+            if process.supervision.left
+            else ""
+        )
         match error:
             case EOFError():
                 message = _gone(process, code, at) + left
@@ -187,9 +190,9 @@ class Subprocess:
         """Kills the program and all that it has started."""
         if self._running:
             self._running.kill()
-            for one in self._running.left:
+            for one in self._running.supervision.left:
                 _LOG.warning("could not end process %s, which the program started", one)
-            self._left += self._running.left
+            self._left += self._running.supervision.left
             self._running = None
 
 
@@ -197,7 +200,7 @@ def _gone(process: Process, code: int | None, at: str) -> str:
     """How a program whose output has ended came to that."""
     if code is not None:
         return f"the program ended {at} with {ending(code)}"
-    if process.unwatched:
+    if process.supervision.lost:
         return f"the program killed its supervisor, numaproof's own process, {at}"
     return f"the program closed its standard output {at} and ran on"
 

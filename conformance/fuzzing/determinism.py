@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.execution.run import Run, RunResult
+from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target
 from numaproof.conformance.execution.shown import reported
+from numaproof.conformance.fuzzing.interrupts import OutOfTimeError
 from numaproof.conformance.fuzzing.shrinking import Shrinking
-from numaproof.conformance.fuzzing.time_limit import OutOfTimeError
 from numaproof.conformance.judging import signatures
 from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import events, messages
@@ -26,13 +26,10 @@ from numaproof.protocol import events, messages
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.execution.scenario import Scenario
     from numaproof.conformance.execution.session import Call, Session
     from numaproof.conformance.judging.finding import Finding
-    from numaproof.protocol.events import Outcome
 
-OUTCOME: Outcome = "nondeterministic"
+OUTCOME: events.Outcome = "nondeterministic"
 
 REPEATS = 3
 """How often a scenario is played again to check its answers."""
@@ -187,7 +184,7 @@ def _broken_once(scenario: Scenario, first: Run, again: Run) -> Nondeterminism |
     return Nondeterminism(scenario, steps, operation, run.broke.message, broke=run.broke)
 
 
-def _kind(found: Nondeterminism) -> tuple[str, Outcome]:
+def _kind(found: Nondeterminism) -> tuple[str, events.Outcome]:
     return found.operation, found.result.outcome
 
 

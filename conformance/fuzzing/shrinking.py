@@ -16,15 +16,14 @@ import msgspec
 
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import Case, MergeStep, Step
-from numaproof.conformance.trees.described import as_discovered
+from numaproof.conformance.trees import as_discovered
 from numaproof.protocol import codec
-from numaproof.protocol.codec import ProtocolError
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.conformance.execution.run import Scenario
     from numaproof.protocol.machine import MachineInfo, Node
 
 DIFFERENCE = "difference"
@@ -89,7 +88,7 @@ class Shrinking:
         self._left -= 1
         try:
             return self.shows(scenario)
-        except (LookupError, ValueError, ProtocolError):
+        except (LookupError, ValueError, codec.ProtocolError):
             return False  # it makes no sense any more
 
 

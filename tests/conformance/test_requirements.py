@@ -15,7 +15,7 @@ import msgspec
 
 from builders.tables import Table
 from numaproof import fakesys
-from numaproof.conformance import traceability
+from numaproof.conformance import requirements
 from numaproof.conformance.cases import loading, naming, releases
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution import machines
@@ -23,11 +23,12 @@ from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.requirements import (
     Registry,
     Requirement,
+    Sentence,
     SourceDocument,
+    TracedDocument,
     load_registry,
     problems,
 )
-from numaproof.conformance.traceability import Sentence, TracedDocument
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.deviations.defects import DEFECTS
 
@@ -60,7 +61,7 @@ def test_what_does_not_fit_together_is_found(row: dict[str, Any], make_case: Mak
     if "sentences" in row:
         sentences = msgspec.convert(row["sentences"], tuple[Sentence, ...])
         traced = [TracedDocument(row["document"], sentences)]
-        REGISTRIES.check(row, list(traceability.problems(traced, registry)))
+        REGISTRIES.check(row, list(requirements.untraced(traced, registry)))
         return
     cases = [msgspec.structs.replace(made, **one) for one in row["cases"]]
     REGISTRIES.check(row, problems(registry, cases))

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.cases.schema import AssignStep, MergeStep
-from numaproof.conformance.fuzzing.generation.focus import MOST_MERGES
-from numaproof.conformance.fuzzing.generation.options import ACROSS_NUMA, CLOSEST, FULL_CORES
+from numaproof.conformance.fuzzing.generation.focus import (
+    ACROSS_NUMA,
+    CLOSEST,
+    FULL_CORES,
+    MOST_MERGES,
+)
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:

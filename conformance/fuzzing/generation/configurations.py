@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.fuzzing.generation.machines import dense
-from numaproof.conformance.fuzzing.generation.options import (
+from numaproof.conformance.fuzzing.generation.focus import (
     ACROSS_CORES,
     ACROSS_NUMA,
     BY_SOCKET,
@@ -16,15 +15,16 @@ from numaproof.conformance.fuzzing.generation.options import (
     CLOSEST,
     FULL_CORES,
     MOST_NODES,
+    Focus,
 )
+from numaproof.conformance.fuzzing.generation.machines import dense
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.fuzzing.generation.choices import Choices
-    from numaproof.conformance.fuzzing.generation.focus import Focus
     from numaproof.protocol.messages import KubeletConfiguration
 
 _CONFLICTS = frozenset(
@@ -250,10 +250,6 @@ def _odd_entry(choices: Choices, config: dict[str, Any], facts: Facts) -> None:
     _reserved([{"numaNode": node, "limits": limits}], config)
 
 
-def _no_threshold(_: Choices, config: dict[str, Any], __: Facts) -> None:
-    config["evictionHard"] = {"memory.available": "0"}
-
-
 def _nothing_reserved(_: Choices, config: dict[str, Any], __: Facts) -> None:
     config.pop("reservedMemory", None)
 
@@ -269,23 +265,15 @@ def _odd_gate(choices: Choices, config: dict[str, Any], _: Facts) -> None:
     config["featureGates"] = {**config.get("featureGates", {}), **gates}
 
 
-def _named_beside_cgroup(_: Choices, config: dict[str, Any], __: Facts) -> None:
-    config["reservedSystemCPUs"] = "0"
-    config["systemReservedCgroup"] = "/system.slice"
-
-
 def _named_beside_amounts(_: Choices, config: dict[str, Any], facts: Facts) -> None:
     """Named CPUs beside amounts: valid, since the kubelet ignores the amounts then."""
     config["reservedSystemCPUs"] = "0"
     config["kubeReserved"] = {**config.get("kubeReserved", {}), "cpu": str(len(facts.all) // 2)}
 
 
-def _other_signal(_: Choices, config: dict[str, Any], __: Facts) -> None:
-    config["evictionHard"] = {"nodefs.available": "5%"}
-
-
-def _too_few_nodes(_: Choices, config: dict[str, Any], __: Facts) -> None:
-    config["topologyManagerPolicyOptions"] = {MOST_NODES: "7"}
+def _written(**fields: Any) -> Callable[[Choices, dict[str, Any], Facts], None]:
+    """Fields that are wrong on any machine."""
+    return lambda _, config, __: config.update(fields)
 
 
 _MISTAKES = (
@@ -296,11 +284,11 @@ _MISTAKES = (
     _other_sum,
     _no_such_node,
     _odd_entry,
-    _no_threshold,
+    _written(evictionHard={"memory.available": "0"}),
     _nothing_reserved,
     _odd_gate,
-    _named_beside_cgroup,
+    _written(reservedSystemCPUs="0", systemReservedCgroup="/system.slice"),
     _named_beside_amounts,
-    _other_signal,
-    _too_few_nodes,
+    _written(evictionHard={"nodefs.available": "5%"}),
+    _written(topologyManagerPolicyOptions={MOST_NODES: "7"}),
 )

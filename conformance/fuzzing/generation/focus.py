@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from numaproof.conformance.fuzzing.generation.options import ACROSS_NUMA, FULL_CORES
 from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
@@ -19,6 +18,16 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
+
+
+FULL_CORES = "full-pcpus-only"
+ACROSS_NUMA = "distribute-cpus-across-numa"
+ACROSS_CORES = "distribute-cpus-across-cores"
+BY_SOCKET = "align-by-socket"
+BY_UNCORE = "prefer-align-cpus-by-uncorecache"
+CLOSEST = "prefer-closest-numa-nodes"
+MOST_NODES = "max-allowable-numa-nodes"
+
 
 MOST_MERGES = 1 << 18
 """Hints multiplied over the resources of a container: as many as a kubelet merges in 0.1 s."""

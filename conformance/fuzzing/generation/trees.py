@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.trees.described import as_discovered
+from numaproof.conformance.trees import as_discovered
 from numaproof.fakesys import Profile
 
 if TYPE_CHECKING:

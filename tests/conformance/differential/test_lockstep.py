@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from numaproof.conformance.cases import loading
-from numaproof.conformance.differential.chance import examine
-from numaproof.conformance.differential.lockstep import LockstepResult, Pair, play
+from numaproof.conformance.differential.lockstep import LockstepResult, Pair, examine, play
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import (
     Crashed,
@@ -18,7 +17,7 @@ from numaproof.conformance.execution.implementation import (
     TimedOut,
     hello_args,
 )
-from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.execution.run import Scenario
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from builders.targets import target_of
-from numaproof.conformance.differential import recorder, recording_check, recordings
+from numaproof.conformance.differential import recordings
 from numaproof.conformance.differential.recordings import (
     Recorded,
     Recording,
@@ -45,8 +45,8 @@ def target(make: Callable[[], Any] = Reference, kubernetes: str = "1.35", **abou
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, ...]:
     """A few recordings of the reference."""
     folder = tmp_path_factory.mktemp("states")
-    kept = [recorder.record_seed(target(), seed, folder) for seed in range(30)]
-    kept.append(recorder.record_merges(target(), range(10, 15), folder))
+    kept = [recordings.record_seed(target(), seed, folder) for seed in range(30)]
+    kept.append(recordings.record_merges(target(), range(10, 15), folder))
     assert list(folder.iterdir()) == []
     return tuple(one for one in kept if one is not None)
 
@@ -65,7 +65,7 @@ def test_a_file_has_its_source_and_every_recording_in_the_same_bytes(
 
 def test_what_answered_once_answers_so_again(made: tuple[Recording, ...], tmp_path: Path) -> None:
     for one in made:
-        assert recording_check.compare(one, target(), tmp_path).outcome == "pass"
+        assert recordings.compare(one, target(), tmp_path).outcome == "pass"
 
 
 class Elsewhere:
@@ -97,7 +97,7 @@ def test_another_answer_is_a_failure_that_shows_what_was_recorded(
     made: tuple[Recording, ...], tmp_path: Path
 ) -> None:
     one = with_admission(made)
-    played = recording_check.compare(one, target(Elsewhere), tmp_path)
+    played = recordings.compare(one, target(Elsewhere), tmp_path)
     assert played.outcome == "fail"
     last = played.steps[-1]
     assert (last.operation, last.expected is None) == ("admit", False)
@@ -106,7 +106,7 @@ def test_another_answer_is_a_failure_that_shows_what_was_recorded(
 
 def test_a_fault_of_the_tested_side_is_a_fault(made: tuple[Recording, ...], tmp_path: Path) -> None:
     broken = target(lambda: Elsewhere(messages.Fault("boom")))
-    assert recording_check.compare(with_admission(made), broken, tmp_path).outcome == "fault"
+    assert recordings.compare(with_admission(made), broken, tmp_path).outcome == "fault"
 
 
 def test_what_ends_in_a_fault_is_not_kept(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_what_ends_in_a_fault_is_not_kept(tmp_path: Path) -> None:
     kept, left_out = [], []
     for seed in range(30):
         try:
-            kept.append(recorder.record_seed(broken, seed, tmp_path))
+            kept.append(recordings.record_seed(broken, seed, tmp_path))
         except ImplementationFailure as failure:
             left_out.append(str(failure))
     assert all(kept)
@@ -122,7 +122,7 @@ def test_what_ends_in_a_fault_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_what_is_not_claimed_is_not_kept(tmp_path: Path) -> None:
-    assert recorder.record_seed(target(operations=("discover",)), 0, tmp_path) is None
+    assert recordings.record_seed(target(operations=("discover",)), 0, tmp_path) is None
 
 
 def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
@@ -155,9 +155,9 @@ def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
         def close(self) -> None:
             pass
 
-    played = recording_check.compare(other, target_of(Program()), tmp_path)
+    played = recordings.compare(other, target_of(Program()), tmp_path)
     assert (played.outcome, played.chance) == ("pass", "admit")
-    assert recording_check.compare(other, target(), tmp_path).outcome == "fail"
+    assert recordings.compare(other, target(), tmp_path).outcome == "fail"
 
 
 def admitted(**containers: str) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def test_what_follows_from_other_devices_of_an_earlier_container_is_no_failure(
         answer=answer,
         expected=admitted(a="d0 1", z="d1 2"),
     )
-    assert recording_check._other_devices(step) is excused
+    assert recordings._other_devices(step) is excused
 
 
 def test_a_resource_with_no_list_of_devices_counts_as_none() -> None:
@@ -204,7 +204,7 @@ def test_a_resource_with_no_list_of_devices_counts_as_none() -> None:
         answer=answer,
         expected=admitted(a="d0 1"),
     )
-    assert recording_check._other_devices(step) is False
+    assert recordings._other_devices(step) is False
 
 
 def test_an_empty_mapping_of_devices_is_as_good_as_none() -> None:
@@ -213,9 +213,9 @@ def test_an_empty_mapping_of_devices_is_as_good_as_none() -> None:
     del expected["containers"]["z"]["devices"]
     answer["containers"]["z"]["devices"] = {}
     step = events.ReportedCall("admit", {"pod": pod}, answer, expected=expected)
-    assert recording_check._other_devices(step) is True
+    assert recordings._other_devices(step) is True
     answer["containers"]["a"]["cpus"] = "3"
-    assert recording_check._other_devices(step) is False
+    assert recordings._other_devices(step) is False
 
 
 def _text(call: recordings.RecordedCall) -> str:
@@ -301,9 +301,9 @@ def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
 ) -> None:
     # CI's checks in the oldest and the newest release play the recordings of these.
     wrong = {
-        recording_check.name_of(one): played.message
+        recordings.name_of(one): played.message
         for one in recordings.bundled(release)
-        if (played := recording_check.compare(one, target(kubernetes=release), tmp_path)).outcome
+        if (played := recordings.compare(one, target(kubernetes=release), tmp_path)).outcome
         != "pass"
     }
     assert wrong == {}
@@ -313,7 +313,7 @@ def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
     "about", [{"judged_as": "documented"}, {"judged_as": "either"}, {"level": "invariants"}]
 )
 def test_whoever_is_not_judged_as_a_kubelet_is_held_to_none(about: dict[str, Any]) -> None:
-    assert recording_check.of_target(target(**about)) == ()
+    assert recordings.of_target(target(**about)) == ()
 
 
 def test_a_release_without_recordings_has_none() -> None:

@@ -15,8 +15,7 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.check import check
 from numaproof.conformance.execution import runner
-from numaproof.conformance.execution.handshake import FailedHandshake
-from numaproof.conformance.execution.harness_run import HarnessRun
+from numaproof.conformance.execution.harness_run import FailedHandshake, HarnessRun
 from numaproof.conformance.execution.implementation import (
     BrokeProtocol,
     Crashed,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from builders.tables import Table
-from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.execution.implementation import (
     BrokeProtocol,
     Crashed,

@@ -11,7 +11,7 @@ import pytest
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.fuzzing.exploration import Explorer, found_file
-from numaproof.conformance.fuzzing.generation import checkpoint_parts as parts
+from numaproof.conformance.fuzzing.generation import checkpoint_pairs as parts
 from numaproof.conformance.fuzzing.generation.checkpoint_pairs import pairs
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
@@ -40,7 +40,7 @@ def test_every_state_of_one_part_meets_every_state_of_the_other(
     manager: parts.ManagersFile, policy: int
 ) -> None:
     name = manager.policies[policy]
-    old, new = dict(parts.old(manager, name)), dict(parts.new(manager, name))
+    old, new = dict(parts.old_parts(manager, name)), dict(parts.new_parts(manager, name))
     assert len(set(old.values())) > 40
     assert len(set(new.values())) > 90
     met = {

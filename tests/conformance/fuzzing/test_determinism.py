@@ -12,8 +12,7 @@ import msgspec
 from builders.fuzzed import found_in, fuzzed
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import Crashed, Implementation, InProcess
-from numaproof.conformance.execution.run import Target
-from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.execution.run import Scenario, Target
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
 from numaproof.conformance.fuzzing.fuzz_options import FuzzOptions
 from numaproof.protocol import events, messages

@@ -13,18 +13,21 @@ from builders.fuzzed import found_in, fuzzed, replayed
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import Crashed, InProcess
 from numaproof.conformance.execution.run import Target
-from numaproof.conformance.fuzzing import known_examples
+from numaproof.conformance.fuzzing import fuzz_finding
 from numaproof.conformance.fuzzing.exploration import Explorer
+from numaproof.conformance.fuzzing.fuzz_finding import KnownExamples
 from numaproof.conformance.fuzzing.fuzz_options import FuzzOptions
-from numaproof.conformance.fuzzing.known_examples import KnownExamples
-from numaproof.conformance.known_failures.entries import KnownFailure, KnownFailureEntry
-from numaproof.conformance.known_failures.verdicts import KnownFailures
+from numaproof.conformance.known_failures.entries import (
+    KnownFailure,
+    KnownFailureEntry,
+    KnownFailures,
+)
 from numaproof.protocol import events, messages
 from numaproof.reference.implementation import Reference
 from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
-    from numaproof.conformance.fuzzing.example_run import ExampleRun
+    from numaproof.conformance.fuzzing.exploration import ExampleRun
 
 MakeTarget = Callable[..., Target]
 Changed = Callable[..., Any]
@@ -102,7 +105,7 @@ def test_what_was_met_is_the_smallest_and_gets_smaller_by_few_tries(
 
     def files(share: int) -> list[Path]:
         tried.clear()
-        monkeypatch.setattr(known_examples, "SHARE", share)
+        monkeypatch.setattr(fuzz_finding, "SHARE", share)
         stream = run(broken, tmp_path / str(share), known(REMOVE, HINTS))
         return [Path(one.file or "") for one in found_in(stream)]
 
@@ -167,7 +170,7 @@ class Fragile(InProcess):
 def test_a_node_stays_started(
     make_target: MakeTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_examples, "SHARE", 1)
+    monkeypatch.setattr(fuzz_finding, "SHARE", 1)
     (one,) = found_in(run(make_target(Fragile(Reference)), tmp_path, known(HINTS)))
     (case,) = loading.read_file(Path(one.file or ""))
     assert [step.verb for step in case.steps] == ["start", "hints"]
@@ -183,7 +186,7 @@ def test_a_try_that_breaks_the_program_is_the_last(
         fragile.ends = True
         shrink(self, explorer, examples)
 
-    monkeypatch.setattr(known_examples, "SHARE", 1)
+    monkeypatch.setattr(fuzz_finding, "SHARE", 1)
     monkeypatch.setattr(KnownExamples, "shrink", ending)
     (one,) = found_in(run(make_target(fragile), tmp_path, known(HINTS)))
     assert one.signature == HINTS

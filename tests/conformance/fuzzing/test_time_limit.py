@@ -14,7 +14,7 @@ from numaproof.conformance.execution.implementation import (
     hello_args,
 )
 from numaproof.conformance.execution.subprocesses import Subprocess
-from numaproof.conformance.fuzzing.time_limit import OutOfTimeError, TimeLimit, limited
+from numaproof.conformance.fuzzing.interrupts import OutOfTimeError, TimeLimit, limited
 from numaproof.reference.implementation import Reference
 
 HELLO = hello_args("tests")

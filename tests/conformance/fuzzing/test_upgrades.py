@@ -13,7 +13,7 @@ from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing.exploration import upgrade
-from numaproof.conformance.fuzzing.generation.upgrades import CHANGES
+from numaproof.conformance.fuzzing.generation.scenarios import CHANGES
 from numaproof.protocol import messages
 from numaproof.reference.deviations.releases import RELEASES
 from numaproof.reference.implementation import Reference

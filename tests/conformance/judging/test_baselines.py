@@ -14,7 +14,7 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.conformance.judging.baselines import DOCUMENTED, Baseline, Baselines
-from numaproof.conformance.trees.described import tree_of
+from numaproof.conformance.trees import tree_of
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
 from numaproof.protocol.sets import CPUSet

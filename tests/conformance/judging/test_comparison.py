@@ -10,8 +10,13 @@ import pytest
 from builders.answers import answer_in
 from builders.differences import parts
 from builders.tables import Table
-from numaproof.conformance.judging.comparison import any_gate, any_option, any_resource, difference
-from numaproof.conformance.judging.oracle import disagreement
+from numaproof.conformance.judging.oracle import (
+    any_gate,
+    any_option,
+    any_resource,
+    difference,
+    disagreement,
+)
 from numaproof.protocol import codec, messages
 
 COMPARISON = Table(__file__, "comparison.yaml")

@@ -13,8 +13,7 @@ import pytest
 from builders.tables import Table
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.judging import invariants
-from numaproof.conformance.judging.invariants import View
-from numaproof.conformance.judging.invariants.view import Arrival
+from numaproof.conformance.judging.invariants.view import Arrival, View
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet, NUMASet
