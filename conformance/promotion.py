@@ -337,9 +337,8 @@ def _least(case: Case, rehearsal: _Rehearsal, levels: Sequence[Level], target: T
     # Then only the comparison with the reference, call by call, may still show it.
     if not (verdict := _verdict(made, target)).good:
         return Promotion(made, verdict)
-    raise PromotionError(
-        f"{target.hello.name} passes it at level {claimed[-1]}: there is no failure to keep"
-    )
+    message = f"{target.hello.name} passes it at level {claimed[-1]}: there is no failure to keep"
+    raise PromotionError(message)
 
 
 @dataclass(frozen=True)
@@ -519,9 +518,8 @@ def appended(text: str, case: Case, file: str) -> str:
     item = writing.item(case, **_said(case, documents.load(text, file=file).data))
     made = writing.with_items(text, "cases", item, file, "a case")
     if not _reads_as(made, (*before, case)):
-        raise documents.DocumentError(
-            file, 0, "", "a case can't be added to this file", "add to another file, --into FILE"
-        )
+        message = "a case can't be added to this file"
+        raise documents.DocumentError(file, 0, "", message, "add to another file, --into FILE")
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
@@ -191,8 +192,7 @@ def _wrong_rows(registry: Registry) -> list[str]:
 
 
 def _repeated(names: Iterable[str]) -> set[str]:
-    seen: set[str] = set()
-    return {name for name in names if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
+    return {name for name, times in Counter(names).items() if times > 1}
 
 
 class Sentence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

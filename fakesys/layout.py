@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numaproof.fakesys.caches import lay_out_caches
+from numaproof.fakesys.entries import ID_FILES
 from numaproof.fakesys.fields import RowBudget, parse_kilobytes, read, require_cpus, spread
 from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, Machine, NUMANode, ProfileError
 from numaproof.fakesys.profile import CpuRow, DerivedDistances, NodeRow, Profile, Topology
@@ -137,17 +138,7 @@ def apply_distances(
     )
 
 
-_IDS = (
-    "socket",
-    "die",
-    "cluster",
-    "core_id",
-    "book",
-    "drawer",
-    "thread_group",
-    "package_group",
-    "capacity",
-)
+_IDS = (*ID_FILES, "thread_group", "package_group", "capacity")
 _SWITCHES = ("online", "topology", "cache")
 
 

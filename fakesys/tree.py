@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, cast
 
 from numaproof.fakesys.entries import CPU, KERNEL, SYSTEM, Directory, Entry
 from numaproof.fakesys.layout import lay_out
@@ -164,9 +164,11 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
     entries["proc/cpuinfo"] = cpuinfo(profile, machine)
     entries["proc/meminfo"] = machine_meminfo(machine, profile.sysfs)
     entries["proc/stat"] = machine_stat(machine)
-    entries = _without(entries, profile.lacks)
+    for path in _covered("lacks", entries, profile.lacks):
+        del entries[path]
     _patch(entries, profile.files)
-    _end_with_nul(entries, profile.trailing_nul)
+    for path in _covered("trailing_nul", entries, profile.trailing_nul, bytes):
+        entries[path] = cast("bytes", entries[path]) + b"\0"
     if detail == "discovery":
         entries = {path: entry for path, entry in entries.items() if _is_read(path, entry)}
     _keep_directories(entries, (cpu.number for cpu in machine.cpus))
@@ -188,30 +190,33 @@ def _is_read(path: str, entry: Entry) -> bool:
     return name in _DISCOVERY or (name == "online" and directory == CPU)
 
 
-def _pattern(field: str, key: int | str, text: str) -> Pattern:
-    try:
-        return Pattern(text)
-    except PatternError as error:
-        raise ProfileError((field, key), str(error)) from None
-
-
-def _check_work(field: str, entries: Mapping[str, Entry], patterns: tuple[str, ...]) -> None:
+def _covered(
+    field: str, entries: Mapping[str, Entry], patterns: tuple[str, ...], kind: type = object
+) -> Iterator[str]:
+    """The paths of the entries of a kind that match each of the patterns of a field, in turn."""
     if len(patterns) * len(entries) > _MAX_WORK:
         most = _MAX_WORK // len(entries)
         message = f"{len(patterns):,} patterns are too many for {len(entries):,} files"
         raise ProfileError((field,), message, f"use {most:,} or fewer")
+    for i, text in enumerate(patterns):
+        try:
+            pattern = Pattern(text)
+        except PatternError as error:
+            raise ProfileError((field, i), str(error)) from None
+        paths = [
+            path for path, one in entries.items() if isinstance(one, kind) and pattern.covers(path)
+        ]
+        if not paths:
+            what, fix = _UNMATCHED[field]
+            raise ProfileError((field, i), f"{what} matches {text!r}", fix)
+        yield from paths
 
 
-def _without(entries: dict[str, Entry], lacks: tuple[str, ...]) -> dict[str, Entry]:
-    _check_work("lacks", entries, lacks)
-    for i, text in enumerate(lacks):
-        pattern = _pattern("lacks", i, text)
-        kept = {path: entry for path, entry in entries.items() if not pattern.covers(path)}
-        if len(kept) == len(entries):
-            message = f"no file of this machine matches {text!r}"
-            raise ProfileError(("lacks", i), message, "remove the line")
-        entries = kept
-    return entries
+_UNMATCHED = {
+    "lacks": ("no file of this machine", "remove the line"),
+    "trailing_nul": ("no file", ""),
+}
+"""What is wrong with a pattern of a field that matches nothing, and how to fix it."""
 
 
 def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
@@ -242,16 +247,3 @@ def _has_room(entries: Mapping[str, Entry], folders: AbstractSet[str], path: str
         return False
     parents = path.split("/")
     return not any("/".join(parents[:i]) in entries for i in range(1, len(parents)))
-
-
-def _end_with_nul(entries: dict[str, Entry], patterns: tuple[str, ...]) -> None:
-    _check_work("trailing_nul", entries, patterns)
-    for i, text in enumerate(patterns):
-        pattern = _pattern("trailing_nul", i, text)
-        found = False
-        for path, entry in entries.items():
-            if isinstance(entry, bytes) and pattern.covers(path):
-                entries[path] = entry + b"\0"
-                found = True
-        if not found:
-            raise ProfileError(("trailing_nul", i), f"no file matches {text!r}")

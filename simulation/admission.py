@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numaproof.reference.node import StartedNode
     from numaproof.simulation.pods import DescribedPod
 
+    Pods = Sequence[DescribedPod]
+
 
 class NodePolicies(msgspec.Struct, frozen=True):
     """The policies of the node's managers, by their names in KubeletConfiguration."""
@@ -346,12 +348,7 @@ class _Subject(NamedTuple):
 
 
 def warnings(
-    question: Question,
-    pods: Sequence[DescribedPod],
-    found: Simulation,
-    folder: Path,
-    *,
-    explain_all: bool,
+    question: Question, pods: Pods, found: Simulation, folder: Path, *, explain_all: bool
 ) -> tuple[DefectWarning, ...]:
     """The warnings about the simulation `found`, in the order of its answers.
 
@@ -369,7 +366,7 @@ def warnings(
     every = defects.of_releases(releases)
     number = count()
 
-    def play(without: frozenset[str], asked: Sequence[DescribedPod]) -> Simulation:
+    def play(without: frozenset[str], asked: Pods) -> Simulation:
         state_dir = folder / str(next(number))
         state_dir.mkdir()
         lacking = msgspec.structs.replace(question, exceptions=without)
@@ -443,9 +440,7 @@ def _answer(found: Simulation, subject: _Subject) -> Answer | None:
     return (one.refusal or one.containers) if one else None
 
 
-def _own(
-    question: Question, every: frozenset[str], pods: Sequence[DescribedPod], folder: Path
-) -> set[_Subject]:
+def _own(question: Question, every: frozenset[str], pods: Pods, folder: Path) -> set[_Subject]:
     """What the documented rules answer differently about pods on the very node of the kubelet."""
     answering = []
     for name, without in (("kubelet", frozenset[str]()), ("documented", every)):
@@ -482,7 +477,7 @@ class CheckedSimulation(Simulation, frozen=True, omit_defaults=True):
 
 def simulate(
     question: Question,
-    pods: Sequence[DescribedPod],
+    pods: Pods,
     folder: Path,
     *,
     notes: Sequence[str] = (),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.manager import CPUManager
@@ -540,10 +541,7 @@ def _wishes(wanted: dict[str, list[NUMASet]]) -> str:
     """The nodes that each resource prefers: just their number, if those differ."""
     counts = {resource: len(sets[0]) for resource, sets in wanted.items()}
     if len(set(counts.values())) > 1:
-        return ", ".join(
-            f"{resource} on {count} node{'' if count == 1 else 's'}"
-            for resource, count in counts.items()
-        )
+        return ", ".join(f"{one} on {plural(count, 'node')}" for one, count in counts.items())
     return ", ".join(
         f"{resource} on {' or '.join(map(nodes_text, sets[:_MOST_IN_SENTENCE]))}"
         + (" or others" if len(sets) > _MOST_IN_SENTENCE else "")

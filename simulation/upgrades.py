@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import Container, KubeletConfiguration
     from numaproof.simulation.pods import DescribedPod
 
+    Pods = Sequence[DescribedPod]
+
 
 _OF_MANAGERS = ("CPUManager", "MemoryManager", "PodLevelResource", "TopologyManager")
 """What the names of the resource managers' own gates begin with."""
@@ -317,10 +319,7 @@ class UpgradeQuestion(msgspec.Struct, frozen=True):
 
 
 def upgrade(
-    question: UpgradeQuestion,
-    pods: Sequence[DescribedPod],
-    scratch: Path,
-    kubelet: Kubelet | None = None,
+    question: UpgradeQuestion, pods: Pods, scratch: Path, kubelet: Kubelet | None = None
 ) -> Upgrade:
     """Upgrades a node with pods, in the order of their admission.
 
@@ -350,7 +349,7 @@ def upgrade(
 
 def _play(
     question: UpgradeQuestion,
-    pods: Sequence[DescribedPod],
+    pods: Pods,
     scratch: Path,
     kubelet: Kubelet,
     without: frozenset[str] = frozenset(),
@@ -415,8 +414,8 @@ def _outcome(
     node: _Node,
     restarted: tuple[bool, tuple[FileFate, ...]],
     held: Mapping[str, Held],
-    staying: Sequence[DescribedPod] = (),
-    drained: Sequence[DescribedPod] = (),
+    staying: Pods = (),
+    drained: Pods = (),
 ) -> Outcome:
     """How the new kubelet goes on: with pods on the node, or without and then with like ones."""
     starts, fates = restarted
@@ -486,11 +485,7 @@ class _Node:
         return answered(self._kubelet, operation, args)
 
     def start(
-        self,
-        release: str,
-        config: messages.KubeletConfiguration,
-        files: Files,
-        pods: Sequence[DescribedPod],
+        self, release: str, config: messages.KubeletConfiguration, files: Files, pods: Pods
     ) -> messages.StartRefused | None:
         """Starts the kubelet of a release on a copy of the files; why it refuses, if it does.
 
@@ -520,10 +515,7 @@ class _Node:
         return None
 
     def restart(
-        self,
-        config: messages.KubeletConfiguration,
-        files: Files,
-        pods: Sequence[DescribedPod],
+        self, config: messages.KubeletConfiguration, files: Files, pods: Pods
     ) -> tuple[bool, tuple[FileFate, ...]]:
         """Starts the new kubelet, without the files that it refuses; whether it starts at last."""
         kept = dict(files)

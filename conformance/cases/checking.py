@@ -95,20 +95,16 @@ def _readable(path: PathTuple, fix: str) -> Iterator[None]:
 def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
     given = [verb for verb in VERBS if getattr(step, verb) is not None]
     if len(given) != 1:
-        raise WrongCaseError(
-            path,
-            f"a step does one thing, this one has {' and '.join(given) or 'no verb'}",
-            f"give it one of {', '.join(VERBS)}",
-        )
+        message = f"a step does one thing, this one has {' and '.join(given) or 'no verb'}"
+        raise WrongCaseError(path, message, f"give it one of {', '.join(VERBS)}")
     if step.start is not None and step.start.kubernetes is not None:
         with _readable((*path, "start", "kubernetes"), 'write a release such as "1.36"'):
             releases.check_name(step.start.kubernetes)
     tamper = step.tamper
     if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
+        message = "a checkpoint is written, in the place of a text"
         raise WrongCaseError(
-            (*path, "tamper", "checkpoint"),
-            "a checkpoint is written, in the place of a text",
-            "let how be write, and leave out text",
+            (*path, "tamper", "checkpoint"), message, "let how be write, and leave out text"
         )
     if isinstance(step.expect, Expected):
         _check_verb((*path, "expect"), step.expect, given[0])
@@ -142,11 +138,8 @@ def _check_verb(path: PathTuple, expected: Expected, verb: str) -> None:
     allowed = EXPECTED_BY_VERB[verb]
     for field in Expected.__struct_fields__:
         if field not in allowed and getattr(expected, field) != getattr(Expected(), field):
-            raise WrongCaseError(
-                (*path, field),
-                f"{verb} has no {field} to expect",
-                f"it can expect {', '.join(sorted(allowed)) or 'nothing but success'}",
-            )
+            fix = f"it can expect {', '.join(sorted(allowed)) or 'nothing but success'}"
+            raise WrongCaseError((*path, field), f"{verb} has no {field} to expect", fix)
 
 
 def _check_releases(

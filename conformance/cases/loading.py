@@ -138,9 +138,8 @@ def with_own(bundled: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ..
             for number, case in enumerate(read_file(file)):
                 if case.id in taken:
                     document = documents.load(file)
-                    raise document.error(
-                        ("cases", number, "id"), f"there is another case {case.id}", "rename it"
-                    )
+                    message = f"there is another case {case.id}"
+                    raise document.error(("cases", number, "id"), message, "rename it")
                 taken.update((case.id, *case.aliases))
                 found.append(case)
     return tuple(found)

@@ -159,9 +159,8 @@ def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[Any]:
         except codec.ProtocolError as error:
             raise RecordingError(f"{name}, line {number}: {error}") from None
         if isinstance(made, Source) and made.format != FORMAT:
-            raise RecordingError(
-                f"{name}, line 1: format {made.format} is not known; known is {FORMAT}"
-            )
+            message = f"{name}, line 1: format {made.format} is not known; known is {FORMAT}"
+            raise RecordingError(message)
         if isinstance(made, Source) and made.kubernetes not in RELEASES:
             raise RecordingError(
                 f"{name}, line 1: kubernetes: {made.kubernetes!r} is not one of"

@@ -58,6 +58,8 @@ class Subprocess:
 
     Attributes:
         patience: seconds that the next calls may take, if less.
+        left: the processes that it has started and that could not be ended, by id and command
+            line.
     """
 
     def __init__(self, command: Sequence[str], timeout: float) -> None:
@@ -69,7 +71,7 @@ class Subprocess:
         self._answered = ""
         self._bounds = AnswerBounds()
         self._asked = AskedToTell()
-        self._left: tuple[str, ...] = ()
+        self.left: tuple[str, ...] = ()
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The program's answer.
@@ -174,11 +176,6 @@ class Subprocess:
         """The program's standard error since `begin`, of which the middle may be left out."""
         return self._running.log.text() if self._running else ""
 
-    @property
-    def left(self) -> tuple[str, ...]:
-        """The processes that it has started and that could not be ended, by id and command line."""
-        return self._left
-
     def close(self) -> None:
         """Closes the program's input, gives it a moment to exit, and kills what is left."""
         if self._running:
@@ -192,7 +189,7 @@ class Subprocess:
             self._running.kill()
             for one in self._running.supervision.left:
                 _LOG.warning("could not end process %s, which the program started", one)
-            self._left += self._running.supervision.left
+            self.left += self._running.supervision.left
             self._running = None
 
 

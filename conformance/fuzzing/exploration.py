@@ -26,8 +26,7 @@ from numaproof.conformance.fuzzing.generation.scenarios import (
     seeded_upgrade,
     start,
 )
-from numaproof.conformance.fuzzing.interrupts import OutOfTimeError
-from numaproof.conformance.fuzzing.shrinking import Shrinking, case_of
+from numaproof.conformance.fuzzing.shrinking import case_of, shrunk
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.machine import MachineInfo
 
@@ -156,32 +155,21 @@ class Explorer:
         tries: int = TRIES,
         way: Callable[[ScenarioRun], str] = attrgetter("broken"),
     ) -> ScenarioRun:
-        """The smallest scenario found that fails in the same way.
-
-        The number of tries bounds the search, so the result is reproducible, unless the time of
-        the target is limited and ends it.
+        """The smallest scenario found that fails in the same way; see `shrunk`.
 
         Args:
             first: the failure.
             tries: how many scenarios to try.
             way: what stays the same.
         """
-        best = first
 
-        def shows(scenario: Scenario) -> bool:
-            nonlocal best
+        def tried(scenario: Scenario) -> ScenarioRun | None:
             played = self.play(scenario)
-            if way(played) != way(first):
-                return False
-            best = played
-            return True
+            return played if way(played) == way(first) else None
 
         most = _TRIES_OF_BROKEN.get(first.result.outcome, tries)
-        try:
-            Shrinking(shows, tries=most).smallest(first.scenario)
-        except OutOfTimeError:
-            return replace(best, cut_short=True)
-        return best
+        best, cut_short = shrunk(first, first.scenario, tried, most)
+        return replace(best, cut_short=cut_short)
 
 
 class ExampleFailedError(AssertionError):

@@ -150,18 +150,15 @@ def _smaller(first: ScenarioRun, explorer: Explorer, tries: int) -> ScenarioRun:
     One that breaks the program costs another start of it, or as long as its time limit: it is the
     last. A node stays started, for else the reference has nothing to say.
     """
-    best, over = first, first.result.outcome not in _ANSWERED
+    over = first.result.outcome not in _ANSWERED
 
-    def shows(scenario: Scenario) -> bool:
-        nonlocal best, over
+    def tried(scenario: Scenario) -> ScenarioRun | None:
+        nonlocal over
         if over or scenario.case.steps[0].verb != first.scenario.case.steps[0].verb:
-            return False
-        tried = explorer.play(scenario)
-        over = tried.result.outcome not in _ANSWERED
-        if tried.signature != first.signature:
-            return False
-        best = tried
-        return True
+            return None
+        played = explorer.play(scenario)
+        over = played.result.outcome not in _ANSWERED
+        return played if played.signature == first.signature else None
 
-    shrinking.Shrinking(shows, tries=tries).smallest(first.scenario)
-    return best
+    smallest, _ = shrinking.shrunk(first, first.scenario, tried, tries)
+    return smallest

@@ -98,10 +98,9 @@ def read(path: Path) -> tuple[KnownFailureEntry, ...]:
                     ("known_failures", number, name), "it is empty", _FIX.get(name, "leave it out")
                 )
         if one.issue and not one.issue.startswith(("https://", "http://")):
+            message = f"{one.issue!r} is not the address of an issue"
             raise document.error(
-                ("known_failures", number, "issue"),
-                f"{one.issue!r} is not the address of an issue",
-                "write it as https://...",
+                ("known_failures", number, "issue"), message, "write it as https://..."
             )
     return tuple(
         KnownFailureEntry(one, f"{document.file}:{document.line(('known_failures', number))}")

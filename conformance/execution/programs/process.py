@@ -97,13 +97,10 @@ class Supervision:
             raise _cannot(command, "its supervisor does not answer")
 
     @property
-    def streams(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+    def streams(self) -> list[IO[bytes]]:
         """The program's standard input, output and error."""
-        streams = self._popen.stdin, self._popen.stdout, self._popen.stderr
-        assert streams[0] is not None
-        assert streams[1] is not None
-        assert streams[2] is not None
-        return streams[0], streams[1], streams[2]
+        streams = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
+        return [stream for stream in streams if stream is not None]
 
     def ended(self, seconds: float) -> int | None:
         """The program's exit code, or its signal below zero; None if it runs on for so long."""
@@ -301,8 +298,7 @@ class Process:
         self, command: tuple[str, ...], environment: Mapping[str, str] | None = None
     ) -> None:
         self.supervision = Supervision(command, environment)
-        streams = self.supervision.streams
-        self._stdin, self._stdout, self._stderr = map(_pipe, streams)
+        self._stdin, self._stdout, self._stderr = map(_pipe, self.supervision.streams)
         self._selector = selectors.DefaultSelector()
         for source in (self._stdout, self._stderr, self.supervision):
             self._selector.register(source, selectors.EVENT_READ)
@@ -446,8 +442,7 @@ class Process:
             stream.close()
 
 
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None
+def _pipe(stream: IO[bytes]) -> IO[bytes]:
     os.set_blocking(stream.fileno(), False)
     return stream
 

@@ -7,35 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.fuzzing.generation.focus import (
-    ACROSS_CORES,
-    ACROSS_NUMA,
-    BY_SOCKET,
-    BY_UNCORE,
-    CLOSEST,
-    FULL_CORES,
-    MOST_NODES,
-    Focus,
-)
 from numaproof.conformance.fuzzing.generation.machines import dense
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.cpu.options import (
+    ACROSS_NUMA,
+    BY_SOCKET,
+    FULL_CORES,
+    INCOMPATIBLE,
+)
+from numaproof.reference.topology.options import CLOSEST, MOST_NODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.fuzzing.generation.choices import Choices
+    from numaproof.conformance.fuzzing.generation.focus import Focus
     from numaproof.protocol.messages import KubeletConfiguration
 
-_CONFLICTS = frozenset(
-    frozenset(pair)
-    for pair in (
-        (FULL_CORES, ACROSS_CORES),
-        (ACROSS_NUMA, ACROSS_CORES),
-        (BY_UNCORE, ACROSS_CORES),
-        (BY_UNCORE, ACROSS_NUMA),
-    )
-)
+_CONFLICTS = frozenset(map(frozenset, INCOMPATIBLE))
 """Options of the static policy that exclude each other."""
 
 _MIB = 1 << 20
@@ -45,15 +35,12 @@ _EVICTION = 100 * _MIB
 _BY_DEFAULT = 8
 """The most NUMA nodes that the Topology Manager accepts without an option."""
 
-_GATES = (
-    "CPUManagerPolicyAlphaOptions",
-    "CPUManagerPolicyBetaOptions",
-    "TopologyManagerPolicyAlphaOptions",
-    "TopologyManagerPolicyBetaOptions",
+_GATES = tuple(
+    f"{manager}Policy{maturity}Options"
+    for manager in ("CPUManager", "TopologyManager")
+    for maturity in ("Alpha", "Beta")
 )
-_CLOSED_BY_DEFAULT = frozenset(
-    {"CPUManagerPolicyAlphaOptions", "TopologyManagerPolicyAlphaOptions"}
-)
+_CLOSED_BY_DEFAULT = _GATES[::2]
 
 
 def configuration(choices: Choices, facts: Facts, focus: Focus) -> KubeletConfiguration:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from numaproof.reference.cpu.options import ACROSS_NUMA, FULL_CORES
 from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
-
-
-FULL_CORES = "full-pcpus-only"
-ACROSS_NUMA = "distribute-cpus-across-numa"
-ACROSS_CORES = "distribute-cpus-across-cores"
-BY_SOCKET = "align-by-socket"
-BY_UNCORE = "prefer-align-cpus-by-uncorecache"
-CLOSEST = "prefer-closest-numa-nodes"
-MOST_NODES = "max-allowable-numa-nodes"
 
 
 MOST_MERGES = 1 << 18

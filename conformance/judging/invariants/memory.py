@@ -23,6 +23,7 @@ from numaproof.conformance.judging.invariants.view import (
     nodes_of,
     read_file,
 )
+from numaproof.fakesys.fields import format_kilobytes
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import NUMASet
 
@@ -277,21 +278,12 @@ def _totals(facts: Facts) -> dict[tuple[int, str], int]:
     found: dict[tuple[int, str], int] = {}
     for node in facts.machine.topology or ():
         pools = {
-            f"hugepages-{_size(pool.page_size)}": pool.page_size * 1024 * pool.num_pages
+            f"hugepages-{format_kilobytes(pool.page_size)}": pool.page_size * 1024 * pool.num_pages
             for pool in node.hugepages or ()
         }
         found |= {(node.node_id, kind): size for kind, size in pools.items()}
         found[node.node_id, _MEMORY] = max(0, node.memory - sum(pools.values()))
     return found
-
-
-def _size(kib: int) -> str:
-    """A page size as Kubernetes names it: 2Mi, 1Gi."""
-    for suffix in ("Ki", "Mi", "Gi"):
-        if kib % 1024:
-            return f"{kib}{suffix}"
-        kib //= 1024
-    return f"{kib}Ti"
 
 
 def on_state(view: View) -> Iterator[Violation]:
