@@ -20,7 +20,7 @@ from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, handshake, hello_args
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing import strategies
-from numaproof.conformance.fuzzing.example_run import ExampleRun, IdleRun
+from numaproof.conformance.fuzzing.exploration import ExampleRun, IdleRun
 from numaproof.conformance.fuzzing.fuzz import STEPS
 from numaproof.conformance.fuzzing.state_machine import NodeMachine
 from numaproof.protocol.releases import NEWEST

@@ -15,8 +15,7 @@ from numaproof.cli.outputs import OUTPUT_FILE
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.known_failures.entries import KnownFailureEntry
-    from numaproof.conformance.known_failures.verdicts import KnownFailures
+    from numaproof.conformance.known_failures.entries import KnownFailureEntry, KnownFailures
     from numaproof.protocol.events import AnyEvent, CaseFinished
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +46,7 @@ class Accepted:
             inputs.DocumentError: a file is wrong.
         """
         from numaproof.conformance.cases import naming
-        from numaproof.conformance.known_failures.verdicts import KnownFailures
+        from numaproof.conformance.known_failures.entries import KnownFailures
 
         names = {one.id: naming.names(one) for one in cases}
         return KnownFailures(self._entries(), self.today, whole, names)
@@ -92,19 +91,19 @@ class Accepted:
         if not complete:
             click.echo(f"{self.written}: not written, as the run was cut short", err=True)
             return
-        from numaproof.conformance.known_failures import writing
+        from numaproof.conformance.known_failures import entries
         from numaproof.folders.output_files import update_file
         from numaproof.inputs import door
         from numaproof.inputs.plurals import plural
 
         file = self.written
-        rows: list[writing.Row] = []
+        rows: list[entries.Row] = []
 
         def text() -> str:
-            rows[:] = writing.rows(runs, scenarios, self._entries())
+            rows[:] = entries.rows(runs, scenarios, self._entries())
             if file.exists():
-                return writing.with_rows(door.read_text(file), rows, str(file))
-            return writing.first_file(rows, str(file), self.today)
+                return entries.with_rows(door.read_text(file), rows, str(file))
+            return entries.first_file(rows, str(file), self.today)
 
         update_file(file, text)
         click.echo(f"{file}: {plural(len(rows), 'new known failure')}", err=True)

@@ -106,7 +106,7 @@ def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
       numaproof case show static-gives-what-the-limit-says --machine laptop-4c8t > case.yaml
     """
     from numaproof.conformance.cases import loading, naming, writing
-    from numaproof.conformance.cases.errors import located
+    from numaproof.conformance.cases.loading import located
 
     cases = loading.with_own(loading.bundled_cases(), own)
     case = next((one for one in cases if name in naming.names(one)), None)
@@ -119,7 +119,7 @@ def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
 
 
 def _filled_in(case: Case, machine: str) -> Case:
-    from numaproof.conformance.execution import filling, machines
+    from numaproof.conformance.execution import machines, runner
     from numaproof.folders.scratch import scratch_folder
 
     with scratch_folder() as scratch:
@@ -135,4 +135,4 @@ def _filled_in(case: Case, machine: str) -> Case:
                 f"{case.id} does not run on {chosen.name}; it runs on"
                 f" {', '.join(possible[:_LISTED])}{more}"
             )
-        return filling.filled_in(case, chosen, scratch / "state")
+        return runner.filled_in(case, chosen, scratch / "state")

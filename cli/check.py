@@ -71,10 +71,10 @@ def check(
       numaproof check --implementation "./my-driver" --cases numaproof-cases.yaml
     """
     from numaproof.conformance.cases import loading
-    from numaproof.conformance.cases.errors import located
+    from numaproof.conformance.cases.loading import located
     from numaproof.conformance.check import CheckOptions
     from numaproof.conformance.check import check as play
-    from numaproof.conformance.differential import recording_check, recordings
+    from numaproof.conformance.differential import recordings
     from numaproof.conformance.execution import runner
     from numaproof.conformance.selection import quick as quick_set
     from numaproof.folders.scratch import scratch_folder
@@ -89,7 +89,7 @@ def check(
 
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
             chosen = harness_run.target
-            kept = () if machine_names or quick else recording_check.of_target(chosen)
+            kept = () if machine_names or quick else recordings.of_target(chosen)
             every: list[Case | Recording] = [*cases, *recordings.bundled(chosen.kubernetes)]
             wanted = selection(select, exclude, every)
             runs, kept = [], wanted.of(kept)

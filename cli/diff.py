@@ -139,7 +139,7 @@ def diff(
       numaproof diff --right "./kubelet-1.36 -v=-1" trees/*.tar.xz
     """
     from numaproof.conformance.cases import loading
-    from numaproof.conformance.cases.errors import located
+    from numaproof.conformance.cases.loading import located
     from numaproof.conformance.differential.diff_options import DiffOptions
     from numaproof.conformance.execution.harness_run import timeout_options
     from numaproof.conformance.fuzzing.shrinking import DIFFERENCE

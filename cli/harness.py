@@ -73,8 +73,11 @@ def run_harness(
         click.ClickException: the options do not fit the implementation, or each other.
     """
     from numaproof.cli.metadata import VERSION
-    from numaproof.conformance.execution.handshake import FailedHandshake
-    from numaproof.conformance.execution.harness_run import HarnessRun, timeout_options
+    from numaproof.conformance.execution.harness_run import (
+        FailedHandshake,
+        HarnessRun,
+        timeout_options,
+    )
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.conformance.requirements import load_registry
     from numaproof.folders.scratch import require_scratch

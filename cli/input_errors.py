@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.releases import ConstraintError
 from numaproof.conformance.differential.recordings import RecordingError
-from numaproof.conformance.promotion.promotion import PromotionError
+from numaproof.conformance.promotion import PromotionError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
 from numaproof.fleet.journal import JournalError
 from numaproof.folders.output_folder import FolderInUseError
@@ -16,7 +16,7 @@ from numaproof.reference.deviations.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
 from numaproof.simulation.admission import CannotAnswerError
 from numaproof.simulation.devices import DevicesError
-from numaproof.simulation.upgrades.outcomes import NoStateError
+from numaproof.simulation.upgrades import NoStateError
 
 INPUT_ERRORS = (
     CannotAnswerError,

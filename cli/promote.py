@@ -118,11 +118,10 @@ def promote(
       numaproof promote finding.yaml --id topo-one-node --requirement TOPO-POLICY-004 \\
         --implementation "./my-driver" --into my-cases.yaml
     """
-    from numaproof.conformance.cases.errors import located
+    from numaproof.conformance.cases.loading import located
     from numaproof.conformance.execution.shown import reported
-    from numaproof.conformance.promotion import appending
-    from numaproof.conformance.promotion.promotion import PromotionError, Wanted
-    from numaproof.conformance.promotion.promotion import promote as promoted
+    from numaproof.conformance.promotion import PromotionError, Wanted, appended
+    from numaproof.conformance.promotion import promote as promoted
     from numaproof.conformance.requirements import load_registry
     from numaproof.folders.output_files import update_file
     from numaproof.protocol.events import said
@@ -151,7 +150,7 @@ def promote(
     def text() -> str:
         if case.id in _taken(target):
             raise PromotionError(f"{target}: another command has just added {case.id}")
-        return appending.appended(_text(target), case, str(target))
+        return appended(_text(target), case, str(target))
 
     update_file(target, text)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
@@ -172,7 +171,7 @@ def promote(
 
 def _finding(file: Path) -> Case:
     from numaproof.conformance.cases import loading
-    from numaproof.conformance.promotion.promotion import PromotionError
+    from numaproof.conformance.promotion import PromotionError
 
     cases = loading.read_file(file)
     if len(cases) != 1:

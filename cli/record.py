@@ -140,7 +140,7 @@ def _recorded(
     skipped: Counter[str],
 ) -> Iterator[Recording]:
     """The recordings of scenarios and merges; counts those that are skipped by their reasons."""
-    from numaproof.conformance.differential import recorder
+    from numaproof.conformance.differential import recordings
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.reports.terminal import Bar
 
@@ -152,9 +152,9 @@ def _recorded(
             name = f"scenario {one}" if isinstance(one, int) else f"merges {one[0]}"
             try:
                 made = (
-                    recorder.record_seed(target, one, scratch)
+                    recordings.record_seed(target, one, scratch)
                     if isinstance(one, int)
-                    else recorder.record_merges(target, one, scratch)
+                    else recordings.record_merges(target, one, scratch)
                 )
             except ImplementationFailure as failure:
                 made, why = None, str(failure)

@@ -72,7 +72,7 @@ def replay(
       numaproof replay finding.yaml --implementation "./kubelet-1.35 -v=-1"
       numaproof replay static-gives-what-the-limit-says --machine laptop-4c8t
     """
-    from numaproof.conformance.cases.errors import located
+    from numaproof.conformance.cases.loading import located
     from numaproof.conformance.check import CheckOptions, check
     from numaproof.conformance.execution import runner
     from numaproof.folders.scratch import scratch_folder
@@ -133,10 +133,10 @@ class _Played:
             click.UsageError: there is neither such a file nor such a case.
         """
         from numaproof.conformance.cases import loading
-        from numaproof.conformance.differential import recording_check, recordings
+        from numaproof.conformance.differential import recordings
 
         file = Path(what)
-        if not file.exists() and what.startswith(recording_check.PREFIX):
+        if not file.exists() and what.startswith(recordings.PREFIX):
             return cls._bundled_recording(what, kubernetes)
         if not file.exists():
             return cls(cases=(_bundled(what),), first=first)
@@ -147,11 +147,11 @@ class _Played:
 
     @classmethod
     def _bundled_recording(cls, name: str, kubernetes: str) -> _Played:
-        from numaproof.conformance.differential import recording_check, recordings
+        from numaproof.conformance.differential import recordings
 
         file = recordings.bundled_file(kubernetes)
         source, every = recordings.read(file) if file.is_file() else (None, ())
-        found = tuple(one for one in every if recording_check.name_of(one) == name)
+        found = tuple(one for one in every if recordings.name_of(one) == name)
         if not found:
             raise click.UsageError(
                 f"neither a file nor a recording of Kubernetes {kubernetes} is called {name!r}"
@@ -161,11 +161,11 @@ class _Played:
     @property
     def files(self) -> dict[str, str]:
         """The file, by the ids of what is in it; empty for what is bundled."""
-        from numaproof.conformance.differential import recording_check
+        from numaproof.conformance.differential import recordings
 
         names = (
             *(one.id for one in self.cases),
-            *(recording_check.name_of(one) for one in self.recordings),
+            *(recordings.name_of(one) for one in self.recordings),
         )
         return dict.fromkeys(names, self.file) if self.file else {}
 
@@ -187,7 +187,7 @@ class _Played:
             RecordingError: as the error was raised in the block.
             CaseError: the case is not recorded.
         """
-        from numaproof.conformance.cases.errors import CaseError
+        from numaproof.conformance.cases.loading import CaseError
         from numaproof.conformance.differential.recordings import RecordingError
 
         try:

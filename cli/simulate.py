@@ -101,7 +101,7 @@ def simulate(
     from numaproof.simulation import configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question
-    from numaproof.simulation.simulate import simulate as run
+    from numaproof.simulation.admission import simulate as run
 
     if out is not None and out.suffix not in answer_page.WRITERS:
         kinds = " or ".join(answer_page.WRITERS)

@@ -20,14 +20,14 @@ from numaproof.reports.answers import (
 )
 from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
 from numaproof.simulation.admission import NodeView
-from numaproof.simulation.amounts import nodes_text, size
-from numaproof.simulation.explanation import (
+from numaproof.simulation.explaining import (
     Allocation,
     Candidates,
     Explanation,
     ManagerHints,
     likewise,
 )
+from numaproof.simulation.requests import nodes_text, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,10 +35,16 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.sets import NUMASet
-    from numaproof.simulation.admission import PodResult, Question, Simulation
+    from numaproof.simulation.admission import (
+        Answer,
+        CheckedSimulation,
+        DefectWarning,
+        PodResult,
+        Question,
+        Simulation,
+    )
     from numaproof.simulation.defects import DefectNote, NamedDefect
-    from numaproof.simulation.explanation import Candidate, ExplanationStep, Preference
-    from numaproof.simulation.simulate import Answer, CheckedSimulation, DefectWarning
+    from numaproof.simulation.explaining import Candidate, ExplanationStep, Preference
 
 
 _SUBJECTS = {"start": "the start", "node": "the node in the end"}

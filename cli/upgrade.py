@@ -105,9 +105,8 @@ def upgrade(
     from numaproof.folders.scratch import scratch_folder
     from numaproof.reports.terminal import show
     from numaproof.simulation import devices as given_devices
-    from numaproof.simulation.upgrades import outcomes
-    from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
-    from numaproof.simulation.upgrades.upgrade import upgrade as play
+    from numaproof.simulation.upgrades import UpgradeQuestion, load_files
+    from numaproof.simulation.upgrades import upgrade as play
 
     settings, found = read_node(config, files, (before, after), lenient=lenient, running=True)
     if files:
@@ -120,7 +119,7 @@ def upgrade(
         before=before,
         after=after,
         devices=given_devices.read(devices, info),
-        files=outcomes.load(state) if state else None,
+        files=load_files(state) if state else None,
     )
     with (
         asking_of(document),

@@ -13,14 +13,14 @@ from numaproof.inputs.plurals import numbered, plural
 from numaproof.protocol.messages import AdmissionRefused, StartRefused
 from numaproof.simulation.checkpoints import STATE_DIR
 from numaproof.simulation.configuration_check import ConfigurationFinding
-from numaproof.simulation.upgrades.outcomes import FileFate, PodFate
+from numaproof.simulation.upgrades import FileFate, PodFate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numaproof.inputs.documents import Document
     from numaproof.protocol.messages import Container
-    from numaproof.simulation.upgrades.outcomes import Fate, GateChange, OptionChange, Upgrade
+    from numaproof.simulation.upgrades import Fate, GateChange, OptionChange, Upgrade
 
 _SIGNS = {"good": ("✓", "green"), "note": ("~", "yellow"), "bad": ("✗", "red")}
 _FATES: dict[Fate, str] = {"stays": "good", "moves": "note", "changes": "bad", "refused": "bad"}

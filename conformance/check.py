@@ -2,24 +2,156 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.case_runs import CaseRuns
+import msgspec
+
+from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.claims.review import ClaimsTally
-from numaproof.conformance.differential import recording_check
-from numaproof.conformance.known_failures.verdicts import KnownFailures
-from numaproof.folders.scratch import scratch_folder
+from numaproof.conformance.differential import recordings
+from numaproof.conformance.differential.recordings import REQUIREMENT, Recording
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.execution.parallel import ProcessWorker, spread
+from numaproof.conformance.execution.run import Scenario
+from numaproof.conformance.execution.runner import PlayedCase, SelectedCase, play_case
+from numaproof.conformance.fuzzing.determinism import DeterminismCheck
+from numaproof.conformance.known_failures.entries import KnownFailures
+from numaproof.folders.scratch import needing_room, scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from pathlib import Path
 
-    from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.execution.harness_run import HarnessRun
-    from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.protocol import events
+    from numaproof.protocol.events import CaseFinished
+
+
+FEW = 400
+"""Runs that are over, in one process, before another one would have begun to help."""
+
+_UNIT = 40
+"""Consecutive runs that a process does at a time: a fifth of a second."""
+
+
+@dataclass(frozen=True)
+class CaseRuns:
+    """Cases that are played on their machines, and recordings that are compared.
+
+    The bundled reference is as good in one process as in another, so that its runs go over the
+    cores of this machine. A program is one, and may use what is there once: its runs stay one after
+    the other.
+
+    Attributes:
+        every: the cases, each with its machine, and recordings.
+        harness_run: whose target they are played against.
+        every_call: whether the events of cases that pass list their calls, too.
+        times: how often each case is played, each time in a new process. Where answers differ, the
+            outcome is ``nondeterministic``.
+    """
+
+    every: Sequence[SelectedCase | Recording]
+    harness_run: HarnessRun
+    every_call: bool
+    times: int
+
+    def finished(self, scratch: Path) -> Generator[CaseFinished, None, None]:
+        """Plays them; what each came to, in order.
+
+        Args:
+            scratch: an empty place for state directories.
+
+        Raises:
+            CaseError: a case can't be played as it is written.
+            WorkerError: a process ended that played some of them.
+        """
+        cores = len(os.sched_getaffinity(0))
+        in_process = isinstance(self.harness_run.target.implementation, InProcess)
+        if cores == 1 or not in_process or len(self.every) * self.times < FEW:
+            player = _Player(self, scratch)
+            yield from map(player.finished, range(len(self.every)))
+            return
+        workers = [ProcessWorker(_player, self, scratch / f"{each}") for each in range(cores)]
+        every = range(len(self.every))
+        units = [every[first : first + _UNIT] for first in every[::_UNIT]]
+        done: dict[int, _Unit] = {}
+        with closing(spread(units, workers)) as results:
+            for unit in units:
+                while unit.start not in done:
+                    one = next(results)
+                    done[one.first] = one
+                yield from done[unit.start].finished
+                if error := done.pop(unit.start).error:
+                    raise CaseError(*error)
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Consecutive runs: the number of the first, what they came to, and the error that ended them.
+
+    The error is what a `CaseError` is made of.
+    """
+
+    first: int
+    finished: Sequence[CaseFinished]
+    error: tuple[str, int, str] | None = None
+
+
+class _Player:
+    """Plays cases by their number in one process."""
+
+    def __init__(self, runs: CaseRuns, scratch: Path) -> None:
+        self._runs = runs
+        self._scratch = scratch
+        self._folders = (scratch / str(number) for number in count())
+        self._again = DeterminismCheck(runs.harness_run.target, scratch / "again")
+
+    def unit(self, numbers: range) -> _Unit:
+        """Plays consecutive cases, until one can't be."""
+        finished: list[CaseFinished] = []
+        try:
+            with needing_room(self._scratch):
+                finished.extend(map(self.finished, numbers))
+        except CaseError as error:
+            return _Unit(numbers.start, finished, (error.case, error.step, error.message))
+        return _Unit(numbers.start, finished)
+
+    def finished(self, number: int) -> CaseFinished:
+        """Plays a case as often as it is to be."""
+        runs, one = self._runs, self._runs.every[number]
+        if isinstance(one, Recording):
+            return recordings.finished(one, runs.harness_run, self._scratch)
+        played = play_case(one, runs.harness_run, next(self._folders), every_call=runs.every_call)
+        return self._repeated(played, one)
+
+    def _repeated(self, played: PlayedCase, one: SelectedCase) -> CaseFinished:
+        """What a case came to after it was played so many times more."""
+        finished = played.finished
+        if finished.outcome == "unsupported":
+            return finished
+        scenario = Scenario(one.case, one.info, one.machine.tree)
+        found = self._again.nondeterminism(scenario, played.run, self._runs.times - 1)
+        if found is None:
+            return finished
+        return msgspec.structs.replace(
+            finished,
+            outcome=found.result.outcome,
+            message=found.result.message,
+            steps=found.steps,
+            signature=found.signature,
+            finding=found.reported,
+            defect=None,
+        )
+
+
+def _player(runs: CaseRuns, scratch: Path) -> Callable[[range], _Unit]:
+    """Makes the function that plays consecutive cases, in a process of its own."""
+    return _Player(runs, scratch).unit
 
 
 @dataclass(frozen=True)
@@ -60,7 +192,7 @@ def check(
     used = {one.machine.name: one.machine for one in cases}
     known = {name: machine.info for name, machine in used.items() if machine.info}
     total = len(cases) + len(recordings)
-    own = (recording_check.REQUIREMENT,) if recordings else ()
+    own = (REQUIREMENT,) if recordings else ()
     yield harness_run.started("check", total, known, requirements=own)
     outcomes: Counter[str] = Counter()
     claims = ClaimsTally(harness_run.target.hello)

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.differential.by_release import ByRelease
 from numaproof.conformance.execution.harness_run import DEFAULT_TIMEOUT
-from numaproof.conformance.execution.implementation import handshake, patient_handshake
+from numaproof.conformance.execution.implementation import (
+    Implementation,
+    handshake,
+    patient_handshake,
+)
 from numaproof.conformance.execution.run import Target, reference, usual
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
@@ -19,7 +23,6 @@ from numaproof.protocol.releases import NEWEST, RELEASES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numaproof.conformance.execution.implementation import Implementation
     from numaproof.protocol.events import JudgedAs
     from numaproof.protocol.messages import Hello, Level
 

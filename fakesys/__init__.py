@@ -5,7 +5,7 @@ to pyfakefs, a directory or a tar file; a live machine or a tree (`open_tree`) b
 (`capture`).
 """
 
-from numaproof.fakesys.archive import open_tree
+from numaproof.fakesys.archive import TreeError, open_tree
 from numaproof.fakesys.capture import capture
 from numaproof.fakesys.entries import Directory, Entry, Symlink
 from numaproof.fakesys.layout import lay_out
@@ -16,25 +16,18 @@ from numaproof.fakesys.loading import (
     load_profile,
     parse_profile,
 )
-from numaproof.fakesys.machine import CacheGroup, CacheKind, Cpu, Machine, NUMANode, ProfileError
-from numaproof.fakesys.members import TreeError
+from numaproof.fakesys.machine import Machine, ProfileError
 from numaproof.fakesys.profile import Profile, profile_schema
 from numaproof.fakesys.reading import TreePath
 from numaproof.fakesys.tree import Tree, build_tree
 from numaproof.fakesys.writers import WriteError, write_directory, write_fake, write_tar
-from numaproof.inputs.documents import Document, DocumentError, load
-from numaproof.inputs.fitting import convert
+from numaproof.inputs.documents import DocumentError, load
 
 __all__ = [
-    "CacheGroup",
-    "CacheKind",
-    "Cpu",
     "Directory",
-    "Document",
     "DocumentError",
     "Entry",
     "Machine",
-    "NUMANode",
     "Profile",
     "ProfileError",
     "Symlink",
@@ -46,7 +39,6 @@ __all__ = [
     "bundled_profiles",
     "capture",
     "check_profile",
-    "convert",
     "dump_profile",
     "lay_out",
     "load",

@@ -5,31 +5,180 @@ import contextlib
 import gzip
 import lzma
 import os
+import posixpath
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Self
 
-from numaproof.fakesys.members import BoundedHeader, TreeError, checked_members, plain_name
 from numaproof.folders.output_files import naming
 from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 
+MAX_MEMBERS = 100_000
+MAX_FILE = 4 * 1024 * 1024
+MAX_TOTAL = 512 * 1024 * 1024
+MAX_HEADER = 64 * 1024
+"""Bytes of a header that holds a long name or other fields of the member after it."""
+
+MAX_NAME = 1024
+"""Characters of a name; those of /sys have less than a hundred."""
+
+MAX_LINKS = 4 * 1024 * 1024
+"""Characters of all links together: two links for each CPU have a tenth of that."""
+
+_MAX_LINK_STEPS = 40
+
+
+class TreeError(ValueError):
+    """A tree cannot be read, or an archive is not safe to unpack; the message says why."""
+
+
+_EXTENDED = frozenset(
+    {
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    }
+)
+
+
+class BoundedHeader(tarfile.TarInfo):
+    """A member's header; `tarfile` reads extended ones whole, whatever size they say."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """The header in a block.
+
+        Raises:
+            TreeError: it is followed by more fields than a file of /sys can have.
+        """
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDED and found.size > MAX_HEADER:
+            raise TreeError(f"a member has fields of more than {MAX_HEADER} bytes")
+        return found
+
+
+def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
+    """All members by normalised name.
+
+    Everything is checked before anything is written.
+
+    Raises:
+        TreeError: one of them is not safe to unpack.
+    """
+    members: dict[str, tarfile.TarInfo] = {}
+    total = 0
+    for count, member in enumerate(archive, 1):
+        if count > MAX_MEMBERS:
+            raise TreeError(f"more than {MAX_MEMBERS} members")
+        name = plain_name(member.name)
+        _check_kind(member)
+        total += member.size
+        if total > MAX_TOTAL:
+            raise TreeError(f"more than {MAX_TOTAL} bytes in total")
+        if name == "." and member.isdir():
+            continue
+        old = members.get(name)
+        if name == "." or (old is not None and not (old.isdir() and member.isdir())):
+            raise TreeError(f"{member.name}: duplicate member")
+        members[name] = member
+    if sum(len(member.linkname) for member in members.values()) > MAX_LINKS:
+        raise TreeError(f"more than {MAX_LINKS} characters of links")
+    _check_tree(members)
+    return members
+
+
+def _check_tree(members: dict[str, tarfile.TarInfo]) -> None:
+    """Rejects members below others that are no directories, and links that leave the archive."""
+    for name, member in members.items():
+        _check_parents(name, members)
+        if member.issym():
+            _check_symlink(name, members)
+        elif member.islnk():
+            linked = members.get(plain_name(member.linkname))
+            if linked is None or not linked.isfile():
+                message = f"{member.name}: hard link to something other than a file in the archive"
+                raise TreeError(message)
+
+
+def _check_kind(member: tarfile.TarInfo) -> None:
+    if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
+        raise TreeError(f"{member.name}: device, pipe or other special file")
+    if member.sparse is not None or member.size > MAX_FILE:
+        raise TreeError(f"{member.name}: larger than {MAX_FILE} bytes")
+
+
+def plain_name(name: str) -> str:
+    """A member's normalised name, which must stay below the root.
+
+    Raises:
+        TreeError: it does not.
+    """
+    if len(name) > MAX_NAME:
+        raise TreeError(f"{name[:60]}...: a name of more than {MAX_NAME} characters")
+    if name.startswith("/") or ".." in name.split("/") or "\0" in name:
+        raise TreeError(f"{name}: outside the archive's root")
+    return posixpath.normpath(name)
+
+
+def _check_parents(name: str, members: dict[str, tarfile.TarInfo]) -> None:
+    """Rejects a member below a file or a link."""
+    parent = posixpath.dirname(name)
+    while parent:
+        above = members.get(parent)
+        if above is not None and not above.isdir():
+            raise TreeError(f"{name}: {parent} is not a directory")
+        parent = posixpath.dirname(parent)
+
+
+def _check_symlink(name: str, members: dict[str, tarfile.TarInfo]) -> None:
+    """Follows a link within the archive as the kernel would: it may dangle, but not leave."""
+    steps = 0
+    place: list[str] = name.split("/")[:-1]
+    todo = [members[name].linkname]
+    if len(todo[0]) > MAX_NAME:
+        raise TreeError(f"{name}: link to a name of more than {MAX_NAME} characters")
+    while todo:
+        text = todo.pop()
+        if text.startswith("/"):
+            raise TreeError(f"{name}: link to the absolute path {text}")
+        parts = text.split("/")
+        for i, part in enumerate(parts):
+            if part in ("", "."):
+                continue
+            if part == "..":
+                if not place:
+                    raise TreeError(f"{name}: link out of the archive's root")
+                place.pop()
+                continue
+            place.append(part)
+            below = members.get("/".join(place))
+            if below is not None and below.issym():
+                steps += 1
+                if steps > _MAX_LINK_STEPS:
+                    raise TreeError(f"{name}: circular link")
+                place.pop()
+                todo.append("/".join(parts[i + 1 :]))
+                todo.append(below.linkname)
+                break
+
+
 MAX_ARCHIVE = 512 * 1024 * 1024
 
-_SUFFIXES = {
-    ".tar": "",
-    ".tar.gz": "gz",
-    ".tgz": "gz",
-    ".tar.xz": "xz",
-    ".txz": "xz",
-    ".tar.bz2": "bz2",
-    ".tbz2": "bz2",
+_OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[Any]]] = {
+    ".tar": contextlib.nullcontext,
+    **dict.fromkeys((".tar.gz", ".tgz"), lambda raw: gzip.GzipFile(fileobj=raw)),
+    **dict.fromkeys((".tar.xz", ".txz"), door.Unpacking),
+    **dict.fromkeys((".tar.bz2", ".tbz2"), bz2.BZ2File),
 }
+"""What opens a packed archive, by the end of its name."""
 
 
 @contextmanager
@@ -51,14 +200,15 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     if not source.exists():
         raise TreeError(f"{source}: no such file or directory")
-    kind = next((s for s in sorted(_SUFFIXES, key=len) if source.name.endswith(s)), None)
+    kind = next((s for s in sorted(_OPENERS, key=len) if source.name.endswith(s)), None)
     if kind is None:
-        raise TreeError(
-            f"{source}: expected a directory or a file ending in {', '.join(_SUFFIXES)}"
-        )
+        message = f"{source}: expected a directory or a file ending in {', '.join(_OPENERS)}"
+        raise TreeError(message)
+    # One that is not compressed may be as large as the others when unpacked.
+    most = MAX_ARCHIVE if kind == ".tar" else door.MOST_BYTES
     with scratch_folder() as root:
         try:
-            with _opened(source, _SUFFIXES[kind]) as raw, _decompressed(raw, kind, root) as stream:
+            with door.opened(source, most=most) as raw, _decompressed(raw, kind, root) as stream:
                 _unpack(stream, root)
         except TreeError as error:
             raise TreeError(f"{source}: {error}") from None
@@ -77,45 +227,15 @@ def _root(directory: Path) -> Path:
     return directory
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-class _Bounded:
-    """A stream that fails after too many bytes, so that no archive bomb fills the disk."""
-
-    def __init__(self, stream: _Readable) -> None:
-        self._stream = stream
-        self._left = MAX_ARCHIVE
-
-    def read(self, size: int, /) -> bytes:
-        data = self._stream.read(size)
-        self._left -= len(data)
-        if self._left < 0:
-            raise TreeError(f"unpacks to more than {MAX_ARCHIVE} bytes")
-        return data
-
-
-def _opened(source: Path, packing: str) -> AbstractContextManager[IO[bytes]]:
-    """The archive; one that is not compressed may be as large as the others when unpacked."""
-    return door.opened(source, most=door.MOST_BYTES if packing else MAX_ARCHIVE)
-
-
-_OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[_Readable]]] = {
-    "": contextlib.nullcontext,
-    "gz": lambda raw: gzip.GzipFile(fileobj=raw),
-    "xz": door.Unpacking,
-    "bz2": bz2.BZ2File,
-}
-
-
 @contextmanager
 def _decompressed(raw: IO[bytes], kind: str, root: Path) -> Iterator[IO[bytes]]:
-    open_stream = _OPENERS[_SUFFIXES[kind]]
-    with open_stream(raw) as stream, tempfile.TemporaryFile(dir=root) as whole:
+    with _OPENERS[kind](raw) as stream, tempfile.TemporaryFile(dir=root) as whole:
         # The archive is read twice (to check, then to write), so it is decompressed to a file once.
-        bounded = _Bounded(stream)
-        while chunk := bounded.read(1 << 20):
+        left = MAX_ARCHIVE
+        while chunk := stream.read(1 << 20):
+            left -= len(chunk)
+            if left < 0:  # no archive bomb fills the disk
+                raise TreeError(f"unpacks to more than {MAX_ARCHIVE} bytes")
             with naming(root):
                 whole.write(chunk)
         whole.seek(0)
@@ -124,23 +244,17 @@ def _decompressed(raw: IO[bytes], kind: str, root: Path) -> Iterator[IO[bytes]]:
 
 def _unpack(stream: IO[bytes], root: Path) -> None:
     with tarfile.open(fileobj=stream, mode="r:", tarinfo=BoundedHeader) as archive:
-        members = checked_members(archive)
-        for name, member in members.items():
+        members = checked_members(archive).items()
+        # Links come last, so that nothing is ever written through one.
+        for name, member in sorted(members, key=lambda one: one[1].issym() or one[1].islnk()):
             target = root / name
-            if member.isdir():
-                target.mkdir(parents=True, exist_ok=True)
-            elif member.isfile():
+            (target if member.isdir() else target.parent).mkdir(parents=True, exist_ok=True)
+            if member.isfile():
                 content = archive.extractfile(member)
                 assert content is not None
-                target.parent.mkdir(parents=True, exist_ok=True)
                 with naming(target):
                     target.write_bytes(content.read())
-        # Links come last, so that nothing is ever written through one.
-        for name, member in members.items():
-            target = root / name
-            if member.issym():
-                target.parent.mkdir(parents=True, exist_ok=True)
+            elif member.issym():
                 target.symlink_to(member.linkname)
             elif member.islnk():
-                target.parent.mkdir(parents=True, exist_ok=True)
                 os.link(root / plain_name(member.linkname), target, follow_symlinks=False)

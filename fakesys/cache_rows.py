@@ -8,10 +8,10 @@ import msgspec
 
 from numaproof.fakesys.caches import lay_out_caches
 from numaproof.fakesys.entries import CPU
+from numaproof.fakesys.fields import format_kilobytes
 from numaproof.fakesys.machine import Cpu, NUMANode
 from numaproof.fakesys.profile import CacheRow
 from numaproof.fakesys.ranges import format_list, format_sequence
-from numaproof.fakesys.sizes import format_kilobytes
 from numaproof.fakesys.snapshot import Snapshot
 
 _MAX_LEVEL = 9

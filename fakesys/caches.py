@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from numaproof.fakesys.fields import RowBudget
+from numaproof.fakesys.fields import RowBudget, parse_kilobytes, read
 from numaproof.fakesys.machine import (
     MAX_CPUS,
     CacheGroup,
@@ -14,7 +14,6 @@ from numaproof.fakesys.machine import (
 )
 from numaproof.fakesys.profile import CacheRow
 from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
-from numaproof.fakesys.sizes import parse_kilobytes
 from numaproof.inputs.plurals import plural
 
 _Key = Callable[[Cpu], object]
@@ -32,10 +31,8 @@ def lay_out_caches(
     kinds = []
     budget = RowBudget(8)
     for i, row in enumerate(rows):
-        try:
-            size = None if row.size == "none" else parse_kilobytes(row.size)
-        except ValueError as error:
-            raise ProfileError(("caches", i, "size"), str(error)) from None
+        path = ("caches", i, "size")
+        size = None if row.size == "none" else read(path, parse_kilobytes, row.size)
         groups = _groups(row, i, cpus, nodes)
         budget.spend(("caches", i), sum(map(len, groups)))
         start = counted.get((row.level, row.type), 0)
@@ -65,10 +62,7 @@ def _sets(row: CacheRow, size: int | None) -> int | None:
 def _ids(row: CacheRow, i: int, count: int, start: int) -> tuple[Value, ...]:
     if row.ids is None:
         return tuple(range(start, start + count))
-    try:
-        ids = parse_sequence(row.ids, MAX_CPUS)
-    except ValueError as error:
-        raise ProfileError(("caches", i, "ids"), str(error)) from None
+    ids = read(("caches", i, "ids"), parse_sequence, row.ids, MAX_CPUS)
     if ids == (None,):
         return ids * count
     if len(ids) != count:
@@ -98,10 +92,7 @@ def _listed(
 ) -> list[tuple[int, ...]]:
     groups, seen = [], set()
     for text in lists:
-        try:
-            group = parse_list(str(text), MAX_CPUS)
-        except ValueError as error:
-            raise ProfileError(path, str(error)) from None
+        group = read(path, parse_list, str(text), MAX_CPUS)
         for cpu in group:
             if cpu not in known:
                 raise ProfileError(path, f"CPU {cpu} does not exist")
@@ -128,11 +119,8 @@ def _sharing(shared: str, i: int, cpus: Sequence[Cpu], nodes: tuple[NUMANode, ..
         "machine": lambda _: 0,
     }
     if shared not in scopes:
-        raise ProfileError(
-            ("caches", i, "shared"),
-            f"unknown scope {shared!r}",
-            f"use {', '.join(scopes)}, `4 cores`, or lists of CPUs",
-        )
+        fix = f"use {', '.join(scopes)}, `4 cores`, or lists of CPUs"
+        raise ProfileError(("caches", i, "shared"), f"unknown scope {shared!r}", fix)
     return scopes[shared]
 
 

@@ -1,43 +1,119 @@
 """Captures a live machine or a tree as an equivalent profile."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 import msgspec
 
+from numaproof.fakesys.archive import TreeError
 from numaproof.fakesys.cache_rows import cache_rows
-from numaproof.fakesys.entries import CPU, KERNEL, NODE
-from numaproof.fakesys.layout import lay_out
-from numaproof.fakesys.machine import Cpu, Machine
-from numaproof.fakesys.members import TreeError
-from numaproof.fakesys.numa import apply_distances
-from numaproof.fakesys.processors import cpuinfo_of
+from numaproof.fakesys.entries import CPU, ID_FILES, KERNEL, NODE, SYSTEM
+from numaproof.fakesys.fields import format_kilobytes
+from numaproof.fakesys.layout import apply_distances, cpu_number, lay_out, lay_out_regular
+from numaproof.fakesys.machine import Cpu, Machine, ProfileError
 from numaproof.fakesys.profile import (
     DEFAULT_KERNEL_MAX,
     MAX_KERNEL_MAX,
+    Architecture,
+    CpuInfo,
     CpuRow,
     DerivedDistances,
     NodeRow,
+    Numbering,
     Profile,
     Topology,
 )
 from numaproof.fakesys.ranges import Value, format_list, format_sequence
-from numaproof.fakesys.regular import find_topology
-from numaproof.fakesys.residue import find_residue
-from numaproof.fakesys.siblings import with_groups
-from numaproof.fakesys.sizes import format_kilobytes
-from numaproof.fakesys.snapshot import Root, Snapshot, mem_total, read_snapshot
-from numaproof.fakesys.tree import build_tree
+from numaproof.fakesys.snapshot import Root, Snapshot, meaning, mem_total, read_snapshot
+from numaproof.fakesys.tree import Tree, build_tree
 
-_FILES = {
-    "socket": "physical_package_id",
-    "die": "die_id",
-    "cluster": "cluster_id",
-    "core_id": "core_id",
-    "book": "book_id",
-    "drawer": "drawer_id",
-}
+Members = Mapping[int, tuple[int, ...]]
+
+
+def find_topology(cpus: Sequence[Cpu], members: Members) -> Topology | None:
+    """The regular form that yields the socket, core and node of every CPU, or None.
+
+    It includes dies and clusters if they are regular too; otherwise rows must state them. CPUs
+    without a `topology` directory match anything.
+    """
+    if [cpu.number for cpu in cpus] != list(range(len(cpus))):
+        return None
+    with_cpus = {node: numbers for node, numbers in members.items() if numbers}
+    known = [cpu for cpu in cpus if cpu.topology]
+    sockets = len({cpu.socket for cpu in known})
+    cores = len({cpu.core for cpu in known})
+    parts = (sockets, max(len(with_cpus), 1))
+    if not cores or any(cores % part for part in parts) or len(cpus) % cores:
+        return None
+    basis = Topology(
+        sockets=sockets,
+        cores_per_socket=cores // sockets,
+        threads_per_core=len(cpus) // cores,
+        nodes=len(with_cpus),
+        dies_per_socket=_dies(known, sockets),
+        cores_per_cluster=_cluster(known, cores),
+    )
+    if with_cpus and list(with_cpus) != list(range(len(with_cpus))):
+        basis = msgspec.structs.replace(basis, node_ids=format_list(with_cpus))
+    for numbering in get_args(Numbering):
+        topology = _with_ids(msgspec.structs.replace(basis, numbering=numbering), cpus)
+        for attempt in (
+            topology,
+            msgspec.structs.replace(topology, cores_per_cluster=0),
+            msgspec.structs.replace(topology, cores_per_cluster=0, dies_per_socket=0),
+        ):
+            if _fits(attempt, cpus, with_cpus):
+                return attempt
+    return None
+
+
+def _dies(cpus: Sequence[Cpu], sockets: int) -> int:
+    dies = {(cpu.socket, cpu.die) for cpu in cpus if cpu.die is not None}
+    return len(dies) // sockets
+
+
+def _cluster(cpus: Sequence[Cpu], cores: int) -> int:
+    clusters = {cpu.cluster for cpu in cpus if cpu.cluster is not None}
+    return cores // len(clusters) if clusters else 0
+
+
+def _with_ids(topology: Topology, cpus: Sequence[Cpu]) -> Topology:
+    """The topology with the ids of the first threads of its cores."""
+    cores = topology.sockets * topology.cores_per_socket
+    first = [cpus[cpu_number(topology, core, 0)] for core in range(cores)]
+    core_ids = _period([cpu.core_id for cpu in first])
+    sockets = [cpu.socket for cpu in first[:: topology.cores_per_socket]]
+    usual = list(range(topology.cores_per_socket))
+    return msgspec.structs.replace(
+        topology,
+        core_ids=None if core_ids == usual else format_sequence(core_ids),
+        socket_ids=(None if sockets == list(range(topology.sockets)) else format_sequence(sockets)),
+    )
+
+
+def _period(values: list[Value]) -> list[Value]:
+    for length in range(1, len(values)):
+        if len(values) % length == 0 and values == values[:length] * (len(values) // length):
+            return values[:length]
+    return values
+
+
+def _fits(topology: Topology, cpus: Sequence[Cpu], members: Members) -> bool:
+    try:
+        wanted, nodes = lay_out_regular(topology)
+    except ProfileError:
+        return False
+    if nodes != members:
+        return False
+    return all(
+        (cpu.socket, cpu.core_id) == (wanted[cpu.number].socket, wanted[cpu.number].core_id)
+        and (not topology.dies_per_socket or cpu.die == wanted[cpu.number].die)
+        and (not topology.cores_per_cluster or cpu.cluster == wanted[cpu.number].cluster)
+        for cpu in cpus
+        if cpu.topology
+    )
 
 
 def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Profile:
@@ -74,7 +150,9 @@ def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Prof
         kernel_max=_kernel_max(snapshot),
         nodes=_node_rows(snapshot, topology),
         memory=format_kilobytes(mem_total(snapshot.text("proc/meminfo") or "") or 0),
-        hugepages={_page(size): n for size, n in snapshot.hugepages(f"{KERNEL}/mm").items()},
+        hugepages={
+            format_kilobytes(size): n for size, n in snapshot.hugepages(f"{KERNEL}/mm").items()
+        },
         cpuinfo=info,
     )
     profile = _without_what_follows(profile)
@@ -98,7 +176,7 @@ def _cpus(snapshot: Snapshot) -> tuple[Cpu, ...]:
     cpus = []
     for number in snapshot.cpus:
         base = f"{CPU}/cpu{number}"
-        ids = {name: snapshot.number(f"{base}/topology/{file}") for name, file in _FILES.items()}
+        ids = {name: snapshot.number(f"{base}/topology/{file}") for name, file in ID_FILES.items()}
         cpus.append(
             Cpu(
                 number,
@@ -153,7 +231,7 @@ def _columns(cpus: Sequence[Cpu], topology: Topology | None) -> Iterator[tuple[s
     if topology and topology.cores_per_cluster:
         regular.add("cluster")
     numbers = [cpu.number for cpu in cpus]
-    for name in (*_FILES, "thread_group", "package_group", "capacity"):
+    for name in (*ID_FILES, "thread_group", "package_group", "capacity"):
         values = [getattr(cpu, name) for cpu in cpus]
         usual = {"core_id": numbers, "socket": [0] * len(cpus)}.get(name, [None] * len(cpus))
         if name not in regular and values != usual:
@@ -177,7 +255,7 @@ def _node_rows(snapshot: Snapshot, topology: Topology | None) -> tuple[NodeRow, 
             nodes=_listed(nodes),
             cpus=_members(snapshot.members, nodes) if topology is None and populated else None,
             memory="none" if total is None else format_kilobytes(total),
-            hugepages={_page(size): count for size, count in pages} or None,
+            hugepages={format_kilobytes(size): count for size, count in pages} or None,
             overlapping=overlap,
         )
         for (total, pages, overlap, populated), nodes in rows.items()
@@ -193,10 +271,6 @@ def _members(
 
 def _listed(numbers: Sequence[int]) -> str | int:
     return numbers[0] if len(numbers) == 1 else format_list(numbers)
-
-
-def _page(size: int) -> str:
-    return format_kilobytes(size)
 
 
 def _possible(snapshot: Snapshot) -> str | None:
@@ -267,3 +341,183 @@ def _shape(machine: Machine) -> str:
     parts = [(sockets, "socket"), (cores, "core"), (len(machine.cpus), "CPU")]
     parts.append((len(machine.nodes), "NUMA node"))
     return ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in parts)
+
+
+def with_groups(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Cpu, ...]:
+    """The CPUs with groups of siblings, if the files group them differently from the ids.
+
+    Siblings that disagree with each other form no groups and are left to `files`.
+    """
+    threads = _groups(snapshot, cpus, "thread_siblings", lambda cpu: cpu.core)
+    packages = _groups(snapshot, cpus, "core_siblings", lambda cpu: (cpu.socket,))
+    return tuple(
+        replace(
+            cpu,
+            thread_group=threads.get(cpu.number),
+            package_group=packages.get(cpu.number),
+        )
+        for cpu in cpus
+    )
+
+
+def _groups(
+    snapshot: Snapshot, cpus: Sequence[Cpu], name: str, key: Callable[[Cpu], object]
+) -> Mapping[int, int]:
+    """Each CPU's group, as its first CPU; empty if the groups follow from the key."""
+    sets: dict[int, tuple[int, ...]] = {}
+    follows: dict[object, list[int]] = {}
+    for cpu in cpus:
+        found = snapshot.cpu_set(f"{CPU}/cpu{cpu.number}/topology/{name}")
+        if found is not None:
+            sets[cpu.number] = found
+        if cpu.topology:
+            follows.setdefault(key(cpu), []).append(cpu.number)
+    wanted = {number: tuple(group) for group in follows.values() for number in group}
+    # Each set is looked at once: thousands of CPUs have the same.
+    consistent = all(number in group for number, group in sets.items()) and all(
+        sets.get(other) == group for group in set(sets.values()) for other in group
+    )
+    if not consistent or all(wanted.get(number) == group for number, group in sets.items()):
+        return {}
+    return {number: group[0] for number, group in sets.items()}
+
+
+_NUMBERED = re.compile(r"(?<=/)(cpu|index|node)(\d+)(?=/)")
+# Files that a tree has in addition to those of a snapshot.
+_UNKNOWN = re.compile(r"^proc/stat$|/(?:free|surplus|resv|nr_overcommit)_hugepages$")
+
+
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """`lacks`, `files` and `trailing_nul` of a profile."""
+
+    lacks: tuple[str, ...]
+    files: Mapping[str, str]
+    trailing_nul: tuple[str, ...]
+
+
+def find_residue(snapshot: Snapshot, tree: Tree) -> Residue:
+    """What a profile must add to its tree so that it means the same as the snapshot."""
+    known = {
+        path: entry
+        for path, entry in tree.items()
+        if isinstance(entry, bytes) and not _UNKNOWN.search(path)
+    }
+    missing = known.keys() - snapshot.files.keys()
+    odd = {
+        path: content.rstrip(b"\0").decode("utf-8", "replace").removesuffix("\n")
+        for path, content in snapshot.files.items()
+        if path not in known or meaning(path, content) != meaning(path, known[path])
+    }
+    ending = [path for path, content in snapshot.files.items() if content.endswith(b"\0")]
+    return Residue(
+        tuple(_compress(missing, known)),
+        _compress_files(odd),
+        tuple(_compress(ending, snapshot.files)),
+    )
+
+
+def _compress(paths: Iterable[str], among: Iterable[str]) -> list[str]:
+    """Patterns that match these paths and no others in `among`."""
+    chosen, everything = _by_form(paths), _by_form(among)
+    patterns = []
+    for form, numbers in sorted(chosen.items()):
+        if numbers == everything[form]:
+            patterns.append(_spell(form, ["*"] * form.count("#")))
+            continue
+        for rest in sorted({number[1:] for number in numbers}):
+            firsts = {number[0] for number in numbers if number[1:] == rest}
+            every = {number[0] for number in everything[form] if number[1:] == rest}
+            first = "*" if firsts == every else f"{{{format_list(firsts)}}}"
+            patterns.append(_spell(form, [first, *map(str, rest)]))
+    return patterns
+
+
+def _compress_files(contents: Mapping[str, str]) -> dict[str, str]:
+    groups: dict[tuple[str, tuple[int, ...], str], set[int]] = {}
+    whole: dict[str, str] = {}
+    for path, content in contents.items():
+        form, numbers = _split(path)
+        if numbers:
+            groups.setdefault((form, numbers[1:], content), set()).add(numbers[0])
+        else:
+            whole[_spell(form, [])] = content
+    for (form, rest, content), firsts in sorted(groups.items(), key=lambda item: min(item[1])):
+        first = format_list(firsts)
+        text = first if len(firsts) == 1 else f"{{{first}}}"
+        whole[_spell(form, [text, *map(str, rest)])] = content
+    return whole
+
+
+def _by_form(paths: Iterable[str]) -> dict[str, set[tuple[int, ...]]]:
+    forms: dict[str, set[tuple[int, ...]]] = {}
+    for path in paths:
+        form, numbers = _split(path)
+        forms.setdefault(form, set()).add(numbers)
+    return forms
+
+
+def _split(path: str) -> tuple[str, tuple[int, ...]]:
+    """The path with ``#`` for numbers (``cpu/cpu#/topology/core_id``), and the numbers."""
+    numbers = tuple(int(match[2]) for match in _NUMBERED.finditer(path))
+    return _NUMBERED.sub(r"\1#", path).removeprefix(f"{SYSTEM}/"), numbers
+
+
+def _spell(form: str, parts: list[str]) -> str:
+    pieces = form.split("#")
+    return "".join(piece + part for piece, part in zip(pieces, [*parts, ""], strict=True))
+
+
+_SIGNS: tuple[tuple[str, Architecture], ...] = (
+    (r"(?m)^vendor_id\s*: IBM/S390", "s390x"),
+    (r"(?m)^arch\s*: IA-64", "ia64"),
+    (r"(?m)^(timebase|cpu\s*: (POWER|Cell|PPC))", "ppc64"),
+    (r"(?m)^model name\s*: ARMv[0-7]", "arm"),
+    (r"(?m)^CPU implementer\s*:", "arm64"),
+    (r"(?m)^hart\s*:", "riscv64"),
+    (r"(?m)^flags\s*:.* lm( |$)", "x86_64"),
+    (r"(?m)^flags\s*:", "i386"),
+)
+_ARM_FIELDS = ("CPU implementer", "CPU variant", "CPU part", "CPU revision")
+_SHOWS_IDS = ("x86_64", "i386", "ia64", "s390x")
+
+
+def cpuinfo_of(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Architecture, CpuInfo]:
+    """The architecture (x86_64 if unknown), and what `/proc/cpuinfo` shows."""
+    text = snapshot.text("proc/cpuinfo") or ""
+    architecture: Architecture = next(
+        (name for sign, name in _SIGNS if re.search(sign, text)), "x86_64"
+    )
+    by_number = {cpu.number: cpu for cpu in cpus}
+    processors = snapshot.processors
+    numbers = [p.number for p in processors if p.number is not None]
+    if len(set(numbers)) != len(processors):
+        # Not a list of processors, so the profile has to keep the file's text.
+        return architecture, CpuInfo()
+    shown = [by_number.get(number, Cpu(number, None)) for number in sorted(numbers)]
+    order = {p.number: p for p in processors}
+    core_ids = [order[cpu.number].core_id for cpu in shown]
+    physical_ids = [order[cpu.number].physical_id for cpu in shown]
+    ids = architecture in _SHOWS_IDS
+    online = [cpu.number for cpu in cpus if cpu.online]
+    return architecture, CpuInfo(
+        vendor=_field(text, "vendor_id") or _field(text, "vendor"),
+        model=_field(text, "model name") or _field(text, "cpu"),
+        fields={key: value for key in _ARM_FIELDS if (value := _field(text, key))},
+        cpus=None if sorted(numbers) == online else format_list(numbers),
+        core_ids=_said(core_ids, [cpu.core_id for cpu in shown]) if ids else None,
+        physical_ids=_said(physical_ids, [cpu.socket for cpu in shown]) if ids else None,
+    )
+
+
+def _field(text: str, key: str) -> str | None:
+    match = re.search(rf"(?m)^{re.escape(key)}[ \t]*:[ \t]*(\S[^\n\0]{{0,200}}?)[ \t]*$", text)
+    return match[1] if match else None
+
+
+def _said(values: Sequence[Value], sysfs: Sequence[Value]) -> str | None:
+    """The sequence, unless it equals sysfs."""
+    # Negative ids cannot be shown, and are read as no id.
+    if list(values) == [None if value is None or value < 0 else value for value in sysfs]:
+        return None
+    return "none" if set(values) == {None} else format_sequence(values)

@@ -26,3 +26,23 @@ Entry = bytes | Symlink | Directory
 def line(value: object) -> bytes:
     """A value as the kernel writes it to a file, with a newline."""
     return f"{value}\n".encode()
+
+
+ID_FILES = {
+    "socket": "physical_package_id",
+    "die": "die_id",
+    "cluster": "cluster_id",
+    "core_id": "core_id",
+    "book": "book_id",
+    "drawer": "drawer_id",
+}
+"""The file in a CPU's `topology` for each of its ids."""
+
+CACHE_FILES = {
+    "level": "level",
+    "type": "type",
+    "line": "coherency_line_size",
+    "ways": "ways_of_associativity",
+    "sets": "number_of_sets",
+}
+"""The file in a cache's directory for what caches of a kind have in common, but for their size."""

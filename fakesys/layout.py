@@ -1,30 +1,144 @@
 """Expands a profile into CPUs and nodes: first the regular form, then the rows."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numaproof.fakesys.caches import lay_out_caches
-from numaproof.fakesys.fields import RowBudget, read, require_cpus, spread
-from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, Machine, ProfileError
-from numaproof.fakesys.numa import lay_out_nodes, read_pages
-from numaproof.fakesys.profile import CpuRow, Profile, Topology
+from numaproof.fakesys.entries import ID_FILES
+from numaproof.fakesys.fields import RowBudget, parse_kilobytes, read, require_cpus, spread
+from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, Machine, NUMANode, ProfileError
+from numaproof.fakesys.profile import CpuRow, DerivedDistances, NodeRow, Profile, Topology
 from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
-from numaproof.fakesys.sizes import parse_kilobytes
 from numaproof.inputs.documents import PathTuple
 from numaproof.inputs.plurals import plural
 
-_IDS = (
-    "socket",
-    "die",
-    "cluster",
-    "core_id",
-    "book",
-    "drawer",
-    "thread_group",
-    "package_group",
-    "capacity",
-)
+
+@dataclass
+class _Draft:
+    """The nodes as described by the rows so far; `placed` is each CPU's node."""
+
+    members: dict[int, tuple[int, ...]]
+    memory: dict[int, int | None] = field(default_factory=dict)
+    pages: dict[int, dict[int, int]] = field(default_factory=dict)
+    placed: dict[int, int] = field(default_factory=dict)
+
+
+def lay_out_nodes(
+    profile: Profile, cpus: Mapping[int, Cpu], regular: Mapping[int, tuple[int, ...]]
+) -> tuple[NUMANode, ...]:
+    """The nodes of the regular form, changed and extended by the rows.
+
+    Raises:
+        ProfileError: a CPU does not exist or is in two nodes, a node has no memory, or distances
+            do not match.
+    """
+    draft = _Draft(dict(regular))
+    budget = RowBudget(32)
+    for i, row in enumerate(profile.nodes):
+        _apply(row, ("nodes", i), draft, cpus, budget)
+    order = sorted(draft.members)
+    for number in order:
+        if number not in draft.memory:
+            fix = f"add a row `- {{nodes: {number}, memory: 16Gi}}`, or `memory: none`"
+            raise ProfileError(("nodes",), f"node {number} has no memory", fix)
+    texts = _distances(profile, order, draft.members, cpus)
+    return tuple(
+        NUMANode(
+            number, draft.members[number], draft.memory[number], draft.pages.get(number, {}), text
+        )
+        for number, text in zip(order, texts, strict=True)
+    )
+
+
+def read_pages(path: PathTuple, counts: Mapping[str, int]) -> dict[int, int]:
+    """The number of huge pages by page size in KiB, ascending.
+
+    Raises:
+        ProfileError: a page size is invalid, or a duplicate (``1Gi`` and ``1024Mi``).
+    """
+    pages = {}
+    for text, count in counts.items():
+        size = read((*path, text), parse_kilobytes, text)
+        if size == 0 or size in pages:
+            raise ProfileError((*path, text), "page size is zero or a duplicate")
+        pages[size] = count
+    return dict(sorted(pages.items()))
+
+
+def _apply(
+    row: NodeRow, path: PathTuple, draft: _Draft, cpus: Mapping[int, Cpu], budget: RowBudget
+) -> None:
+    numbers = read((*path, "nodes"), parse_list, str(row.nodes), MAX_NODES)
+    for number, listed in zip(numbers, _row_cpus(row, path, len(numbers)), strict=True):
+        if listed is not None:
+            # Whether they exist is looked up in a set of all.
+            budget.spend((*path, "cpus"), max(len(listed), len(cpus) // 64))
+            require_cpus((*path, "cpus"), listed, cpus)
+            if not row.overlapping:
+                _place((*path, "cpus"), number, listed, draft.placed)
+            draft.members[number] = tuple(sorted(listed))
+        draft.members.setdefault(number, ())
+        if row.memory is not None:
+            if number in draft.memory:
+                raise ProfileError((*path, "memory"), f"duplicate memory of node {number}")
+            draft.memory[number] = (
+                None
+                if row.memory == "none"
+                else read((*path, "memory"), parse_kilobytes, row.memory)
+            )
+        if row.hugepages is not None:
+            pages = draft.pages.setdefault(number, {})
+            pages.update(read_pages((*path, "hugepages"), row.hugepages))
+
+
+def _row_cpus(row: NodeRow, path: PathTuple, count: int) -> list[tuple[int, ...] | None]:
+    if row.cpus is None:
+        return [None] * count
+    lists = row.cpus if isinstance(row.cpus, tuple) else (row.cpus,)
+    if len(lists) != count:
+        raise ProfileError((*path, "cpus"), f"got {len(lists)} CPU lists, expected {count}")
+    return [read((*path, "cpus"), parse_list, str(text), MAX_CPUS) for text in lists]
+
+
+def _place(path: PathTuple, node: int, listed: tuple[int, ...], placed: dict[int, int]) -> None:
+    for cpu in listed:
+        first = placed.setdefault(cpu, node)
+        if first != node:
+            fix = "remove it from one, or set `overlapping: true` if the machine reports both"
+            raise ProfileError(path, f"CPU {cpu} is in two nodes, {first} and {node}", fix)
+
+
+def _distances(
+    profile: Profile,
+    order: Sequence[int],
+    members: Mapping[int, tuple[int, ...]],
+    cpus: Mapping[int, Cpu],
+) -> tuple[str, ...]:
+    rule = profile.distances or DerivedDistances()
+    if not isinstance(rule, DerivedDistances):
+        if len(rule) != len(order):
+            message = f"got {plural(len(rule), 'row')}, expected {len(order)}"
+            raise ProfileError(("distances",), message)
+        return rule
+    return apply_distances(rule, [{cpus[cpu].socket for cpu in members[node]} for node in order])
+
+
+def apply_distances(
+    rule: DerivedDistances, sockets: Sequence[AbstractSet[int | None]]
+) -> tuple[str, ...]:
+    """The text of each node's `distance`; `sockets` are the sockets of each node's CPUs."""
+    return tuple(
+        " ".join(
+            str(rule.local if a == b else rule.near if sockets[a] & sockets[b] else rule.far)
+            for b in range(len(sockets))
+        )
+        for a in range(len(sockets))
+    )
+
+
+_IDS = (*ID_FILES, "thread_group", "package_group", "capacity")
 _SWITCHES = ("online", "topology", "cache")
 
 
@@ -84,9 +198,8 @@ def lay_out_regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple
     cores = topology.sockets * topology.cores_per_socket
     threads = topology.threads_per_core
     if cores * threads > MAX_CPUS:
-        raise ProfileError(
-            ("topology",), f"{cores * threads} CPUs exceed Linux's limit of {MAX_CPUS}"
-        )
+        message = f"{cores * threads} CPUs exceed Linux's limit of {MAX_CPUS}"
+        raise ProfileError(("topology",), message)
     _divides("nodes", topology.nodes, cores, "cores")
     _divides("dies_per_socket", topology.dies_per_socket, topology.cores_per_socket, "cores")
     core_ids = _core_ids(topology, cores)
@@ -117,11 +230,9 @@ def lay_out_regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple
 
 def _divides(field: str, count: int, total: int, of: str) -> None:
     if count and total % count:
-        raise ProfileError(
-            ("topology", field),
-            f"{total} {of} cannot be divided evenly by {count}",
-            "use `cpus` and `nodes` rows for an irregular machine",
-        )
+        fix = "use `cpus` and `nodes` rows for an irregular machine"
+        message = f"{total} {of} cannot be divided evenly by {count}"
+        raise ProfileError(("topology", field), message, fix)
 
 
 def _core_ids(topology: Topology, cores: int) -> tuple[Value, ...]:
@@ -130,11 +241,9 @@ def _core_ids(topology: Topology, cores: int) -> tuple[Value, ...]:
     path = ("topology", "core_ids")
     values = read(path, parse_sequence, topology.core_ids, MAX_CPUS)
     if len(values) > cores or cores % len(values):
-        raise ProfileError(
-            path,
-            f"{plural(cores, 'core')} cannot share {plural(len(values), 'core id')} evenly",
-            "list the ids of one die, one node, one socket, or of all cores",
-        )
+        message = f"{plural(cores, 'core')} cannot share {plural(len(values), 'core id')} evenly"
+        fix = "list the ids of one die, one node, one socket, or of all cores"
+        raise ProfileError(path, message, fix)
     return values
 
 

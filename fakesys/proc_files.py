@@ -1,8 +1,9 @@
-"""`/proc/cpuinfo` in the format of each architecture."""
+"""`/proc/cpuinfo` in the format of each architecture, and `/proc/stat`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from numaproof.fakesys.fields import read
 from numaproof.fakesys.machine import MAX_CPUS, Cpu, Machine, ProfileError
 from numaproof.fakesys.profile import CpuInfo, Profile
 from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
@@ -53,11 +54,7 @@ def _processors(info: CpuInfo, machine: Machine) -> list[_Processor]:
 def _shown(info: CpuInfo, machine: Machine) -> list[Cpu]:
     if info.cpus is None:
         return [cpu for cpu in machine.cpus if cpu.online]
-    path = ("cpuinfo", "cpus")
-    try:
-        numbers = parse_list(str(info.cpus), MAX_CPUS)
-    except ValueError as error:
-        raise ProfileError(path, str(error)) from None
+    numbers = read(("cpuinfo", "cpus"), parse_list, str(info.cpus), MAX_CPUS)
     # A processor may be shown here even if sysfs lacks its directory.
     return [machine.by_number.get(number, Cpu(number, None)) for number in numbers]
 
@@ -65,16 +62,12 @@ def _shown(info: CpuInfo, machine: Machine) -> list[Cpu]:
 def _ids(field: str, text: str | int | None, ids: list[Value]) -> Sequence[Value]:
     if text is None:
         return ids
-    try:
-        values = parse_sequence(text, MAX_CPUS)
-    except ValueError as error:
-        raise ProfileError(("cpuinfo", field), str(error)) from None
+    values = read(("cpuinfo", field), parse_sequence, text, MAX_CPUS)
     if len(values) == 1:
         return values * len(ids)
     if len(values) != len(ids):
-        raise ProfileError(
-            ("cpuinfo", field), f"expected {plural(len(ids), 'value')}, got {len(values)}"
-        )
+        message = f"expected {plural(len(ids), 'value')}, got {len(values)}"
+        raise ProfileError(("cpuinfo", field), message)
     return values
 
 
@@ -210,3 +203,42 @@ _FORMS: Mapping[str, _Form] = {
     "loongarch64": _blocks(_plain),
     "mips64": _blocks(_plain),
 }
+
+
+# Columns: user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice.
+_COLUMNS = 10
+_IDLE = 3
+
+# A minute, in hundredths of a second, in which nothing was done.
+_UPTIME = 6000
+
+# A moment at which it started: 2026-01-01 in UTC.
+_STARTED = 1_767_225_600
+
+# Kinds of deferred interrupts that kernels count, after their sum.
+_SOFT_INTERRUPTS = 10
+
+
+def machine_stat(machine: Machine) -> bytes:
+    """The text of `/proc/stat`.
+
+    What the CPUs of a machine have done that has just started (Documentation/filesystems/proc.rst
+    of Linux). Those that are online are counted here.
+    """
+    online = [cpu.number for cpu in machine.cpus if cpu.online]
+    rows = [
+        f"cpu  {_times(_UPTIME * len(online))}",  # the kernel puts two spaces here
+        *(f"cpu{number} {_times(_UPTIME)}" for number in online),
+        "intr 0",
+        "ctxt 0",
+        f"btime {_STARTED}",
+        "processes 1",
+        "procs_running 1",
+        "procs_blocked 0",
+        f"softirq {' '.join(['0'] * (1 + _SOFT_INTERRUPTS))}",
+    ]
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
+def _times(idle: int) -> str:
+    return " ".join(str(idle if column == _IDLE else 0) for column in range(_COLUMNS))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from numaproof.fakesys.entries import CPU, KERNEL, NODE
+from numaproof.fakesys.archive import TreeError
+from numaproof.fakesys.entries import CACHE_FILES, CPU, ID_FILES, KERNEL, NODE
 from numaproof.fakesys.machine import MAX_CPUS
-from numaproof.fakesys.members import TreeError
 from numaproof.fakesys.ranges import parse_list
 from numaproof.fakesys.reading import TreePath
 from numaproof.folders.trees import FolderTree, UnfitFileError
@@ -28,40 +28,10 @@ _SIBLINGS = (
     "drawer_siblings",
 )
 _CPU = ("possible", "present", "online", "offline", "kernel_max", "isolated", "nohz_full")
-_TOPOLOGY = (
-    "physical_package_id",
-    "core_id",
-    "die_id",
-    "cluster_id",
-    "book_id",
-    "drawer_id",
-    *_SIBLINGS,
-    *(f"{name}_list" for name in _SIBLINGS),
-)
-_CACHE = (
-    "id",
-    "level",
-    "type",
-    "size",
-    "shared_cpu_map",
-    "shared_cpu_list",
-    "coherency_line_size",
-    "ways_of_associativity",
-    "number_of_sets",
-)
-_LISTS = frozenset(
-    {
-        "possible",
-        "present",
-        "offline",
-        "isolated",
-        "nohz_full",
-        "cpulist",
-        "has_cpu",
-        "has_memory",
-        "has_normal_memory",
-    }
-)
+_TOPOLOGY = (*ID_FILES.values(), *_SIBLINGS, *(f"{name}_list" for name in _SIBLINGS))
+_CACHE = ("id", "size", "shared_cpu_map", "shared_cpu_list", *CACHE_FILES.values())
+_NODES = ("possible", "online", "has_cpu", "has_memory", "has_normal_memory")
+_LISTS = frozenset((*_CPU, *_NODES, "cpulist")) - {"online", "kernel_max"}
 _MASKS = frozenset({"shared_cpu_map", "cpumap", *_SIBLINGS})
 
 
@@ -157,8 +127,7 @@ def _paths(root: Root, cpus: tuple[int, ...], nodes: list[int]) -> Iterator[str]
         yield from (f"{base}/topology/{name}" for name in _TOPOLOGY)
         for index in sorted(_numbered(root / base / "cache", "index")):
             yield from (f"{base}/cache/index{index}/{name}" for name in _CACHE)
-    names = ("possible", "online", "has_cpu", "has_memory", "has_normal_memory")
-    yield from (f"{NODE}/{name}" for name in names)
+    yield from (f"{NODE}/{name}" for name in _NODES)
     for node in nodes:
         base = f"{NODE}/node{node}"
         yield from (f"{base}/{name}" for name in ("cpulist", "cpumap", "distance", "meminfo"))

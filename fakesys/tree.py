@@ -1,41 +1,117 @@
 """A machine's `/sys` and `/proc` as values: the files and their content."""
 
+import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, cast
 
-from numaproof.fakesys.cpu_files import cpu_files
-from numaproof.fakesys.cpu_times import machine_stat
-from numaproof.fakesys.entries import CPU, KERNEL, Directory, Entry
+from numaproof.fakesys.entries import CPU, KERNEL, SYSTEM, Directory, Entry
 from numaproof.fakesys.layout import lay_out
 from numaproof.fakesys.machine import ProfileError
 from numaproof.fakesys.meminfo import machine_meminfo
-from numaproof.fakesys.node_files import hugepage_files, node_files
-from numaproof.fakesys.patterns import Pattern, PatternError
-from numaproof.fakesys.proc_files import cpuinfo
+from numaproof.fakesys.proc_files import cpuinfo, machine_stat
 from numaproof.fakesys.profile import Profile
+from numaproof.fakesys.ranges import parse_list
+from numaproof.fakesys.sys_files import cpu_files, hugepage_files, node_files
+
+_MAX_FILES = 20_000
+_LIMIT = 2**20 + 1  # huge pages of 1048576 kB
+_MAX_NUMBERS = 8192
+_MAX_STARS = 2
+_TOP = ("sys/devices/system/cpu", "sys/devices/system/node", "sys/kernel/mm", "proc")
+
+
+class PatternError(ValueError):
+    """A pattern is invalid, or leaves the tree."""
+
+
+class Pattern:
+    """A pattern; matches a file if it matches the file's path or a directory above it.
+
+    Patterns such as ``cpu/cpu{0-3}/topology/core_id`` or ``node/node*/distance`` are relative to
+    ``sys/devices/system``, or start with ``sys/`` or ``proc/``. ``{0-3,8}`` matches each of these
+    numbers, ``*`` anything within one part of the path. A part has at most two ``*``, and a pattern
+    so many numbers, that matching takes no longer than reading does.
+    """
+
+    __slots__ = ("_choices", "_literal", "_regex", "_text")
+
+    def __init__(self, text: str) -> None:
+        path = text if text.startswith(("sys/", "proc/")) else f"{SYSTEM}/{text}"
+        if not any(path == top or path.startswith(f"{top}/") for top in _TOP):
+            raise PatternError(f"{text!r} is outside the tree; start with cpu/ or node/")
+        parts = re.split(r"(\{[^{}]*\}|\*)", path)
+        if any(part in ("", ".", "..") for part in path.split("/")) or re.search(
+            r"[{}\0\\]", "".join(parts[::2])
+        ):
+            raise PatternError(f"invalid pattern {text!r}; use one such as cpu/cpu{{0-3}}/topology")
+        for part in path.split("/"):
+            if part.count("*") > _MAX_STARS:
+                raise PatternError(f"{text!r}: more than {_MAX_STARS} * in {part!r}")
+        self._text = text
+        self._literal: list[str] = parts[::2]
+        self._choices: list[tuple[int, ...] | None] = []
+        count = 0
+        for part in parts[1::2]:
+            try:
+                choice = None if part == "*" else parse_list(part[1:-1], _LIMIT)
+            except ValueError as error:
+                raise PatternError(f"{text!r}: {error}") from None
+            self._choices.append(choice)
+            count += len(choice or ())
+            if count > _MAX_NUMBERS:
+                raise PatternError(f"{text!r} has {count:,} numbers; the limit is {_MAX_NUMBERS:,}")
+        self._regex = re.compile(f"{self._expression()}(?:/.*)?", re.DOTALL)
+
+    def _expression(self) -> str:
+        """The regular expression of the path; a part that has matched is not tried again."""
+        whole = re.escape(self._literal[0])
+        for choice, literal in zip(self._choices, self._literal[1:], strict=True):
+            whole += "[^/]*" if choice is None else f"(?:{'|'.join(map(str, choice))})"
+            whole += re.escape(literal)
+        return "/".join(f"(?>{part}(?=/|\\Z))" for part in re.split(r"(?<!\^)/", whole))
+
+    def covers(self, path: str) -> bool:
+        """Whether it matches this path, or a directory above it."""
+        return self._regex.fullmatch(path) is not None
+
+    def expand(self) -> list[str]:
+        """The paths that a pattern without ``*`` matches.
+
+        Raises:
+            PatternError: it has a ``*``, or matches too many files.
+        """
+        choices: list[tuple[int, ...]] = []
+        total = 1
+        for choice in self._choices:
+            if choice is None:
+                raise PatternError(f"{self._text!r}: use numbers such as {{0-3}} instead of *")
+            choices.append(choice)
+            total *= len(choice)
+        if total > _MAX_FILES:
+            raise PatternError(f"{self._text!r} matches {total} files; the limit is {_MAX_FILES}")
+        return [
+            self._literal[0]
+            + "".join(
+                f"{number}{literal}"
+                for number, literal in zip(numbers, self._literal[1:], strict=True)
+            )
+            for numbers in itertools.product(*choices)
+        ]
+
 
 Detail = Literal["full", "discovery"]
 
 # What cAdvisor reads, by the last part of the path; of other files it needs only directories.
 _DISCOVERY = frozenset(
-    {
-        "core_id",
-        "physical_package_id",
-        "book_id",
-        "drawer_id",
-        "id",
-        "size",
-        "level",
-        "type",
-        "shared_cpu_map",
-        "nr_hugepages",
-        "meminfo",
-        "cpuinfo",
-        "distance",
-    }
+    (
+        *("core_id", "physical_package_id", "book_id", "drawer_id"),
+        *("id", "size", "level", "type", "shared_cpu_map"),
+        *("nr_hugepages", "meminfo", "cpuinfo", "distance"),
+    )
 )
 
 
@@ -88,9 +164,11 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
     entries["proc/cpuinfo"] = cpuinfo(profile, machine)
     entries["proc/meminfo"] = machine_meminfo(machine, profile.sysfs)
     entries["proc/stat"] = machine_stat(machine)
-    entries = _without(entries, profile.lacks)
+    for path in _covered("lacks", entries, profile.lacks):
+        del entries[path]
     _patch(entries, profile.files)
-    _end_with_nul(entries, profile.trailing_nul)
+    for path in _covered("trailing_nul", entries, profile.trailing_nul, bytes):
+        entries[path] = cast("bytes", entries[path]) + b"\0"
     if detail == "discovery":
         entries = {path: entry for path, entry in entries.items() if _is_read(path, entry)}
     _keep_directories(entries, (cpu.number for cpu in machine.cpus))
@@ -109,36 +187,36 @@ def _is_read(path: str, entry: Entry) -> bool:
     directory, _, name = path.rpartition("/")
     if not isinstance(entry, bytes):
         return not (path.startswith(CPU) and name.startswith("node"))
-    if name in _DISCOVERY:
-        return True
-    return name == "online" and directory == CPU
+    return name in _DISCOVERY or (name == "online" and directory == CPU)
 
 
-def _pattern(field: str, key: int | str, text: str) -> Pattern:
-    try:
-        return Pattern(text)
-    except PatternError as error:
-        raise ProfileError((field, key), str(error)) from None
-
-
-def _check_work(field: str, entries: Mapping[str, Entry], patterns: tuple[str, ...]) -> None:
+def _covered(
+    field: str, entries: Mapping[str, Entry], patterns: tuple[str, ...], kind: type = object
+) -> Iterator[str]:
+    """The paths of the entries of a kind that match each of the patterns of a field, in turn."""
     if len(patterns) * len(entries) > _MAX_WORK:
         most = _MAX_WORK // len(entries)
         message = f"{len(patterns):,} patterns are too many for {len(entries):,} files"
         raise ProfileError((field,), message, f"use {most:,} or fewer")
+    for i, text in enumerate(patterns):
+        try:
+            pattern = Pattern(text)
+        except PatternError as error:
+            raise ProfileError((field, i), str(error)) from None
+        paths = [
+            path for path, one in entries.items() if isinstance(one, kind) and pattern.covers(path)
+        ]
+        if not paths:
+            what, fix = _UNMATCHED[field]
+            raise ProfileError((field, i), f"{what} matches {text!r}", fix)
+        yield from paths
 
 
-def _without(entries: dict[str, Entry], lacks: tuple[str, ...]) -> dict[str, Entry]:
-    _check_work("lacks", entries, lacks)
-    for i, text in enumerate(lacks):
-        pattern = _pattern("lacks", i, text)
-        kept = {path: entry for path, entry in entries.items() if not pattern.covers(path)}
-        if len(kept) == len(entries):
-            raise ProfileError(
-                ("lacks", i), f"no file of this machine matches {text!r}", "remove the line"
-            )
-        entries = kept
-    return entries
+_UNMATCHED = {
+    "lacks": ("no file of this machine", "remove the line"),
+    "trailing_nul": ("no file", ""),
+}
+"""What is wrong with a pattern of a field that matches nothing, and how to fix it."""
 
 
 def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
@@ -148,9 +226,8 @@ def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
     added = 0
     for key, text in files.items():
         content = (text if text.endswith("\n") else f"{text}\n").encode()
-        pattern = _pattern("files", key, key)
         try:
-            paths = pattern.expand()
+            paths = Pattern(key).expand()
         except PatternError as error:
             raise ProfileError(("files", key), str(error)) from None
         added += len(paths) * len(content)
@@ -170,16 +247,3 @@ def _has_room(entries: Mapping[str, Entry], folders: AbstractSet[str], path: str
         return False
     parents = path.split("/")
     return not any("/".join(parents[:i]) in entries for i in range(1, len(parents)))
-
-
-def _end_with_nul(entries: dict[str, Entry], patterns: tuple[str, ...]) -> None:
-    _check_work("trailing_nul", entries, patterns)
-    for i, text in enumerate(patterns):
-        pattern = _pattern("trailing_nul", i, text)
-        found = False
-        for path, entry in entries.items():
-            if isinstance(entry, bytes) and pattern.covers(path):
-                entries[path] = entry + b"\0"
-                found = True
-        if not found:
-            raise ProfileError(("trailing_nul", i), f"no file matches {text!r}")

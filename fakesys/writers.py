@@ -147,12 +147,11 @@ def _tar(tree: Tree) -> bytes:
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         made = {""}
         for path, entry in tree.items():
-            parents = path.split("/")
-            for i in range(1, len(parents)):
-                directory = "/".join(parents[:i])
-                if directory not in made:
-                    archive.addfile(_header(directory, tarfile.DIRTYPE, 0o755))
-                    made.add(directory)
+            folders = [path[:i] for i, one in enumerate(path) if one == "/"]
+            for folder in (*folders, path) if isinstance(entry, Directory) else folders:
+                if folder not in made:
+                    archive.addfile(_header(folder, tarfile.DIRTYPE, 0o755))
+                    made.add(folder)
             if isinstance(entry, bytes):
                 header = _header(path, tarfile.REGTYPE, 0o644)
                 header.size = len(entry)
@@ -161,9 +160,6 @@ def _tar(tree: Tree) -> bytes:
                 header = _header(path, tarfile.SYMTYPE, 0o777)
                 header.linkname = entry.target
                 archive.addfile(header)
-            elif path not in made:
-                archive.addfile(_header(path, tarfile.DIRTYPE, 0o755))
-                made.add(path)
     return buffer.getvalue()
 
 

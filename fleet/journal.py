@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from numaproof.conformance.known_failures.verdicts import KnownFailures
+    from numaproof.conformance.known_failures.entries import KnownFailures
     from numaproof.fleet.worker import UnitResult
 
 EVENTS = "events.jsonl"

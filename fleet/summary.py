@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.known_failures.entries import SCENARIO
-from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
+from numaproof.conformance.known_failures.entries import KNOWN, SCENARIO, KnownFailures
 from numaproof.protocol.campaign import (
     CampaignFinding,
     CampaignSummary,

@@ -15,8 +15,7 @@ from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.fuzzing import strategies
-from numaproof.conformance.known_failures.entries import SCENARIO
-from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
+from numaproof.conformance.known_failures.entries import KNOWN, SCENARIO, KnownFailures
 from numaproof.conformance.requirements import load_registry
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.events import GOOD, CaseFinished, headline, said

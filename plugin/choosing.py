@@ -10,7 +10,7 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.cases.errors import CaseError, located
+from numaproof.conformance.cases.loading import CaseError, located
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.requirements import load_registry

@@ -12,7 +12,7 @@ import pytest
 from numaproof.cli.targets import Duration, open_target
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.known_failures import entries
-from numaproof.conformance.known_failures.verdicts import KnownFailures
+from numaproof.conformance.known_failures.entries import KnownFailures
 from numaproof.inputs.errors import DocumentError
 from numaproof.protocol.events import SIDES
 from numaproof.protocol.garbage import freeze_at_exit

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case, TamperStep
     from numaproof.conformance.execution.implementation import InProcess
     from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.trees.machine_trees import MachineTree
+    from numaproof.conformance.trees import MachineTree
     from numaproof.folders.state_directory import StateDirectory
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo

@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.run import Scenario, Target
     from numaproof.conformance.execution.runner import SelectedCase
-    from numaproof.conformance.execution.scenario import Scenario
     from numaproof.conformance.judging.baselines import Baseline
     from numaproof.protocol.messages import Level
     from quality.seeding import Bug, Fault

@@ -88,7 +88,7 @@ def _node(
             if written.get(field) != amount:
                 yield (
                     f"{place}: {kind}: {field} is {written.get(field)} in the file but {amount} "
-                    f"on the machine{_why(field)}"
+                    f"on the machine{_WHY.get(field, '')}"
                 )
         reserved, free, allocatable = (
             _amount(written.get(field)) for field in ("reserved", "free", "allocatable")
@@ -100,12 +100,11 @@ def _node(
             )
 
 
-def _why(field: str) -> str:
-    if field == "total":
-        return " (a new kernel, a different memory module, or huge pages allocated at run time)"
-    if field == "systemReserved":
-        return " (the configuration has changed since the file was written)"
-    return ""
+_WHY = {
+    "total": " (a new kernel, a different memory module, or huge pages allocated at run time)",
+    "systemReserved": " (the configuration has changed since the file was written)",
+}
+"""Why a field of a file may differ from the machine."""
 
 
 def _blocks(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:

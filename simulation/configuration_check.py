@@ -7,7 +7,6 @@ A kubelet's message names a flag, an option, a signal, or nothing at all. The ta
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,17 +17,15 @@ from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs import documents, fitting
 from numaproof.inputs.documents import PathTuple, dotted
 from numaproof.protocol import messages
-from numaproof.reference.implementation import Reference
 from numaproof.reference.pods import quantity
 from numaproof.simulation import defects, lint
-from numaproof.simulation.admission import CannotAnswerError
+from numaproof.simulation.admission import CannotAnswerError, Question, node_of, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.node import NodeSetup
-    from numaproof.simulation.admission import Question
 
 
 ConfigFields = dict[str, Any]
@@ -141,20 +138,6 @@ class ConfigurationVerdict(msgspec.Struct, frozen=True):
     fixed: messages.KubeletConfiguration
 
 
-@dataclass(frozen=True, slots=True)
-class _StartOutcome:
-    """How a start ended: with a setup, a refusal or a fault."""
-
-    setup: NodeSetup | None = None
-    refusal: messages.StartRefused | None = None
-    fault: str = ""
-    unsupported: str = ""
-
-    def alike(self, other: _StartOutcome) -> bool:
-        """Whether the other start ended for the same reason."""
-        return (self.refusal, self.unsupported) == (other.refusal, other.unsupported)
-
-
 def judge(question: Question) -> ConfigurationVerdict:
     """The findings: errors in the order in which starts run into them, then warnings.
 
@@ -167,29 +150,28 @@ def judge(question: Question) -> ConfigurationVerdict:
     found: list[ConfigurationFinding] = []
     seen: list[messages.StartRefused] = []
     config = dict(question.config)
-    outcome = _start(question, config)
-    while outcome.refusal is not None:
-        if outcome.refusal in seen:
-            after = _less(config, _by_trial(question, config, outcome))
+    answer, setup = _start(question, config)
+    while isinstance(answer, messages.StartRefused):
+        if answer in seen:
+            after: dict[str, Any] = _without(config, _by_trial(question, config, answer))
         else:
-            seen.append(outcome.refusal)
-            after = _past(question, config, outcome, outcome.refusal, found)
+            seen.append(answer)
+            after = _past(question, config, answer, found)
         if len(found) >= MOST_ERRORS and after != config:
             found.append(_MORE)
         if after == config or len(found) > MOST_ERRORS:
             return ConfigurationVerdict(tuple(found), config)
         config = after
-        outcome = _start(question, config)
-    if outcome.unsupported:
-        path = _by_trial(question, config, outcome)
-        raise CannotAnswerError(f"not supported: {outcome.unsupported}", path)
-    if outcome.fault:
+        answer, setup = _start(question, config)
+    if isinstance(answer, messages.Unsupported):
+        path = _by_trial(question, config, answer)
+        raise CannotAnswerError(f"not supported: {answer.what}", path)
+    if isinstance(answer, messages.Fault):
         fix = "this is a bug in numaproof, not in the file; please report it"
-        found.append(
-            ConfigurationFinding("fault", (), f"the reference failed: {outcome.fault}", fix)
-        )
-    if outcome.setup is not None:
-        found += _warnings(question, config, outcome.setup, [one.path for one in found])
+        message = f"the reference failed: {answer.message}"
+        found.append(ConfigurationFinding("fault", (), message, fix))
+    if setup is not None:
+        found += _warnings(question, config, setup, [one.path for one in found])
     return ConfigurationVerdict(tuple(found), config)
 
 
@@ -234,17 +216,9 @@ _DEPENDENT: Mapping[PathTuple, tuple[str, ...]] = {
 
 def _is_as_written(written: Any, fixed: Any, path: PathTuple) -> bool:
     """Whether a configuration has a value at a path, and a fixed one has the same there."""
-    depth = len(_deepest(written, path))
-    return depth > 0 and _value(written, path[:depth]) == _value(fixed, path[:depth])
-
-
-def _value(config: Any, path: PathTuple) -> Any:
-    for step in path:
-        has = step in config if isinstance(config, dict) else step in range(len(config or ()))
-        if not has:
-            return None
-        config = config[step]
-    return config
+    depth, value = _deepest(written, path)
+    kept, other = _deepest(fixed, depth)
+    return bool(depth) and value == (other if kept == depth else None)
 
 
 def _related(one: PathTuple, other: PathTuple) -> bool:
@@ -252,52 +226,36 @@ def _related(one: PathTuple, other: PathTuple) -> bool:
     return all(mine == others for mine, others in zip(one, other, strict=False))
 
 
-def _start(question: Question, config: dict[str, Any]) -> _StartOutcome:
-    reference = Reference(documented=question.documented, exceptions=question.exceptions)
+def _start(question: Question, config: dict[str, Any]) -> tuple[messages.Answer, NodeSetup | None]:
+    """The answer to a start with a configuration, and the node's setup if it starts."""
     with scratch_folder() as folder:
-        args = messages.StartArgs(
-            config=config,
-            state_dir=str(folder),
-            kubernetes=question.kubernetes,
-            machine=question.machine,
-        )
-        answer = reference.call("start", args)
-    match answer:
-        case messages.StartRefused():
-            return _StartOutcome(refusal=answer)
-        case messages.Unsupported():
-            return _StartOutcome(unsupported=answer.what)
-        case messages.Fault():
-            return _StartOutcome(fault=answer.message)
-    assert reference.node is not None
-    return _StartOutcome(setup=reference.node.setup)
+        asked = msgspec.structs.replace(question, config=config)
+        reference, answer = started(asked, str(folder))
+    is_up = isinstance(answer, messages.Started)
+    return answer, node_of(reference).setup if is_up else None
 
 
 def _past(
     question: Question,
     config: dict[str, Any],
-    outcome: _StartOutcome,
     refusal: messages.StartRefused,
     found: list[ConfigurationFinding],
 ) -> dict[str, Any]:
     """The configuration without what is refused, which is added to `found`."""
     after = config
     for problem in _problems(refusal.message):
-        rule, meant = rule_for(refusal.stage, problem) or (
-            UNKNOWN,
-            (),
-        )
+        rule, meant = rule_for(refusal.stage, problem) or (UNKNOWN, ())
         paths = [path for path in (meant, *rule.others) if path and path[0] in config]
-        whole = [path for path in paths if _deepest(config, path) == path]
+        whole = [path for path in paths if _deepest(config, path)[0] == path]
         if paths:
             path = _refined(question, config, (whole or paths)[0], rule)
         else:
-            path = _by_trial(question, config, outcome)
-        where = _deepest(question.config, path)
+            path = _by_trial(question, config, refusal)
+        where, _ = _deepest(question.config, path)
         found.append(ConfigurationFinding("error", where, problem, rule.fix, rule.section))
-        after = cured(rule, after, question.machine) if rule.cure else _less(after, path)
+        after = cured(rule, after, question.machine) if rule.cure else _without(after, path)
     if after == config:
-        return _less(config, _by_trial(question, config, outcome))
+        after = _without(config, _by_trial(question, config, refusal))
     return after
 
 
@@ -315,14 +273,12 @@ def _problems(message: str) -> Iterator[str]:
 
 def _refined(question: Question, config: dict[str, Any], path: PathTuple, rule: Rule) -> PathTuple:
     """The smallest part of the value at a path whose removal makes the rule no longer match."""
-    value: Any = config
-    for step in path:
-        if not isinstance(value, dict) or step not in value:
-            return path
-        value = value[step]
+    there, value = _deepest(config, path)
+    if there != path:
+        return path
 
-    def is_gone(outcome: _StartOutcome) -> bool:
-        return outcome.refusal is None or not _applies(rule, outcome.refusal)
+    def is_gone(answer: messages.Answer) -> bool:
+        return not (isinstance(answer, messages.StartRefused) and _applies(rule, answer))
 
     return _narrowed(question, config, path, value, is_gone)
 
@@ -332,7 +288,7 @@ def _narrowed(
     config: dict[str, Any],
     path: PathTuple,
     value: Any,
-    is_meant: Callable[[_StartOutcome], bool],
+    is_meant: Callable[[messages.Answer], bool],
 ) -> PathTuple:
     """The smallest part of the value at a path without which a start ends as is meant."""
     while isinstance(value, dict | list):
@@ -340,7 +296,7 @@ def _narrowed(
         # Policies last: usually the policy is intended, and something that it needs is wrong.
         steps.sort(key=lambda step: str(step).endswith("Policy"))
         for step in steps[:MOST_TRIALS]:
-            if is_meant(_start(question, _less(config, (*path, step)))):
+            if is_meant(_start(question, _without(config, (*path, step)))[0]):
                 path, value = (*path, step), value[step]
                 break
         else:
@@ -353,14 +309,9 @@ def _applies(rule: Rule, refusal: messages.StartRefused) -> bool:
     return any(one is not None and one[0] is rule for one in known)
 
 
-def _by_trial(question: Question, config: dict[str, Any], outcome: _StartOutcome) -> PathTuple:
+def _by_trial(question: Question, config: dict[str, Any], ended: messages.Answer) -> PathTuple:
     """The smallest part of the configuration whose removal changes why the start ended."""
-    return _narrowed(question, config, (), config, lambda found: not outcome.alike(found))
-
-
-def _less(config: dict[str, Any], path: PathTuple) -> dict[str, Any]:
-    less: dict[str, Any] = _without(config, path)
-    return less
+    return _narrowed(question, config, (), config, lambda answer: answer != ended)
 
 
 def _without(config: Any, path: PathTuple) -> Any:
@@ -381,11 +332,11 @@ def _without(config: Any, path: PathTuple) -> Any:
     return {**config, step: _without(config[step], rest)}
 
 
-def _deepest(config: Any, path: PathTuple) -> PathTuple:
-    """The longest part of a path that the configuration has."""
+def _deepest(config: Any, path: PathTuple) -> tuple[PathTuple, Any]:
+    """The longest part of a path that the configuration has, and the value there."""
     for length, step in enumerate(path):
-        has = step in config if isinstance(config, dict) else isinstance(config, list)
-        if not has:
-            return path[:length]
+        known = range(len(config)) if isinstance(config, list) else config
+        if not (isinstance(known, dict | range) and step in known):
+            return path[:length], config
         config = config[step]
-    return path
+    return path, config

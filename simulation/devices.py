@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import ListFormatError, NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numaproof.protocol.machine import MachineInfo
 
@@ -68,27 +69,23 @@ def read(given: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ..
     return tuple(DeviceResource(name, tuple(devices)) for name, devices in found.items())
 
 
-class _Blame:
-    """Creates errors about one group: it knows where the group was given."""
-
-    def __init__(
-        self, words: str, document: documents.Document | None, path: documents.PathTuple
-    ) -> None:
-        self._words = words
-        self._document = document
-        self._path = path
-
-    def __call__(self, message: str, fix: str = "") -> ValueError:
-        if self._document is None:
-            return DevicesError(
-                f"--devices {shortened(self._words)}: {shortened(message)} ({fix or _HOW})"
-            )
-        return self._document.error(self._path, message, fix)
+def _error(
+    words: str,
+    document: documents.Document | None,
+    path: documents.PathTuple,
+    message: str,
+    fix: str = "",
+) -> ValueError:
+    """The error about a group of devices, at its place in a file or in the words of the option."""
+    if document is not None:
+        return document.error(path, message, fix)
+    how = fix or _HOW
+    return DevicesError(f"--devices {shortened(words)}: {shortened(message)} ({how})")
 
 
-def _of_words(text: str) -> Iterator[tuple[str, _Group, _Blame]]:
+def _of_words(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError]]]:
     resource, equals, groups = text.partition("=")
-    blame = _Blame(text, None, ())
+    blame = partial(_error, text, None, ())
     if not equals:
         raise blame("neither a file nor a description of devices")
     # Commas also separate nodes, so groups are split only at a comma that COUNT@ follows.
@@ -105,14 +102,16 @@ def _of_words(text: str) -> Iterator[tuple[str, _Group, _Blame]]:
         yield resource, _Group(count=int(words["count"]), numa=nodes), blame
 
 
-def _of_file(text: str) -> Iterator[tuple[str, _Group, _Blame]]:
+def _of_file(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError]]]:
     document = documents.load(Path(text))
     for resource, groups in fitting.convert(document, dict[str, list[_Group]]).items():
         for number, group in enumerate(groups):
-            yield resource, group, _Blame(text, document, (resource, number))
+            yield resource, group, partial(_error, text, document, (resource, number))
 
 
-def _check(resource: str, group: _Group, machine: MachineInfo, blame: _Blame) -> None:
+def _check(
+    resource: str, group: _Group, machine: MachineInfo, blame: Callable[..., ValueError]
+) -> None:
     if not _NAME.fullmatch(resource):
         raise blame(f"invalid name of a device resource: {resource!r}", "use DOMAIN/NAME")
     if (group.id is None) == (group.count is None):

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numaproof.inputs import documents
-from numaproof.inputs.documents import Document, DocumentError
+from numaproof.inputs.documents import Document, DocumentError, PathTuple
 from numaproof.inputs.errors import DocumentErrors
 from numaproof.inputs.plurals import plural
 from numaproof.reference.config import fields as configuration_fields
@@ -17,7 +17,6 @@ from numaproof.simulation import fields
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numaproof.inputs.documents import PathTuple
     from numaproof.protocol.messages import KubeletConfiguration
 
 
@@ -85,9 +84,8 @@ def unwrapped(document: Document) -> tuple[Document, str, tuple[DocumentError, .
             (name, wanted), *_ = misspelt
             raise document.error((name,), "unknown field", f"did you mean {wanted}?")
         if not known:
-            raise document.error(
-                (), "not a KubeletConfiguration: it has none of the fields of one", _fix()
-            )
+            message = "not a KubeletConfiguration: it has none of the fields of one"
+            raise document.error((), message, _fix())
     if kind not in (None, fields.CONFIGURATION):
         raise document.error(("kind",), f"expected {fields.CONFIGURATION}, got {kind!r}", _fix())
     for key, wanted in (("apiVersion", API_VERSION), ("kind", fields.CONFIGURATION)):
@@ -105,10 +103,10 @@ def _openshift(document: Document) -> tuple[Document, str, tuple[DocumentError, 
     misspelt = tuple(
         document.error((*path, name), "unknown field", fields.suggestion(name, known))
         for path, known in _OPENSHIFT_FIELDS.items()
-        for name in _names(_at(document.data, path))
+        for name in _names(at(document.data, path))
         if name not in known
     )
-    if not isinstance(_at(document.data, _IN_OPENSHIFT), dict):
+    if not isinstance(at(document.data, _IN_OPENSHIFT), dict):
         if misspelt:
             raise misspelt[0]
         message = f"{_OPENSHIFT} without a configuration"
@@ -123,22 +121,17 @@ def _openshift(document: Document) -> tuple[Document, str, tuple[DocumentError, 
 def _refuse_others(document: Document) -> None:
     """Refuses what is another product's file, whatever its apiVersion and kind say."""
     content = document.data
-    if content.get("kind") == fields.CONFIGURATION and _at(content, _IN_OPENSHIFT) is not None:
-        raise document.error(
-            ("spec",),
-            f"{_OPENSHIFT} under another kind: no kubelet reads spec.kubeletConfig",
-            f"set apiVersion: {_OPENSHIFT_GROUP}v1 and kind: KubeletConfig again",
-        )
+    if content.get("kind") == fields.CONFIGURATION and at(content, _IN_OPENSHIFT) is not None:
+        message = f"{_OPENSHIFT} under another kind: no kubelet reads spec.kubeletConfig"
+        fix = f"set apiVersion: {_OPENSHIFT_GROUP}v1 and kind: KubeletConfig again"
+        raise document.error(("spec",), message, fix)
     is_openshift = str(content.get("apiVersion")).startswith(_OPENSHIFT_GROUP)
     for name, (what, fix) in _OTHERS.items():
         if name in content and not is_openshift:
             raise document.error((name,), what, f"{fix}, or use what `{FROM_NODE}` prints")
-    if _at(content, ("machine", "kubelet")) is not None:
-        raise document.error(
-            ("machine",),
-            "a Talos machine configuration",
-            "use the file that Talos makes of it: talosctl read /etc/kubernetes/kubelet.yaml",
-        )
+    if at(content, ("machine", "kubelet")) is not None:
+        fix = "use the file that Talos makes of it: talosctl read /etc/kubernetes/kubelet.yaml"
+        raise document.error(("machine",), "a Talos machine configuration", fix)
 
 
 def _names(value: Any) -> Iterable[str]:
@@ -146,7 +139,8 @@ def _names(value: Any) -> Iterable[str]:
     return value if isinstance(value, dict) else ()
 
 
-def _at(value: Any, path: PathTuple) -> Any:
+def at(value: Any, path: PathTuple) -> Any:
+    """What is at a path of mappings; None if there is nothing."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import copy
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import groupby
+from math import comb
+from operator import or_
+from typing import TYPE_CHECKING, Any, Literal
 
-from numaproof.protocol.sets import CPUSet
+import msgspec
+
+from numaproof.inputs.plurals import plural
+from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.devices import policy
 from numaproof.reference.devices.manager import DeviceManager
-from numaproof.reference.devices.state import Devices
-from numaproof.reference.errors import AllocationError
+from numaproof.reference.devices.state import Devices, DeviceState
+from numaproof.reference.errors import AdmissionError, AllocationError
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.requests import at_once, part
-from numaproof.reference.topology.hints import Demand
+from numaproof.reference.topology import scope
+from numaproof.reference.topology.hints import Demand, Resources, TopologyHint
+from numaproof.reference.topology.hints import Hints as ResourceHints
 from numaproof.reference.topology.policy import (
     BEST_EFFORT,
     RESTRICTED,
@@ -22,36 +33,350 @@ from numaproof.reference.topology.policy import (
     TopologyPolicy,
 )
 from numaproof.reference.topology.search import evaluation
+from numaproof.reference.topology.search.enumeration import among, interchangeable
+from numaproof.reference.topology.search.symmetry import NodeClasses
 from numaproof.simulation import requests
-from numaproof.simulation.amounts import amount, amounts, is_memory, nodes_text
-from numaproof.simulation.explanation import (
-    Allocation,
-    Candidates,
-    Explanation,
-    ManagerHints,
-    Merge,
-    RequestedResources,
-    candidates,
-    lacks,
-    places,
-)
-from numaproof.simulation.observation import observe
-from numaproof.simulation.requests import exclusive_cpus
+from numaproof.simulation.requests import amount, amounts, free_of, is_memory, masked, nodes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from numaproof.protocol.sets import NUMASet
     from numaproof.reference.cpu.policy import StaticCPUPolicy
-    from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.manager import Manager
     from numaproof.reference.node import NodeSetup, StartedNode
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import Hints as ResourceHints
-    from numaproof.reference.topology.policy import TopologyPolicy
-    from numaproof.simulation.explanation import Candidate, ExplanationStep
-    from numaproof.simulation.observation import Failed, ObservedHints, ObservedMerge
+
+
+Preference = Literal["preferred", "possible", "impossible"]
+"""Whether a set of NUMA nodes is a preferred hint, another hint, or no hint for a request."""
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A set of NUMA nodes for a request; `text` says what it has of what was asked for.
+
+    `alike` is the number of other sets that differ only in node ids.
+    """
+
+    numa: NUMASet
+    mark: Preference
+    text: str
+    alike: int = 0
+
+
+class Candidates(msgspec.Struct, frozen=True):
+    """The sets worth showing (`told`), and how many more there are."""
+
+    told: tuple[Candidate, ...] = ()
+    more: int = 0
+
+
+class RequestedResources(msgspec.Struct, frozen=True, tag_field="step", tag="request"):
+    """The aligned resources that a container (None: the pod as a whole) asks for."""
+
+    container: str | None
+    asks: dict[str, int]
+    text: str
+
+
+class ManagerHints(msgspec.Struct, frozen=True, tag_field="step", tag="hints"):
+    """The hints of a manager for a resource (None: it has no preference for any)."""
+
+    manager: str
+    resource: str | None
+    text: str
+    candidates: Candidates = Candidates()
+
+
+class Merge(msgspec.Struct, frozen=True, tag_field="step", tag="merge"):
+    """The merged hint; `numa` is None for no affinity."""
+
+    policy: str
+    numa: NUMASet | None
+    preferred: bool
+    admitted: bool
+    text: str
+
+
+class Allocation(msgspec.Struct, frozen=True, tag_field="step", tag="allocation"):
+    """A failed allocation; `message` is the kubelet's own.
+
+    `container` is None for the pod as a whole.
+    """
+
+    manager: str
+    container: str | None
+    message: str
+    text: str
+    candidates: Candidates = Candidates()
+
+
+class Scheduling(msgspec.Struct, frozen=True, tag_field="step", tag="scheduling"):
+    """Why the scheduler would not place the pod on this node."""
+
+    text: str
+
+
+ExplanationStep = RequestedResources | ManagerHints | Merge | Allocation | Scheduling
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a pod was refused or admitted: in one sentence, and step by step.
+
+    `advice` says what would certainly help, if anything.
+    """
+
+    summary: str
+    steps: tuple[ExplanationStep, ...]
+    advice: tuple[str, ...] = ()
+
+
+MOST_SHOWN = 8
+MOST_OTHERS = 2
+_MOST_IN_SENTENCE = 3
+_MOST_SINGLE = 8
+"""On machines with more nodes, sets that differ only in node ids are shown as one."""
+
+
+def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
+    """The sets worth showing: those preferred on an empty machine, then the other hints.
+
+    `resources` names the resource of each of the demand's needs.
+    """
+    classes = _classes(demand)
+    now = {hint.nodes: hint for hint in _among(demand, classes)}
+    empty = [hint.nodes for hint in _among(_emptied(demand), classes) if hint.preferred]
+    wanted = [now.get(nodes) or nodes for nodes in empty]
+    wanted += [group for group in _groups_in_use(demand) if group not in now and group not in empty]
+    others = [hint for nodes, hint in now.items() if nodes not in empty]
+    if not (wanted or others):
+        wanted = [reduce(or_, (1 << node for node in demand.nodes), 0)]
+    # If not all can be shown, prefer sets that work, then those that lack little.
+    best = sorted(
+        wanted, key=lambda one: (not isinstance(one, TopologyHint), _lacking(demand, one))
+    )
+    shown = [one for one in wanted if one in best[:MOST_SHOWN]] + others[:MOST_OTHERS]
+    return Candidates(
+        tuple(_candidate(demand, resources, classes, one) for one in shown),
+        len(wanted) + len(others) - len(shown),
+    )
+
+
+def places(lacking: Sequence[Candidate]) -> str:
+    """Says in a sentence which sets lack what; single nodes that lack the same are grouped."""
+    shown = []
+    if all(len(one.numa) == 1 and not one.alike for one in lacking):
+        nodes: dict[str, list[int]] = {}
+        for one in lacking:
+            nodes.setdefault(one.text, []).extend(one.numa)
+        shown = [f"{nodes_text(NUMASet(members))}: {text}" for text, members in nodes.items()]
+    else:
+        shown = [f"{nodes_text(one.numa)}{likewise(one)}: {one.text}" for one in lacking]
+    others = ["and others"] if len(shown) > _MOST_IN_SENTENCE else []
+    return "; ".join(shown[:_MOST_IN_SENTENCE] + others)
+
+
+def likewise(one: Candidate) -> str:
+    """A suffix for the set's name that says how many other sets are like it."""
+    return f" (and {one.alike} like it)" if one.alike else ""
+
+
+def lacks(demand: Demand, resources: tuple[str, ...], nodes: int) -> Iterator[str]:
+    """The reasons why a set of nodes is not a hint; none for a hint."""
+    for need, resource in zip(demand.needs, resources, strict=True):
+        if need.free_on(nodes) < need.amount:
+            total = need.total_on(nodes)
+            text = free_of(resource, need.free_on(nodes), need.amount)
+            # The total shows when even an idle machine could not satisfy the request.
+            yield text if total >= need.amount else f"{text} ({amount(resource, total)} in total)"
+    for node, group in demand.cells:
+        if nodes >> node & 1 and nodes != group:
+            alone = group == 1 << node
+            yield f"node {node} is in use " + (
+                "on its own" if alone else f"as part of the group of {masked(group)}"
+            )
+    for group in demand.touching:
+        if not nodes & group:
+            yield f"an init container of the pod used {masked(group)}, which must be reused"
+
+
+def _candidate(
+    demand: Demand, resources: tuple[str, ...], classes: NodeClasses, one: TopologyHint | int
+) -> Candidate:
+    nodes = one.nodes if isinstance(one, TopologyHint) else one
+    alike = _alike(classes, nodes)
+    numa = NUMASet.from_mask(nodes)
+    if not isinstance(one, TopologyHint):
+        return Candidate(numa, "impossible", ", ".join(lacks(demand, resources, nodes)), alike)
+    have = ", ".join(
+        free_of(resource, need.free_on(nodes), need.amount)
+        for need, resource in zip(demand.needs, resources, strict=True)
+    )
+    if one.preferred:
+        return Candidate(numa, "preferred", have, alike)
+    fewer = "sockets" if demand.sockets else "nodes"
+    return Candidate(numa, "possible", f"{have}; an empty machine would need fewer {fewer}", alike)
+
+
+def _emptied(demand: Demand) -> Demand:
+    """The same request on an idle machine."""
+    needs = tuple(replace(need, free=need.total, reusable=()) for need in demand.needs)
+    return replace(demand, needs=needs, touching=(), cells=())
+
+
+def _groups_in_use(demand: Demand) -> list[int]:
+    """The groups of two or more nodes that are in use together."""
+    return sorted({group for _, group in demand.cells if group.bit_count() > 1})
+
+
+def _classes(demand: Demand) -> NodeClasses:
+    if len(demand.nodes) <= _MOST_SINGLE:
+        return NodeClasses.all_distinct(demand.nodes)
+    return interchangeable(demand)
+
+
+def _among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
+    """The hints, those with fewer nodes first."""
+
+    def order(hint: TopologyHint) -> tuple[int, tuple[int, ...]]:
+        return hint.nodes.bit_count(), tuple(NUMASet.from_mask(hint.nodes))
+
+    return sorted(among(demand, classes), key=order)
+
+
+def _alike(classes: NodeClasses, nodes: int) -> int:
+    """How many other sets have the same number of nodes from each class."""
+    sets = 1
+    for members in classes.classes:
+        inside = sum(nodes >> node & 1 for node in members)
+        sets *= comb(len(members), inside)
+    return sets - 1
+
+
+def _lacking(demand: Demand, one: TopologyHint | int) -> float:
+    """How much of the request a set of nodes lacks, as a sum of fractions."""
+    nodes = one.nodes if isinstance(one, TopologyHint) else one
+    return sum(
+        max(0, need.amount - need.free_on(nodes)) / need.amount
+        for need in demand.needs
+        if need.amount
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedHints:
+    """A manager's hints, and the manager as it was when it was asked.
+
+    `container` is None for the pod as a whole.
+    """
+
+    container: PodContainer | None
+    manager: Manager[Any]
+    resources: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedMerge:
+    """The hints for a container or for the pod, the merged hint, and whether it is admitted."""
+
+    container: PodContainer | None
+    hints: tuple[ObservedHints, ...]
+    affinity: TopologyHint
+    admitted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A failed allocation, and the manager as it was before.
+
+    `container` is None for the pod as a whole.
+    """
+
+    container: PodContainer | None
+    manager: Manager[Any]
+    affinity: TopologyHint
+    error: AdmissionError
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedAdmission:
+    """Everything that happened at an admission, in order; `failed` is None if nothing failed."""
+
+    pod: Pod
+    merges: tuple[ObservedMerge, ...]
+    failed: Failed | None
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the pod was admitted."""
+        return self.failed is None and all(one.admitted for one in self.merges)
+
+
+class _ObservedManager:
+    """A manager that records its hints and a failed allocation."""
+
+    def __init__(self, manager: Manager[Any], hinted: list[ObservedHints]) -> None:
+        self._manager = manager
+        self._hinted = hinted
+        self.failed: Failed | None = None
+
+    def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
+        found = self._manager.hints(pod, container)
+        self._hinted.append(ObservedHints(container, copy.copy(self._manager), found))
+        return found
+
+    def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
+        self._try(container, affinity, lambda: self._manager.allocate(pod, container, affinity))
+
+    def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
+        self._try(None, affinity, lambda: self._manager.allocate_pod(pod, affinity))
+
+    def _try(
+        self, container: PodContainer | None, affinity: TopologyHint, allocate: Callable[[], None]
+    ) -> None:
+        before = copy.copy(self._manager)
+        try:
+            allocate()
+        except AdmissionError as error:
+            self.failed = Failed(container, before, affinity, error)
+            raise
+
+
+def snapshot(node: StartedNode) -> StartedNode:
+    """A copy of the node that does not change when pods are admitted to the original."""
+    twin = copy.copy(node)
+    twin.pods = dict(node.pods)
+    twin.device_manager = copy.copy(node.device_manager)
+    twin.cpus = copy.copy(node.cpus)
+    twin.memory = copy.copy(node.memory)
+    return twin
+
+
+def observe(node: StartedNode, pod: Pod, policy: TopologyPolicy | None) -> ObservedAdmission:
+    """What would happen if the pod were admitted now; the node does not change.
+
+    The managers' states are immutable values, so a shallow copy of a manager is independent of it:
+    the functions that admit pods run here on copies.
+
+    `policy` is the Topology Manager's policy: the node's own, or another one to try.
+    """
+    hinted: list[ObservedHints] = []
+    managers = snapshot(node).providers
+    for manager in managers:
+        manager.remove_stale_state({**node.pods, pod.uid: pod}, "reconcile")
+    watches = [_ObservedManager(manager, hinted) for manager in managers]
+    with suppress(AdmissionError):
+        scope.admit(policy, node.setup.scope, watches, pod, lambda *_: None)
+    failed = next((one.failed for one in watches if one.failed), None)
+    return ObservedAdmission(pod, tuple(_merges(policy, hinted)), failed)
+
+
+def _merges(policy: TopologyPolicy | None, hinted: list[ObservedHints]) -> Iterator[ObservedMerge]:
+    for container, group in groupby(hinted, key=lambda one: one.container):
+        asked = tuple(group)
+        if policy is not None:
+            affinity, admitted = policy.merge([one.resources for one in asked])
+            yield ObservedMerge(container, asked, affinity, admitted)
 
 
 _MOST_HOLDERS = 4
@@ -84,15 +409,10 @@ def manager_name(manager: Manager[Any]) -> str:
     return next(name for rule, name in _NAMES.items() if isinstance(manager, rule))
 
 
-def memory_demand(manager: MemoryManager, pod: Pod, sizes: dict[str, int]) -> Demand:
-    """The sets of nodes with memory of these sizes, as the Memory Manager describes them."""
-    return manager.state.demand(pod.uid, sizes)
-
-
 def _cpus(
     policy: StaticCPUPolicy, manager: CPUManager, pod: Pod, failed: Failed
 ) -> tuple[Allocation, tuple[str, ...]]:
-    count = exclusive_cpus(pod, failed.container)
+    count = requests.exclusive_cpus(pod, failed.container)
     reusable = manager.state.reuse.of(pod.uid)
     available = policy.available(manager.state)
     free = (available | reusable).bit_count()
@@ -138,7 +458,7 @@ def _memory(manager: MemoryManager, pod: Pod, failed: Failed) -> tuple[Allocatio
     except AllocationError:
         text = "an amount is not a whole number of bytes to the API machinery"
         return _allocation(failed, text, Candidates()), ("use a whole number, such as 1536Mi",)
-    demand = memory_demand(manager, pod, sizes)
+    demand = manager.state.demand(pod.uid, sizes)
     where = candidates(demand, tuple(sizes))
     numa = failed.affinity.numa
     if not evaluation.satisfiable(demand):
@@ -182,9 +502,6 @@ def _allocation(failed: Failed, text: str, where: Candidates) -> Allocation:
     return Allocation(manager_name(failed.manager), container, str(failed.error), text, where)
 
 
-_MOST_IN_SENTENCE = 3
-
-
 def hint_steps(
     setup: NodeSetup, pod: Pod, hinted: ObservedHints, asked: dict[str, int]
 ) -> Iterator[ManagerHints]:
@@ -224,10 +541,7 @@ def _wishes(wanted: dict[str, list[NUMASet]]) -> str:
     """The nodes that each resource prefers: just their number, if those differ."""
     counts = {resource: len(sets[0]) for resource, sets in wanted.items()}
     if len(set(counts.values())) > 1:
-        return ", ".join(
-            f"{resource} on {count} node{'' if count == 1 else 's'}"
-            for resource, count in counts.items()
-        )
+        return ", ".join(f"{one} on {plural(count, 'node')}" for one, count in counts.items())
     return ", ".join(
         f"{resource} on {' or '.join(map(nodes_text, sets[:_MOST_IN_SENTENCE]))}"
         + (" or others" if len(sets) > _MOST_IN_SENTENCE else "")
@@ -270,7 +584,7 @@ def _without(
         reason = requests.why_no_memory(setup, pod, container)
         if reason is None:
             sizes = {kind: size for kind, size in asked.items() if is_memory(kind)}
-            demand = memory_demand(manager, pod, sizes)
+            demand = manager.state.demand(pod.uid, sizes)
             text = "no set of nodes has enough, which it reports as no preference"
             return ManagerHints(name, None, text, candidates(demand, tuple(sizes)))
     return ManagerHints(name, None, f"no preference: {reason}")
@@ -320,8 +634,11 @@ def explain(node: StartedNode, pod: Pod) -> Explanation:
     if observed.failed is not None:
         failed = observed.failed
         if policy is None:
-            steps.append(_request(setup, node.device_manager.state, pod, failed.container))
-        return _with_failure(setup, pod, tuple(steps), failed)
+            asked = requests.asks(setup, node.device_manager.state, pod, failed.container)
+            steps.append(_request(pod, failed.container, asked))
+        allocation, advice = explain_shortage(setup, pod, failed)
+        summary = f"{_who(failed.container)}: {allocation.text}"
+        return Explanation(summary, (*steps, allocation), advice)
     refused = next((one for one in observed.merges if not one.admitted), None)
     if policy is None or refused is None:
         return Explanation("every manager can satisfy the request", tuple(steps))
@@ -330,20 +647,11 @@ def explain(node: StartedNode, pod: Pod) -> Explanation:
     return Explanation(summary, tuple(steps), tuple(_advice(node, policy, pod)))
 
 
-def _with_failure(
-    setup: NodeSetup, pod: Pod, steps: tuple[ExplanationStep, ...], failed: Failed
-) -> Explanation:
-    allocation, advice = explain_shortage(setup, pod, failed)
-    summary = f"{_who(failed.container)}: {allocation.text}"
-    return Explanation(summary, (*steps, allocation), advice)
-
-
 def _merge_steps(
     setup: NodeSetup, policy: TopologyPolicy, pod: Pod, merged: ObservedMerge, *, in_full: bool
 ) -> Iterator[ExplanationStep]:
     asked = _asks(setup, pod, merged)
-    name = merged.container.name if merged.container else None
-    yield RequestedResources(name, asked, _asks_text(pod, merged.container, asked))
+    yield _request(pod, merged.container, asked)
     if in_full:
         for one in merged.hints:
             yield from hint_steps(setup, pod, one, asked)
@@ -360,17 +668,10 @@ def _asks(setup: NodeSetup, pod: Pod, merged: ObservedMerge) -> dict[str, int]:
     return requests.asks(setup, devices.state, pod, merged.container)
 
 
-def _request(
-    setup: NodeSetup, devices: DeviceState, pod: Pod, container: PodContainer | None
-) -> RequestedResources:
-    asked = requests.asks(setup, devices, pod, container)
+def _request(pod: Pod, container: PodContainer | None, asked: dict[str, int]) -> RequestedResources:
     name = container.name if container else None
-    return RequestedResources(name, asked, _asks_text(pod, container, asked))
-
-
-def _asks_text(pod: Pod, container: PodContainer | None, asked: dict[str, int]) -> str:
     what = amounts(asked.items()) or "nothing that needs aligning"
-    return f"{_who(container)} asks for {what} ({pod.qos})"
+    return RequestedResources(name, asked, f"{_who(container)} asks for {what} ({pod.qos})")
 
 
 def _who(container: PodContainer | None) -> str:

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 from numaproof.inputs.plurals import numbered, plural
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu import options as cpu_options
-from numaproof.reference.cpu.topology import touching
+from numaproof.reference.cpu.topology import CPUTopology, touching
 from numaproof.reference.deviations import releases
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology import options as topology_options
-from numaproof.simulation.amounts import amount
+from numaproof.simulation.requests import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.inputs.documents import PathTuple as Path
     from numaproof.reference.cpu.policy import StaticCPUPolicy
-    from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
 

@@ -17,6 +17,7 @@ from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import fields
 from numaproof.simulation.documents import (
     MOST_PROBLEMS,
+    at,
     field_errors,
     gathered,
     ignored,
@@ -366,14 +367,11 @@ def _count(document: Document, item: dict[str, Any], path: PathTuple, replicas: 
         return replicas
     given = []
     for place in places:
-        value: Any = item
-        for step in place:
-            value = value.get(step) if isinstance(value, dict) else None
+        value = at(item, place)
         if value is not None:
             if type(value) is not int or value < 0:
-                raise document.error(
-                    (*path, *place), f"invalid number {value!r}", "use a whole number, 0 or more"
-                )
+                fix = "use a whole number, 0 or more"
+                raise document.error((*path, *place), f"invalid number {value!r}", fix)
             given.append(value)
     return min(given, default=1)
 

@@ -30,7 +30,6 @@ LAYERS = {
 ROOMS = (
     "cases",
     "requirements",
-    "traceability",
     "judging",
     "known_failures",
     "claims",
@@ -40,7 +39,6 @@ ROOMS = (
     "fuzzing",
     "differential",
     "selection",
-    "case_runs",
     "check",
     "opening",
     "library",

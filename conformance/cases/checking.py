@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import releases
 from numaproof.conformance.cases.schema import VERBS, Case, Expected, ExpectedIn, Step
-from numaproof.conformance.cases.verbs import EXPECTED_BY_VERB
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numaproof.inputs.errors import PathTuple
     from numaproof.protocol.messages import Told
+
+
+EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
+    "start": frozenset(
+        {"refused", "message", "all", "allocatable", "readmission", "memory", "config"}
+    ),
+    "admit": frozenset({"refused", "message", "containers", "pod"}),
+    "remove": frozenset(),
+    "state": frozenset({"shared", "pods", "files", "checkpoints"}),
+    "reconcile": frozenset({"updates"}),
+    "hints": frozenset({"hints"}),
+    "assign": frozenset({"refused", "message", "cpus"}),
+    "discover": frozenset({"refused", "message", "machine"}),
+    "tamper": frozenset(),
+    "devices": frozenset(),
+    "merge": frozenset({"hint", "admit"}),
+}
+"""Which expectations make sense for which verb."""
+
 
 MOST_STEPS = 1000
 """Steps of a case. After each, the whole node is judged and kept for the report; a case that
@@ -55,33 +76,35 @@ def check_range(kubernetes: str, path: PathTuple) -> None:
     Raises:
         WrongCaseError: it is none.
     """
-    try:
+    with _readable(path, _A_RANGE):
         releases.includes(kubernetes, RELEASES[0])
+
+
+_A_RANGE = 'write "< 1.36" or ">= 1.36"'
+
+
+@contextmanager
+def _readable(path: PathTuple, fix: str) -> Iterator[None]:
+    """Reports releases that are written at a path in no form that there is."""
+    try:
+        yield
     except releases.ConstraintError as error:
-        raise WrongCaseError(path, str(error), 'write "< 1.36" or ">= 1.36"') from None
+        raise WrongCaseError(path, str(error), fix) from None
 
 
 def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
     given = [verb for verb in VERBS if getattr(step, verb) is not None]
     if len(given) != 1:
-        raise WrongCaseError(
-            path,
-            f"a step does one thing, this one has {' and '.join(given) or 'no verb'}",
-            f"give it one of {', '.join(VERBS)}",
-        )
+        message = f"a step does one thing, this one has {' and '.join(given) or 'no verb'}"
+        raise WrongCaseError(path, message, f"give it one of {', '.join(VERBS)}")
     if step.start is not None and step.start.kubernetes is not None:
-        try:
+        with _readable((*path, "start", "kubernetes"), 'write a release such as "1.36"'):
             releases.check_name(step.start.kubernetes)
-        except releases.ConstraintError as error:
-            raise WrongCaseError(
-                (*path, "start", "kubernetes"), str(error), 'write a release such as "1.36"'
-            ) from None
     tamper = step.tamper
     if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
+        message = "a checkpoint is written, in the place of a text"
         raise WrongCaseError(
-            (*path, "tamper", "checkpoint"),
-            "a checkpoint is written, in the place of a text",
-            "let how be write, and leave out text",
+            (*path, "tamper", "checkpoint"), message, "let how be write, and leave out text"
         )
     if isinstance(step.expect, Expected):
         _check_verb((*path, "expect"), step.expect, given[0])
@@ -115,11 +138,8 @@ def _check_verb(path: PathTuple, expected: Expected, verb: str) -> None:
     allowed = EXPECTED_BY_VERB[verb]
     for field in Expected.__struct_fields__:
         if field not in allowed and getattr(expected, field) != getattr(Expected(), field):
-            raise WrongCaseError(
-                (*path, field),
-                f"{verb} has no {field} to expect",
-                f"it can expect {', '.join(sorted(allowed)) or 'nothing but success'}",
-            )
+            fix = f"it can expect {', '.join(sorted(allowed)) or 'nothing but success'}"
+            raise WrongCaseError((*path, field), f"{verb} has no {field} to expect", fix)
 
 
 def _check_releases(
@@ -131,10 +151,8 @@ def _check_releases(
     taken: dict[str, str] = {}
     for number, one in enumerate(expected):
         where = (*path, number, "kubernetes")
-        try:
+        with _readable(where, _A_RANGE):
             named = [release for release in RELEASES if releases.includes(one.kubernetes, release)]
-        except releases.ConstraintError as error:
-            raise WrongCaseError(where, str(error), 'write "< 1.36" or ">= 1.36"') from None
         if one.anything and one != ExpectedIn(kubernetes=one.kubernetes, anything=True):
             message = "expects anything, and something besides"
             raise WrongCaseError((*path, number), message, "leave out one of the two")

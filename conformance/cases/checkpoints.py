@@ -10,8 +10,7 @@ the checksum of that text alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from fnv_hash_fast import fnv1a_32
@@ -19,7 +18,7 @@ from fnv_hash_fast import fnv1a_32
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 CHECKSUM = "checksum"
 DATA = "data"
@@ -31,90 +30,72 @@ class FieldsError(ValueError):
     """No structure of the kubelet has such fields, so that they have no checksum."""
 
 
-@dataclass(frozen=True)
-class _Plain:
+class _Kind(NamedTuple):
+    """A type of Go's: its name, the value of a missing field, and how the dump shows a value."""
+
+    go: str
+    zero: Any
+    shown: Callable[[Any], str]
+
+
+def _plain(go: str, zero: int | str) -> _Kind:
     """A number or a text."""
 
-    go: str
-    zero: int | str
-
-    def shown(self, value: Any) -> str:
-        if type(value) is not type(self.zero):
-            raise FieldsError(f"{_json(value)} is not a {self.go}")
+    def show(value: Any) -> str:
+        if type(value) is not type(zero):
+            raise FieldsError(f"{_json(value)} is not a {go}")
         return str(value)
 
+    return _Kind(go, zero, show)
 
-@dataclass(frozen=True)
-class _CPUs:
+
+def _cpus(value: Any) -> str:
     """CPUs that the file has as a text, and the structure as a map to nothing."""
-
-    go: str = "cpuset.CPUSet"
-    zero: str = ""
-
-    def shown(self, value: Any) -> str:
-        cpus = " ".join(f"{cpu}:{{}}" for cpu in CPUSet.parse(_typed(str, value, self.go)))
-        return f"{{elems:(map[int]struct {{}})map[{cpus}]}}"
+    cpus = " ".join(f"{cpu}:{{}}" for cpu in CPUSet.parse(_typed(str, value, "cpuset.CPUSet")))
+    return f"{{elems:(map[int]struct {{}})map[{cpus}]}}"
 
 
-@dataclass(frozen=True)
-class _List:
-    go: str
-    item: _Kind
-    zero: None = None
-
-    def shown(self, value: Any) -> str:
+def _list(go: str, item: _Kind) -> _Kind:
+    def show(value: Any) -> str:
         if value is None:
             return "<nil>"
-        return f"[{' '.join(self.item.shown(one) for one in _typed(list, value, self.go))}]"
+        return f"[{' '.join(map(item.shown, _typed(list, value, go)))}]"
+
+    return _Kind(go, None, show)
 
 
-@dataclass(frozen=True)
-class _Map:
+def _map(go: str, item: _Kind, key: type[int | str] = str, *, made: bool = False) -> _Kind:
     """`made` is whether a file without the key leaves an empty map, and not none."""
 
-    go: str
-    item: _Kind
-    numbered: bool = False
-    made: bool = False
-
-    @property
-    def zero(self) -> Mapping[str, Any] | None:
-        return {} if self.made else None
-
-    def shown(self, value: Any) -> str:
+    def show(value: Any) -> str:
         if value is None:
             return "<nil>"
-        entries = _typed(dict, value, self.go)
+        entries = _typed(dict, value, go)
         try:
-            keys = sorted(entries, key=int if self.numbered else None)
+            keys = sorted(entries, key=key)
         except ValueError:
-            raise FieldsError(f"a key of {self.go} is not a number") from None
-        return f"map[{' '.join(f'{key}:{self.item.shown(entries[key])}' for key in keys)}]"
+            raise FieldsError(f"a key of {go} is not a number") from None
+        return f"map[{' '.join(f'{one}:{item.shown(entries[one])}' for one in keys)}]"
+
+    return _Kind(go, {} if made else None, show)
 
 
-@dataclass(frozen=True)
-class _Struct:
-    """A structure: the names of its fields in the file and in Go, and their kinds."""
+_Fields = dict[str, tuple[str, _Kind]]
+"""The fields of a structure by their names in the file, with those in Go."""
 
-    go: str
-    fields: Mapping[str, tuple[str, _Kind]]
-    pointer: str = "<*>"
 
-    zero = None
-
-    def shown(self, value: Any) -> str:
-        given = _typed(dict, value, self.go)
-        unknown = given.keys() - self.fields.keys()
-        if unknown:
-            raise FieldsError(f"{self.go} has no {', '.join(sorted(unknown))}")
+def _struct(go: str, fields: _Fields, pointer: str = "<*>") -> _Kind:
+    def show(value: Any) -> str:
+        given = _typed(dict, value, go)
+        if unknown := given.keys() - fields.keys():
+            raise FieldsError(f"{go} has no {', '.join(sorted(unknown))}")
         parts = (
-            f"{go}:({kind.go}){kind.shown(given.get(name, kind.zero))}"
-            for name, (go, kind) in self.fields.items()
+            f"{own}:({kind.go}){kind.shown(given.get(name, kind.zero))}"
+            for name, (own, kind) in fields.items()
         )
-        return f"{self.pointer}{{{' '.join(parts)}}}"
+        return f"{pointer}{{{' '.join(parts)}}}"
 
-
-_Kind = _Plain | _CPUs | _List | _Map | _Struct
+    return _Kind(go, None, show)
 
 
 def _typed(kind: type, value: Any, go: str) -> Any:
@@ -123,39 +104,23 @@ def _typed(kind: type, value: Any, go: str) -> Any:
     return value
 
 
-_TEXT = _Plain("string", "")
-_TYPE = _Plain("v1.ResourceName", "")
-_UINT = _Plain("uint64", 0)
-_INT = _Plain("int", 0)
-_POLICY = {"policyName": ("PolicyName", _TEXT)}
-_CHECKSUM = {CHECKSUM: ("Checksum", _Plain("checksum.Checksum", 0))}
-
-
-def _cpu(entries: _Kind, more: Mapping[str, tuple[str, _Kind]]) -> _Struct:
-    own: Mapping[str, tuple[str, _Kind]] = {
-        "defaultCpuSet": ("DefaultCPUSet", _TEXT),
-        "entries": ("Entries", entries),
-    }
-    fields = {**_POLICY, **own, **more, **_CHECKSUM}
-    return _Struct("state.CPUManagerCheckpoint", fields, "(*state.CPUManagerCheckpoint)")
-
-
-_BY_ID = _Map("map[string]string", _TEXT, made=True)
-_BY_POD = _Map("map[string]map[string]string", _Map("map[string]string", _TEXT), made=True)
-_POD_CPUS = _Struct("state.PodEntry", {"cpuSet": ("CPUSet", _CPUs())}, "")
-_POD_CPU_ENTRIES = _Map("state.PodCPUAssignments", _POD_CPUS, made=True)
-
-_BLOCK = _Struct(
+_TEXT, _UINT, _INT = _plain("string", ""), _plain("uint64", 0), _plain("int", 0)
+_POLICY: _Fields = {"policyName": ("PolicyName", _TEXT)}
+_CHECKSUM: _Fields = {CHECKSUM: ("Checksum", _plain("checksum.Checksum", 0))}
+_BY_ID = _map("map[string]string", _TEXT, made=True)
+_BY_POD = _map("map[string]map[string]string", _map("map[string]string", _TEXT), made=True)
+_POD_CPUS = _struct("state.PodEntry", {"cpuSet": ("CPUSet", _Kind("cpuset.CPUSet", "", _cpus))}, "")
+_BLOCK = _struct(
     "state.Block",
     {
-        "numaAffinity": ("NUMAAffinity", _List("[]int", _INT)),
-        "type": ("Type", _TYPE),
+        "numaAffinity": ("NUMAAffinity", _list("[]int", _INT)),
+        "type": ("Type", _plain("v1.ResourceName", "")),
         "size": ("Size", _UINT),
     },
     "",
 )
-_BLOCKS = _List("[]state.Block", _BLOCK)
-_TABLE = _Struct(
+_BLOCKS = _list("[]state.Block", _BLOCK)
+_TABLE = _struct(
     "state.MemoryTable",
     {
         "total": ("TotalMemSize", _UINT),
@@ -165,43 +130,47 @@ _TABLE = _Struct(
         "free": ("Free", _UINT),
     },
 )
-_NODE = _Struct(
+_NODE = _struct(
     "state.NUMANodeState",
     {
         "numberOfAssignments": ("NumberOfAssignments", _INT),
-        "memoryMap": ("MemoryMap", _Map("map[v1.ResourceName]*state.MemoryTable", _TABLE)),
-        "cells": ("Cells", _List("[]int", _INT)),
+        "memoryMap": ("MemoryMap", _map("map[v1.ResourceName]*state.MemoryTable", _TABLE)),
+        "cells": ("Cells", _list("[]int", _INT)),
     },
 )
-_POD_MEMORY = _Struct("state.PodEntry", {"memoryBlocks": ("MemoryBlocks", _BLOCKS)}, "")
+_MEMORY: _Fields = {
+    "machineState": ("MachineState", _map("state.NUMANodeMap", _NODE, int, made=True)),
+    "entries": (
+        "Entries",
+        _map(
+            "state.ContainerMemoryAssignments",
+            _map("map[string][]state.Block", _BLOCKS),
+            made=True,
+        ),
+    ),
+}
+_POD_MEMORY = _struct("state.PodEntry", {"memoryBlocks": ("MemoryBlocks", _BLOCKS)}, "")
+_PODS_OF = {
+    "CPU": _map("state.PodCPUAssignments", _POD_CPUS, made=True),
+    "Memory": _map("state.PodMemoryAssignments", _POD_MEMORY, made=True),
+}
 
 
-def _memory(more: Mapping[str, tuple[str, _Kind]]) -> _Struct:
-    assigned = _Map("map[string][]state.Block", _BLOCKS)
-    own: Mapping[str, tuple[str, _Kind]] = {
-        "machineState": ("MachineState", _Map("state.NUMANodeMap", _NODE, True, made=True)),
-        "entries": ("Entries", _Map("state.ContainerMemoryAssignments", assigned, made=True)),
-    }
-    fields = {**_POLICY, **own, **more, **_CHECKSUM}
-    return _Struct("state.MemoryManagerCheckpoint", fields, "(*state.MemoryManagerCheckpoint)")
-
-
-def _structure(fields: Mapping[str, Any]) -> _Struct:
+def _structure(fields: Mapping[str, Any]) -> _Kind:
     """The structure that a kubelet reads such fields into.
 
     ``machineState`` is the Memory Manager's alone. Of the CPU Manager's formats the first has a
     text for each entry, the third has ``podEntries``.
     """
-    with_pods = "podEntries" in fields
-    if "machineState" in fields:
-        pods = _Map("state.PodMemoryAssignments", _POD_MEMORY, made=True)
-        return _memory({"podEntries": ("PodEntries", pods)} if with_pods else {})
-    entries = _typed(dict, fields.get("entries") or {}, _BY_ID.go)
-    by_id = any(isinstance(one, str) for one in entries.values())
-    return _cpu(
-        _BY_ID if by_id else _BY_POD,
-        {"podEntries": ("PodEntries", _POD_CPU_ENTRIES)} if with_pods else {},
-    )
+    manager, own = "Memory", _MEMORY
+    if "machineState" not in fields:
+        entries = _typed(dict, fields.get("entries") or {}, _BY_ID.go)
+        by_id = any(isinstance(one, str) for one in entries.values())
+        shown = ("Entries", _BY_ID if by_id else _BY_POD)
+        manager, own = "CPU", {"defaultCpuSet": ("DefaultCPUSet", _TEXT), "entries": shown}
+    pods = {_PODS: ("PodEntries", _PODS_OF[manager])} if _PODS in fields else {}
+    go = f"state.{manager}ManagerCheckpoint"
+    return _struct(go, {**_POLICY, **own, **pods, **_CHECKSUM}, f"(*{go})")
 
 
 def text(fields: Mapping[str, Any]) -> str:

@@ -7,21 +7,74 @@ file that `numaproof fuzz` writes holds one case in the same form.
 from __future__ import annotations
 
 import functools
+from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.conformance.cases import cache, checking
-from numaproof.conformance.cases.errors import files_of
 from numaproof.conformance.cases.schema import Case, Machines, Written
 from numaproof.inputs import documents, fitting
 from numaproof.protocol.messages import LEVELS, Level, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from importlib.resources.abc import Traversable
     from pathlib import Path
+
+
+class CaseError(ValueError):
+    """A case cannot be played as written; the message names the case and the step.
+
+    Attributes:
+        case: the id of the case.
+        step: the number of the step, from 1; 0 for the case as a whole.
+        message: what is wrong.
+    """
+
+    def __init__(self, case: str, step: int, message: str) -> None:
+        self.case = case
+        self.step = step
+        self.message = message
+        where = f"case {case}, step {step}" if step else f"case {case}"
+        super().__init__(f"{where}: {message}")
+
+
+@contextmanager
+def located(paths: Iterable[Path]) -> Iterator[None]:
+    """Adds file and line to a `CaseError` about a case of one of the files.
+
+    Args:
+        paths: case files, and folders of them.
+
+    Raises:
+        documents.DocumentError: the case is written in one of them.
+        CaseError: it is in none.
+    """
+    try:
+        yield
+    except CaseError as error:
+        for file in files_of(paths):
+            document = documents.load(file)
+            cases = document.data["cases"]
+            for number, case in enumerate(cases):
+                if case["id"] == error.case:
+                    step = ("steps", error.step - 1) if error.step else ()
+                    raise document.error(("cases", number, *step), str(error)) from None
+        raise
+
+
+def files_of(paths: Iterable[Path]) -> Iterator[Path]:
+    """The case files among the paths and in those that are folders, in order.
+
+    Raises:
+        documents.DocumentError: there is none in a folder.
+    """
+    for path in paths:
+        files = sorted(path.rglob("*.y*ml")) if path.is_dir() else [path]
+        if not files:
+            raise documents.DocumentError(str(path), 0, "", "there is no .yaml file in this folder")
+        yield from files
 
 
 class Defaults(Written, frozen=True):
@@ -49,7 +102,7 @@ def bundled_cases() -> tuple[Case, ...]:
         documents.DocumentError: a file is not a table of cases.
     """
     root = resources.files("numaproof.conformance") / "suite"
-    files = {file.name: file.read_bytes() for file in sorted(_files(root), key=str)}
+    files = {file.name: file.read_bytes() for file in sorted(root.iterdir(), key=str)}
     key = cache.digest(files.values())
     cases = cache.read(key)
     if cases is None:
@@ -74,8 +127,7 @@ def read_file(path: Path) -> tuple[Case, ...]:
     Raises:
         documents.DocumentError: unreadable, or not a table of cases.
     """
-    document = documents.load(path)
-    return _cases(document)
+    return _cases(documents.load(path))
 
 
 def with_own(bundled: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ...]:
@@ -92,9 +144,8 @@ def with_own(bundled: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ..
             for number, case in enumerate(read_file(file)):
                 if case.id in taken:
                     document = documents.load(file)
-                    raise document.error(
-                        ("cases", number, "id"), f"there is another case {case.id}", "rename it"
-                    )
+                    message = f"there is another case {case.id}"
+                    raise document.error(("cases", number, "id"), message, "rename it")
                 taken.update((case.id, *case.aliases))
                 found.append(case)
     return tuple(found)
@@ -118,14 +169,6 @@ def parse(text: str, file: str) -> tuple[Case, ...]:
     return _cases(documents.load(text, file=file))
 
 
-def _files(root: Traversable) -> Iterator[Traversable]:
-    for entry in root.iterdir():
-        if entry.is_dir():
-            yield from _files(entry)
-        elif entry.name.endswith(".yaml"):
-            yield entry
-
-
 def _cases(document: documents.Document) -> tuple[Case, ...]:
     table = fitting.convert(document, CaseFile)
     return tuple(
@@ -138,18 +181,14 @@ def _case(
     document: documents.Document, path: documents.PathTuple, written: Case, defaults: Defaults
 ) -> Case:
     case = _with_defaults(written, defaults, document.data["cases"][path[-1]])
-    for place, constraint in (
-        ((*path, "kubernetes"), written.kubernetes),
-        (("defaults", "kubernetes"), defaults.kubernetes),
-    ):
-        try:
-            checking.check_range(constraint, place)
-        except checking.WrongCaseError as wrong:
-            raise document.error(wrong.path, wrong.message, wrong.fix) from None
+    place: documents.PathTuple = ()
     try:
+        checking.check_range(written.kubernetes, (*path, "kubernetes"))
+        checking.check_range(defaults.kubernetes, ("defaults", "kubernetes"))
+        place = path
         checking.check(case)
     except checking.WrongCaseError as wrong:
-        raise document.error((*path, *wrong.path), wrong.message, wrong.fix) from None
+        raise document.error((*place, *wrong.path), wrong.message, wrong.fix) from None
     return case
 
 

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.protocol.messages import Device, DeviceResource
-from numaproof.protocol.sets import NUMASet
+from numaproof.protocol.messages import Device, DeviceResource, KubeletConfiguration, Pod
+from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numaproof.conformance.cases.schema import ContainerSpec, MemoryChange, PodSpec
-    from numaproof.protocol.machine import Core, MachineInfo, Node
-    from numaproof.protocol.messages import KubeletConfiguration, Pod
-    from numaproof.protocol.sets import CPUSet
+    from numaproof.protocol.machine import MachineInfo, Node
 
 _QUANTITY = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?"
@@ -91,19 +89,14 @@ _QUANTITIES = ("requests", "limits")
 
 def _check_quantity(amount: Any, place: str) -> None:
     """Checks an amount that the API server would refuse before any kubelet saw it."""
-    if amount is None or (_is_scalar(amount) and _is_quantity(amount)):
+    is_scalar = isinstance(amount, str | int | float) and not isinstance(amount, bool)
+    # No longer than any that is computed with.
+    if amount is None or (
+        is_scalar and len(str(amount)) <= _LONGEST and _QUANTITY.fullmatch(str(amount))
+    ):
         return
     shown = json.dumps(amount)[:_SHOWN]
     raise ValueError(f'{place}: expected a quantity such as "2" or "1Gi", got {shown}')
-
-
-def _is_scalar(amount: Any) -> bool:
-    return isinstance(amount, str | int | float) and not isinstance(amount, bool)
-
-
-def _is_quantity(amount: str | float) -> bool:
-    """Whether it is a quantity of the Kubernetes API, no longer than any that is computed with."""
-    return len(str(amount)) <= _LONGEST and bool(_QUANTITY.fullmatch(str(amount)))
 
 
 def uid(pod: str) -> str:
@@ -211,26 +204,22 @@ def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:
     """
     if not offline:
         return machine
-    nodes = tuple(_node_without(node, offline) for node in machine.topology or ())
+    replace = msgspec.structs.replace
+    nodes = []
+    for node in machine.topology or ():
+        left = [
+            replace(core, thread_ids=tuple(c for c in core.thread_ids or () if c not in offline))
+            for core in node.cores or ()
+        ]
+        nodes.append(replace(node, cores=tuple(core for core in left if core.thread_ids)))
     cores = [core for node in nodes for core in node.cores or ()]
-    return msgspec.structs.replace(
+    gone = sum(len(node.cores or ()) for node in machine.topology or ()) - len(cores)
+    return replace(
         machine,
         num_cores=sum(len(core.thread_ids or ()) for core in cores),
-        num_physical_cores=machine.num_physical_cores
-        - sum(len(node.cores or ()) for node in machine.topology or ())
-        + len(cores),
-        topology=nodes,
+        num_physical_cores=machine.num_physical_cores - gone,
+        topology=tuple(nodes),
     )
-
-
-def _node_without(node: Node, offline: CPUSet) -> Node:
-    cores = (_core_without(core, offline) for core in node.cores or ())
-    return msgspec.structs.replace(node, cores=tuple(core for core in cores if core.thread_ids))
-
-
-def _core_without(core: Core, offline: CPUSet) -> Core:
-    left = tuple(cpu for cpu in core.thread_ids or () if cpu not in offline)
-    return msgspec.structs.replace(core, thread_ids=left)
 
 
 def with_memory(machine: MachineInfo, changes: Iterable[MemoryChange]) -> MachineInfo:
@@ -240,21 +229,17 @@ def with_memory(machine: MachineInfo, changes: Iterable[MemoryChange]) -> Machin
         ValueError: the machine has no such node, or the node no huge pages of such a size.
     """
     for change in changes:
-        machine = _with_memory(machine, change)
+        nodes = {node.node_id: node for node in machine.topology or ()}
+        before = nodes.get(int(change.node))
+        if before is None:
+            raise ValueError(f"the machine has no node {change.node}")
+        after = _node_with(before, change)
+        machine = msgspec.structs.replace(
+            machine,
+            memory_capacity=machine.memory_capacity + after.memory - before.memory,
+            topology=tuple(after if node is before else node for node in nodes.values()),
+        )
     return machine
-
-
-def _with_memory(machine: MachineInfo, change: MemoryChange) -> MachineInfo:
-    nodes = {node.node_id: node for node in machine.topology or ()}
-    if change.node not in nodes:
-        raise ValueError(f"the machine has no node {change.node}")
-    before = nodes[int(change.node)]
-    after = _node_with(before, change)
-    return msgspec.structs.replace(
-        machine,
-        memory_capacity=machine.memory_capacity + after.memory - before.memory,
-        topology=tuple(after if node is before else node for node in nodes.values()),
-    )
 
 
 def _node_with(node: Node, change: MemoryChange) -> Node:

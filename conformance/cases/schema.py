@@ -329,6 +329,11 @@ class Step(Written, frozen=True):
         return next(verb for verb in VERBS if getattr(self, verb) is not None)
 
 
+def open_step(**verb: Any) -> Step:
+    """A step that expects anything, by its verb."""
+    return Step(expect="anything", **verb)
+
+
 VERBS = tuple(field for field in Step.__struct_fields__ if field != "expect")
 
 

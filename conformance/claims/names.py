@@ -1,4 +1,4 @@
-"""Whether what ``hello`` claims exists and goes together."""
+"""Whether what ``hello`` claims exists and goes together, and which features claims stand for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.claims.needs import POLICY_FIELDS
 from numaproof.protocol.discovery import DISCOVERED
-from numaproof.protocol.features import CHECKPOINT_FILES, FEATURES
+from numaproof.protocol.features import CHECKPOINT_FILES, FEATURES, Feature
 from numaproof.protocol.names import unknown
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
@@ -16,9 +16,10 @@ from numaproof.reference.deviations.releases import release
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from numaproof.protocol.features import Feature
     from numaproof.protocol.messages import Hello
 
+
+_CALLED = {field.manager: field.called for field in POLICY_FIELDS.values()}
 _RELEASE = re.compile(r"\d+\.\d+\Z")
 
 
@@ -87,5 +88,19 @@ def needed(feature: Feature) -> tuple[str, ...]:
 
 
 def _policies(feature: Feature) -> tuple[str, ...]:
-    called = {field.manager: field.called for field in POLICY_FIELDS.values()}
-    return tuple(f"{called[one]} {' or '.join(policies)}" for one, policies in feature.policies)
+    return tuple(f"{_CALLED[one]} {' or '.join(policies)}" for one, policies in feature.policies)
+
+
+def needed_features(needs: Collection[str]) -> tuple[str, ...]:
+    """The features that a case needs whose calls need these claims."""
+    return tuple(name for name, one in FEATURES.items() if not _claims(one).isdisjoint(needs))
+
+
+def _claims(feature: Feature) -> frozenset[str]:
+    if feature.named:
+        return frozenset({f"feature {feature.name}"})
+    policies = (
+        f"{_CALLED[manager]} {policy}" for manager, those in feature.policies for policy in those
+    )
+    operations = () if feature.policies else feature.operations
+    return frozenset((*policies, *(f"operation {one}" for one in operations)))

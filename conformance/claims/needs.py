@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.claims import command_line
 from numaproof.protocol import discovery, features, messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reference import startup
+from numaproof.reference.config import flags
+from numaproof.reference.config.fields import ConfigError
 from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.deviations.releases import release
+from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.topology import options as topology_options
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.messages import Args, KubeletConfiguration, Pod
     from numaproof.reference.config.gates import Gate, Maturity
+
 
 CHECKPOINT_FILES = f"feature {features.CHECKPOINT_FILES}"
 _VALIDATION = "feature configuration-validation"
@@ -110,7 +113,7 @@ def of_call(
 def _of_start(
     args: messages.StartArgs, kubernetes: str, machine: MachineInfo, earlier: EarlierStart | None
 ) -> Iterator[str]:
-    config = command_line.in_force(args.config, args.flags, kubernetes)
+    config = in_force(args.config, args.flags, kubernetes)
     known = release(kubernetes)
     if args.root is not None:
         yield "operation discover"
@@ -240,3 +243,26 @@ _KINDS = ("requests", "limits")
 
 def _huge_pages(names: Iterable[Any]) -> bool:
     return any(str(name).startswith("hugepages-") for name in names)
+
+
+def in_force(
+    config: KubeletConfiguration, command_line: tuple[str, ...], kubernetes: str
+) -> KubeletConfiguration:
+    """The configuration with what the flags set; as it is where they are refused.
+
+    Requirements: CPU-CONFIG-016, CPU-CONFIG-017.
+    """
+    if not command_line:
+        return config
+    try:
+        given = flags.read(command_line, kubernetes)
+    except (ConfigError, NotBuiltError):
+        return config
+    if "reservedMemory" in given:
+        given["reservedMemory"] = [
+            {"numaNode": node, "limits": dict(limits)} for node, limits in given["reservedMemory"]
+        ]
+    gates = config.get("featureGates") or {}
+    if "featureGates" in given and isinstance(gates, dict):
+        given["featureGates"] = {**gates, **given["featureGates"]}
+    return {**config, **given}

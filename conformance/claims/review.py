@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from numaproof.protocol import events, features
-from numaproof.protocol.messages import LEVELS
+from numaproof.protocol.messages import LEVELS, Hello, Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.events import CaseFinished
-    from numaproof.protocol.messages import Hello, Level
 
 _SEVERAL = 2
 """Failures from which on a claim is doubted: a single one says little."""
@@ -40,7 +38,7 @@ class ClaimsTally:
     _compared: int = 0
     _agreed: Level = LEVELS[-1]
 
-    def count_case(self, finished: CaseFinished) -> None:
+    def count_case(self, finished: events.CaseFinished) -> None:
         """Counts a case run."""
         if finished.agreed and LEVELS.index(finished.agreed) < LEVELS.index(self._agreed):
             self._agreed = finished.agreed

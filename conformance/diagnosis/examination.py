@@ -1,32 +1,108 @@
-"""The examination of a program: the dialogue played, every exchange judged."""
+"""The examination of a program: the dialogue played, exchanges judged, and what to do next."""
 
 from __future__ import annotations
 
 import shlex
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from numaproof import fakesys
-from numaproof.conformance.diagnosis import prescription
-from numaproof.conformance.diagnosis.dialogue import claimed_cases
+from numaproof.conformance.diagnosis.dialogue import DialogueCase, claimed_cases
 from numaproof.conformance.diagnosis.judgement import DoctorsPlayer, Judgement, blame, judge_hello
 from numaproof.conformance.diagnosis.program import GaveUp, NoAnswer, Program
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, Target, reference, usual
+from numaproof.inputs.plurals import plural
+from numaproof.inputs.shell_words import quoted
 from numaproof.protocol import messages
-from numaproof.protocol.diagnosis import Diagnosis
-from numaproof.protocol.messages import LEVELS
+from numaproof.protocol.diagnosis import Diagnosis, Exchange
+from numaproof.protocol.events import Said, headline
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import NEWEST, RELEASES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from numaproof.conformance.diagnosis.dialogue import DialogueCase
+
+MOST = 7
+"""Things to fix that are listed; what is behind the first ones mostly goes with them."""
+
+
+def next_steps(
+    command: str,
+    exchanges: Sequence[Exchange],
+    hello: messages.Hello | None,
+    agreed: messages.Level,
+) -> tuple[Said, ...]:
+    """What to do next, the most urgent first; `agreed` is the level at which no answer differed."""
+    wrong = _wrong(exchanges)
+    if wrong:
+        listed: list[Said] = [*wrong[:MOST]]
+        if len(wrong) > MOST:
+            listed.append(f"{len(wrong) - MOST} more stand in the transcript above")
+        return (*listed, f"run it again: numaproof doctor {_quoted(command)}")
+    return (*_ready(command, hello), *_claimable(hello, agreed))
+
+
+def _wrong(exchanges: Sequence[Exchange]) -> list[Said]:
+    """Every mistake once, in the order in which they came, with where it came first."""
+    counts = Counter(
+        finding.cause for one in exchanges for finding in one.findings if not finding.advice
+    )
+    found: dict[str, Said] = {}
+    for one in exchanges:
+        for finding in one.findings:
+            if finding.advice or finding.cause in found:
+                continue
+            more = counts[finding.cause] - 1
+            again = f" (and {plural(more, 'more time')})" if more else ""
+            right = f" → {finding.right}" if finding.right else ""
+            shown = f"shown by {one.step} ({one.number}), after {finding.after}"
+            where = shown if finding.after else f"{one.step} ({one.number})"
+            lines = finding.log.strip().splitlines()
+            said = f"; its standard error ends with: {lines[-1].strip()[:200]}" if lines else ""
+            what = f"{where}: {headline(finding.said)}{said}{again}{right}"
+            sides = finding.said
+            found[finding.cause] = what if isinstance(sides, str) else replace(sides, what=what)
+    return list(found.values())
+
+
+def _ready(command: str, hello: messages.Hello | None) -> Iterator[str]:
+    given = f"--implementation {_quoted(command)}"
+    operations = hello.operations if hello else ()
+    yield f"run the table of cases: numaproof check {given}"
+    if "start" in operations:
+        yield f"generate node lifetimes: numaproof fuzz {given} --max-time 5m"
+    elif "merge" in operations or "assign" in operations:
+        yield f"generate calls: numaproof fuzz {given} --max-time 5m"
+    else:
+        yield f"generate machines: numaproof diff --kind tree --right {_quoted(command)}"
+
+
+def _quoted(command: str) -> str:
+    """The command as one word of a shell, in double quotes as the documentation has them."""
+    plain = command.isprintable() and not set(command) & set('"$`\\!')
+    return f'"{command}"' if plain else quoted((command,))
+
+
+def _claimable(hello: messages.Hello | None, agreed: messages.Level) -> tuple[str, ...]:
+    """The next level, if nothing in the dialogue speaks against it."""
+    if hello is None or hello.level not in messages.LEVELS[:2] or "start" not in hello.operations:
+        return ()
+    level = messages.LEVELS[messages.LEVELS.index(hello.level) + 1]
+    if messages.LEVELS.index(agreed) < messages.LEVELS.index(level):
+        return ()
+    claim = f'try `"level": "{level}"` in `hello`, and run it again'
+    return (f"every answer here was as documented: {claim}",)
+
 
 _CHANGING = frozenset({"start", "admit", "remove", "devices"})
 
@@ -64,7 +140,7 @@ def examine(command: tuple[str, ...], timeout: float, harness: str, scratch: Pat
     findings = [one for exchange in exchanges for one in exchange.findings]
     claimed = hello.operations if hello else OPERATIONS
     words = shlex.join(command)
-    steps = prescription.next_steps(words, exchanges, hello, examination.agreed)
+    steps = next_steps(words, exchanges, hello, examination.agreed)
     return Diagnosis(
         command=words,
         name=hello.name if hello else "",
@@ -93,7 +169,7 @@ class _Examination:
     harness: str
     scratch: Path
     hello: messages.Hello | None = None
-    agreed: messages.Level = LEVELS[-1]
+    agreed: messages.Level = messages.LEVELS[-1]
 
     def talk(self) -> None:
         """Has the whole dialogue, as far as the program takes part in it.
@@ -127,7 +203,7 @@ class _Examination:
             self._play(player, case)
             if case.id == "no-node":
                 self._ask_without_node(player)
-            self.agreed = min(self.agreed, player.session.agreed, key=LEVELS.index)
+            self.agreed = min(self.agreed, player.session.agreed, key=messages.LEVELS.index)
 
     def _greet(self, about: str, *, new_process: bool = False) -> None:
         if new_process:

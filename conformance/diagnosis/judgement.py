@@ -16,7 +16,6 @@ from numaproof.conformance.judging.finding import Finding as Judged
 from numaproof.inputs.plurals import numbered
 from numaproof.protocol import messages, told
 from numaproof.protocol.diagnosis import Finding
-from numaproof.protocol.messages import LEVELS, PROTOCOL_VERSION
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
 
@@ -41,8 +40,8 @@ def judge_hello(hello: messages.Hello, first: messages.Hello, moment: Moment) ->
         if hello != first:
             moment.note("other-hello")
         return
-    if hello.protocol != PROTOCOL_VERSION:
-        moment.note("protocol-version", given=hello.protocol, own=PROTOCOL_VERSION)
+    if hello.protocol != messages.PROTOCOL_VERSION:
+        moment.note("protocol-version", given=hello.protocol, own=messages.PROTOCOL_VERSION)
     for problem in problems(hello):
         wrong, _, right = problem.partition("; ")
         moment.findings.append(Finding(wrong, right))
@@ -214,7 +213,7 @@ class Judgement:
 
     def _look_at_reason(self, moment: Moment, reason: str) -> None:
         """Notes a reason that no document has; higher levels compare it."""
-        if self._session.level == LEVELS[0] and reason not in _REASONS:
+        if self._session.level == messages.LEVELS[0] and reason not in _REASONS:
             moment.note("unknown-reason" if reason else "no-reason", reason=reason)
 
     def _look_at_pool(self, moment: Moment, state: messages.State) -> None:

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from numaproof.conformance.execution.implementation import BrokeProtocol, Watched, handshake
-from numaproof.protocol import discovery
+from numaproof.conformance.execution.implementation import (
+    BrokeProtocol,
+    Implementation,
+    Watched,
+    handshake,
+)
+from numaproof.protocol import discovery, messages
 from numaproof.protocol.features import claimed
-from numaproof.protocol.messages import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.protocol import messages
-    from numaproof.protocol.messages import Hello
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -98,7 +99,7 @@ class ByRelease:
             one.close()
 
 
-def _together(first: Hello, second: Hello) -> Hello:
+def _together(first: messages.Hello, second: messages.Hello) -> messages.Hello:
     """What both claim, in the words of the second.
 
     Each release has options of its own: these add up.
@@ -106,7 +107,7 @@ def _together(first: Hello, second: Hello) -> Hello:
     return msgspec.structs.replace(
         second,
         kubernetes=_merged(first.kubernetes, second.kubernetes),
-        level=min(first.level, second.level, key=LEVELS.index),
+        level=min(first.level, second.level, key=messages.LEVELS.index),
         operations=common(second.operations, first.operations),
         features=_features(first, second),
         discovers=discovery.common(first, second),
@@ -118,7 +119,7 @@ def _together(first: Hello, second: Hello) -> Hello:
     )
 
 
-def _features(first: Hello, second: Hello) -> tuple[str, ...] | None:
+def _features(first: messages.Hello, second: messages.Hello) -> tuple[str, ...] | None:
     """None, which leaves them to be assumed, if neither names any."""
     if first.features is None and second.features is None:
         return None

@@ -13,30 +13,26 @@ from numaproof.conformance.cases import writing
 from numaproof.conformance.cases.releases import includes
 from numaproof.conformance.cases.schema import Case, Machines, NoArguments, Step
 from numaproof.conformance.differential.by_release import common, common_fields
-from numaproof.conformance.differential.chance import examine
-from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE
+from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE, DiffOptions
+from numaproof.conformance.differential.lockstep import LockstepResult, Pair, examine
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import Capabilities
-from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.execution.run import Scenario
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, tree, upgrade
-from numaproof.conformance.trees.machine_trees import FoundTree
+from numaproof.conformance.trees import FoundTree
 from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs.shell_words import quoted
 from numaproof.protocol import discovery, events
 from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo
-from numaproof.protocol.messages import TOLD
+from numaproof.protocol.messages import TOLD, Hello, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from numaproof.conformance.differential.diff_options import DiffOptions
-    from numaproof.conformance.differential.lockstep import LockstepResult, Pair
     from numaproof.conformance.execution.harness_run import HarnessRun
-    from numaproof.conformance.execution.machines import ProfileMachine
-    from numaproof.protocol.messages import Hello, Told
 
 _SHRINK_SECONDS = 60.0
 """Time to make a difference smaller; `docs/fidelity.md` and the command's help name it."""
@@ -105,7 +101,7 @@ def made_up_trees(seeds: Iterable[int]) -> Iterator[NamedScenario]:
 
 
 def given(
-    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], kubernetes: str
+    cases: Iterable[Case], catalogue: Sequence[machines.ProfileMachine], kubernetes: str
 ) -> Iterator[NamedScenario]:
     """Cases on every machine that they apply to, without what they expect."""
     for case in cases:

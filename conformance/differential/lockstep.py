@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from numaproof.conformance.execution.capabilities import NotSupportedError
+from numaproof.conformance.differential.diff_options import TRIES
+from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import (
+    Implementation,
     ImplementationFailure,
     InProcess,
     Watched,
 )
-from numaproof.conformance.execution.pictures import picture
 from numaproof.conformance.execution.player import Player
-from numaproof.conformance.execution.run import Run, RunResult, Target
+from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target, picture
 from numaproof.conformance.execution.shown import bounded, replace_text, reported
-from numaproof.conformance.judging import crash_attribution, known_defects, signatures
-from numaproof.conformance.judging.baselines import Baselines
-from numaproof.conformance.judging.oracle import STATE_DIR, Oracle
+from numaproof.conformance.judging import known_defects, signatures
+from numaproof.conformance.judging.baselines import Baseline, Baselines
+from numaproof.conformance.judging.oracle import STATE_DIR, AnswerJudge, Oracle
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import make_folder, require_room
 from numaproof.protocol import codec, events, messages
@@ -32,14 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case, Step
-    from numaproof.conformance.execution.capabilities import Capabilities
-    from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.conformance.execution.scenario import Scenario
-    from numaproof.conformance.judging.baselines import Baseline
     from numaproof.conformance.judging.finding import Finding
-    from numaproof.conformance.judging.oracle import AnswerJudge
-    from numaproof.conformance.trees.machine_trees import MachineTree
-    from numaproof.protocol.events import Outcome, Picture
+    from numaproof.conformance.trees import MachineTree
 
 
 @dataclass(frozen=True)
@@ -92,7 +87,7 @@ class LockstepResult(RunResult):
 
     calls: int = 0
     steps: tuple[events.ReportedCall, ...] = ()
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[events.Picture, ...] = ()
     chance: str = ""
     parted: events.Parted | None = None
     tested: Literal["left", "right"] = "right"
@@ -295,7 +290,7 @@ class _LockstepRun(ComparedRun):
             found = differs.finding.swapped() if left_is_tested else differs.finding
             last = self.player.session.calls[-1]
             last.problems[:] = [found]
-            outcome: Outcome = "fault" if self._faults() else "fail"
+            outcome: events.Outcome = "fault" if self._faults() else "fail"
             return RunResult(outcome, f"{last.operation}: {found}", finding=found)
         return RunResult("pass")
 
@@ -310,12 +305,12 @@ class _LockstepRun(ComparedRun):
         known = known_defects.known_defects(session.kubernetes)
         if ended.outcome == "time-out":
             call = session.calls[-1]
-            asked = crash_attribution.BrokenCall(
+            asked = known_defects.BrokenCall(
                 call.operation, call.args, session.config, session.machine
             )
-            defect = crash_attribution.never_answered(asked, known)
+            defect = known_defects.never_answered(asked, known)
         elif ended.outcome == "fault" and len(faults := self._faults()) == 1:
-            defect = crash_attribution.panicked(faults[0], known)
+            defect = known_defects.panicked(faults[0], known)
         return replace(ended, outcome="expected failure", defect=defect) if defect else ended
 
     def _faults(self) -> list[messages.Fault]:
@@ -331,7 +326,7 @@ class _LockstepRun(ComparedRun):
         plain = replace_text(codec.to_plain(right), str(self._left_state), STATE_DIR)
         return (*shown[:-1], msgspec.structs.replace(shown[-1], expected=bounded(plain)))
 
-    def pictures(self) -> tuple[Picture, ...]:
+    def pictures(self) -> tuple[events.Picture, ...]:
         """Both sides after the call whose answers differ, if they can show their state."""
         session = self.player.session
         if session.started is None or not self._pair.capabilities.has("state"):
@@ -353,3 +348,53 @@ class _LockstepRun(ComparedRun):
 def _without_expectations(case: Case, tell: tuple[messages.Told, ...]) -> Case:
     steps = (msgspec.structs.replace(step, expect="anything") for step in case.steps)
     return msgspec.structs.replace(case, steps=tuple(steps), tell=tell)
+
+
+_ENOUGH = 8
+"""Runs that end in the same difference, after which it is not chance."""
+
+
+def examine(pair: Pair, scenario: Scenario, scratch: Path, tries: int = TRIES) -> LockstepResult:
+    """Plays a scenario often enough to tell chance from a difference.
+
+    A kubelet walks maps and sets in any order. It is compared by those of its answers that are the
+    same in every run.
+
+    If one run agrees to its end, only chance made the sides differ. Otherwise the runs that agree
+    longest count: if they end in different answers of the right side, the rest of the scenario
+    cannot be compared (`LockstepResult.chance`).
+
+    Args:
+        pair: the two sides.
+        scenario: the scenario and its machine.
+        scratch: where state directories are made.
+        tries: the most runs to make; a side that broke is not tried again.
+
+    Raises:
+        CaseError: the case cannot be played as written.
+    """
+    runs: list[LockstepResult] = []
+    for _ in range(tries):
+        run = play(pair, scenario, scratch)
+        if run.outcome != "fail":
+            return run
+        runs.append(run)
+        longest = _longest(runs)
+        if len(longest) >= min(_ENOUGH, tries) and not _by_chance(longest):
+            break
+    longest = _longest(runs)
+    last = longest[0]
+    if _by_chance(longest) or (len(longest) < min(_ENOUGH, tries) and _by_chance(runs)):
+        return replace(last, outcome="pass", chance=last.operation)
+    return last
+
+
+def _longest(runs: list[LockstepResult]) -> list[LockstepResult]:
+    most = max(run.calls for run in runs)
+    return [run for run in runs if run.calls == most]
+
+
+def _by_chance(runs: list[LockstepResult]) -> bool:
+    """Whether runs of the same calls ended in different answers."""
+    answers = {codec.encode(run.steps[-1].answer) for run in runs}
+    return len(answers) > 1

@@ -9,6 +9,7 @@ bytes.
 from __future__ import annotations
 
 import lzma
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,16 +17,36 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases import checking
-from numaproof.conformance.cases.schema import Case
-from numaproof.conformance.execution.implementation import BrokeProtocol
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.cases.manifests import containers
+from numaproof.conformance.cases.schema import Case, Step
+from numaproof.conformance.differential.lockstep import ComparedRun, LockstepResult, Pair, play
+from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
+from numaproof.conformance.execution.implementation import (
+    BrokeProtocol,
+    Crashed,
+    ImplementationFailure,
+    InProcess,
+)
+from numaproof.conformance.execution.run import Scenario, Target
+from numaproof.conformance.execution.shown import cut
+from numaproof.conformance.fuzzing.generation.alone import merge
+from numaproof.conformance.fuzzing.generation.choices import Seeded
+from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.folders.output_files import write_file
+from numaproof.folders.removal import remove_tree
+from numaproof.folders.scratch import require_room
 from numaproof.inputs import door, errors
-from numaproof.protocol import codec, messages
+from numaproof.protocol import codec, events, messages
+from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from importlib.resources.abc import Traversable
+
+    from numaproof.conformance.execution.harness_run import HarnessRun
+
 
 FORMAT = 1
 SUFFIX = ".jsonl.xz"
@@ -138,9 +159,8 @@ def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[Any]:
         except codec.ProtocolError as error:
             raise RecordingError(f"{name}, line {number}: {error}") from None
         if isinstance(made, Source) and made.format != FORMAT:
-            raise RecordingError(
-                f"{name}, line 1: format {made.format} is not known; known is {FORMAT}"
-            )
+            message = f"{name}, line 1: format {made.format} is not known; known is {FORMAT}"
+            raise RecordingError(message)
         if isinstance(made, Source) and made.kubernetes not in RELEASES:
             raise RecordingError(
                 f"{name}, line 1: kubernetes: {made.kubernetes!r} is not one of"
@@ -175,3 +195,193 @@ def bundled(kubernetes: str) -> tuple[Recording, ...]:
     """
     file = bundled_file(kubernetes)
     return read(file)[1] if file.is_file() else ()
+
+
+def seeded_merges(seeds: Sequence[int], capabilities: Capabilities) -> Case:
+    """One merge for each seed, as one case: the same for the same capabilities."""
+    steps = (Step(merge=merge(Seeded(seed), capabilities), expect="anything") for seed in seeds)
+    return Case(
+        id=f"merges-{seeds[0]}",
+        title="",
+        requirements=(),
+        level="invariants",
+        machine=MachineInfo(),
+        steps=tuple(steps),
+    )
+
+
+def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recording | None:
+    """What an implementation answers to a scenario; None if it does not support it.
+
+    Nobody should be held to a fault, nor to a tree: whoever answers is told of the machine.
+
+    Args:
+        target: what answers.
+        case: the scenario, with its machine.
+        seed: that it was made from.
+        scratch: where state directories are made; left empty.
+
+    Raises:
+        CaseError: the case cannot be played as written.
+        ImplementationFailure: there was no answer, or it was a fault.
+    """
+    try:
+        return _recorded(target, msgspec.structs.replace(case, tree=False), seed, scratch)
+    except ImplementationFailure:
+        require_room(scratch)
+        raise
+
+
+def _recorded(target: Target, case: Case, seed: int | None, scratch: Path) -> Recording | None:
+    assert case.machine is not None
+    folder = scratch / "recording"
+    try:
+        alone = replace(target, oracle=None)
+        run = ComparedRun(alone, case, case.machine, None, folder)
+        session = run.player.session
+        try:
+            run.player.play()
+            session.check_state()
+        except NotSupportedError:
+            return None
+        answers = [
+            (call.operation, session.normal(call.answer))
+            for call in session.calls
+            if call.answer is not None
+        ]
+    finally:
+        remove_tree(folder)
+    for operation, answer in answers:
+        if isinstance(answer, messages.Fault):
+            raise Crashed(cut(f"{operation} ended in a fault: {answer.message}"), answer.trace)
+    calls = tuple(RecordedCall(operation, kept_answer(answer)) for operation, answer in answers)
+    return Recording(msgspec.structs.replace(case, title=""), calls, seed)
+
+
+def record_seed(target: Target, seed: int, scratch: Path) -> Recording | None:
+    """The recording of a seed's scenario; see `record`."""
+    return record(target, seeded_scenario(seed, target.capabilities), seed, scratch)
+
+
+def record_merges(target: Target, seeds: Sequence[int], scratch: Path) -> Recording | None:
+    """The recording of the merges of seeds; see `record`."""
+    return record(target, seeded_merges(seeds, target.capabilities), seeds[0], scratch)
+
+
+REQUIREMENT = events.ReportedRequirement(
+    id="RECORDED",
+    area="recordings",
+    statement="Every call is answered as the real kubelet of the release was recorded to answer.",
+    document="fixtures/recordings",
+    section="docs/fidelity.md, Recordings",
+)
+"""The requirement behind recordings, as reports show it; it comes from no document."""
+
+
+PREFIX = "recorded-"
+"""What the case ids of recordings begin with."""
+
+
+def of_target(target: Target) -> tuple[Recording, ...]:
+    """The bundled recordings that a target must match.
+
+    There are none for a target that is not judged as that kubelet, or at level invariants.
+
+    Raises:
+        RecordingError: a bundled file is damaged.
+    """
+    if target.judged_as != "kubelet" or not applies("admission", target.level):
+        return ()
+    return bundled(target.kubernetes)
+
+
+def name_of(recording: Recording) -> str:
+    """The case id of a recording."""
+    return f"{PREFIX}{recording.case.id}"
+
+
+def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResult:
+    """Plays a recording's calls against a target until an answer differs from the recorded one.
+
+    In the result, the left side is the target. No other program can know which of several devices a
+    kubelet took: if only that differs, nothing more is compared.
+    """
+    assert recording.case.machine is not None
+    pair = Pair(
+        target.implementation,
+        Recorded(recording),
+        target.capabilities,
+        target.level,
+        tested="left",
+    )
+    played = play(pair, Scenario(recording.case, recording.case.machine), scratch)
+    led = isinstance(target.implementation, InProcess)
+    if played.outcome == "fail" and not led and _other_devices(played.steps[-1]):
+        return replace(played, outcome="pass", chance=played.operation)
+    return played
+
+
+def finished(recording: Recording, harness_run: HarnessRun, scratch: Path) -> events.CaseFinished:
+    """Compares a target with a recording, as a case run."""
+    began = harness_run.elapsed()
+    played = compare(recording, harness_run.target, scratch)
+    now = harness_run.elapsed()
+    shown = played.outcome not in ("pass", "unsupported")
+    return events.CaseFinished(
+        at=now,
+        case=name_of(recording),
+        title="The answers are those of the real kubelet",
+        machine="its own machine",
+        outcome=played.outcome,
+        seconds=now - began,
+        requirements=(REQUIREMENT.id,),
+        message=played.message,
+        steps=tuple(map(_turned, played.steps)) if shown else (),
+        stderr=played.stderr,
+        defect=played.defect,
+        reproduce=harness_run.replay(name_of(recording)),
+        signature=played.signature,
+        finding=played.reported(),
+    )
+
+
+def _turned(step: events.ReportedCall) -> events.ReportedCall:
+    """A step with the recorded answer as what was expected."""
+    if step.expected is None:
+        return step
+    return msgspec.structs.replace(step, answer=step.expected, expected=step.answer)
+
+
+def _other_devices(step: events.ReportedCall) -> bool:
+    """Whether two answers differ in nothing but which devices containers have.
+
+    What later containers of a pod get follows from those of earlier ones, whose devices they may
+    use again: of containers the first that differs counts.
+    """
+    if _counted(step.answer) == _counted(step.expected):
+        return True
+    mine, theirs = map(_containers, (step.answer, step.expected))
+    if not mine or not theirs or mine.keys() != theirs.keys():
+        return False
+    in_order = containers(step.args["pod"])
+    first = next((name for name in in_order if mine[name] != theirs[name]), "")
+    return bool(_counted(mine.get(first)) == _counted(theirs.get(first)))
+
+
+def _containers(answer: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The containers of an admission, each with `devices`, which may be left out."""
+    containers = (answer or {}).get("containers") or {}
+    return {name: {"devices": {}} | one for name, one in containers.items()}
+
+
+def _counted(value: Any) -> Any:
+    """An answer with the number of devices in the place of their ids."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: {resource: len(ids or ()) for resource, ids in inner.items()}
+        if key == "devices" and isinstance(inner, dict)
+        else _counted(inner)
+        for key, inner in value.items()
+        if inner or key != "devices"  # which may be left out
+    }

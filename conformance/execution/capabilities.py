@@ -64,11 +64,6 @@ class Capabilities:
         """What it finds out of a machine; None for all of it."""
         return discovery.discovers(self.hello)
 
-    def cpu_policies(self) -> tuple[str, ...]:
-        """The CPU Manager policies that may be requested; empty if it lists none."""
-        known = POLICY_FIELDS["cpuManagerPolicy"].known
-        return tuple(policy for policy in known if policy in self.hello.policies.cpu)
-
     def cpu_options(self) -> tuple[str, ...]:
         """The CPU Manager policy options of the release that may be requested, by name."""
         return tuple(sorted(release(self.kubernetes).cpu_options.keys() & self.hello.options.cpu))

@@ -56,8 +56,6 @@ class ImplementationFailure(Exception):  # noqa: N818 - the run goes on; it is a
 class Crashed(ImplementationFailure):
     """The program ended, or could not be started."""
 
-    outcome: Outcome = "crash"
-
 
 class CannotStartError(Crashed):
     """The program does not exist or cannot be run."""

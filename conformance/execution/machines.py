@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof import fakesys
-from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.expressions import ExpressionError, evaluate
+from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.machine_properties import Facts, Property, facts_of
-from numaproof.conformance.trees.machine_trees import HeldTree, MadeTree
+from numaproof.conformance.trees import HeldTree, MadeTree
 from numaproof.inputs import documents, fitting
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case, Comparison, Machines
-    from numaproof.fakesys import Profile
     from numaproof.protocol.machine import MachineInfo
 
 
@@ -37,7 +36,7 @@ class ProfileMachine:
     `given` is the name that a person used, if that is not the profile's.
     """
 
-    profile: Profile
+    profile: fakesys.Profile
     folder: Path
     given: str = ""
 
@@ -58,10 +57,7 @@ class ProfileMachine:
     @cached_property
     def tree(self) -> MadeTree:
         """The machine's tree: in pyfakefs, and in a directory once a program needs that."""
-        return MadeTree(self._held, self.folder / self.name)
-
-    def _held(self) -> HeldTree:
-        return HeldTree(fakesys.build_tree(self.profile))
+        return MadeTree(lambda: HeldTree(fakesys.build_tree(self.profile)), self.folder / self.name)
 
     @cached_property
     def info(self) -> MachineInfo | None:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from numaproof.conformance.cases import checkpoints, expressions, manifests
-from numaproof.conformance.cases.errors import CaseError
-from numaproof.conformance.cases.loading import merged
+from numaproof.conformance.cases.loading import CaseError, merged
 from numaproof.conformance.cases.schema import (
+    Case,
+    Devices,
     Expectation,
     Expected,
     HintsStep,
@@ -32,7 +33,7 @@ from numaproof.conformance.judging import expectations, known_defects
 from numaproof.conformance.judging.discovered import seen_in
 from numaproof.inputs.plurals import numbered
 from numaproof.protocol import codec, discovery, messages
-from numaproof.protocol.messages import MergeArgs
+from numaproof.protocol.messages import Level, MergeArgs
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.errors import NotBuiltError
 
@@ -40,13 +41,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.conformance.cases.machine_properties import Facts
-    from numaproof.conformance.cases.schema import Case, Devices
     from numaproof.conformance.execution.session import Session
     from numaproof.conformance.judging.baselines import Baselines
     from numaproof.conformance.judging.finding import Finding
-    from numaproof.conformance.judging.invariant_checker import InvariantChecker
-    from numaproof.conformance.judging.invariants import View, Violation
-    from numaproof.protocol.messages import Level
+    from numaproof.conformance.judging.invariants import InvariantChecker
+    from numaproof.conformance.judging.invariants.view import View, Violation
 
 _WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
 """First steps that need no start; before any other, the managers are started."""

@@ -11,25 +11,25 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
+from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.loading import applies, bundled_by_id
 from numaproof.conformance.cases.machine_properties import facts_of
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import (
+    Implementation,
     ImplementationFailure,
     InProcess,
     Watched,
     handshake,
 )
-from numaproof.conformance.execution.pictures import pictures
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import bounded, cut
 from numaproof.conformance.judging import discovered, known_defects, signatures
-from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baselines
-from numaproof.conformance.judging.invariant_checker import InvariantChecker
-from numaproof.conformance.judging.oracle import Oracle
-from numaproof.conformance.trees.described import tree_of
-from numaproof.conformance.trees.machine_trees import MadeTree
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baseline, Baselines
+from numaproof.conformance.judging.invariants import InvariantChecker
+from numaproof.conformance.judging.oracle import AnswerJudge, Oracle, SteeredImplementation
+from numaproof.conformance.trees import MachineTree, MadeTree, tree_of
 from numaproof.folders.scratch import make_folder, require_room
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import events, messages
@@ -41,15 +41,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.conformance.judging.baselines import Baseline
     from numaproof.conformance.judging.finding import Finding
-    from numaproof.conformance.judging.invariants import Violation
-    from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
-    from numaproof.conformance.trees.machine_trees import MachineTree
-    from numaproof.protocol.events import JudgedAs, Picture
+    from numaproof.conformance.judging.invariants.view import View, Violation
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.protocol.messages import Hello, Level
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A case on one machine.
+
+    Attributes:
+        case: the steps.
+        machine: what the implementation is told of the machine.
+        tree: the machine's tree; None where no step needs one, or one can be made of `machine`.
+    """
+
+    case: Case
+    machine: MachineInfo
+    tree: MachineTree | None = None
 
 
 @dataclass(frozen=True)
@@ -68,13 +77,13 @@ class Target:
     """
 
     implementation: Implementation
-    hello: Hello
+    hello: messages.Hello
     kubernetes: str
-    level: Level
+    level: messages.Level
     command: tuple[str, ...] = ()
     oracle: Callable[[Baseline], SteeredImplementation] | None = None
     compared: bool = True
-    judged_as: JudgedAs = "kubelet"
+    judged_as: events.JudgedAs = "kubelet"
 
     @cached_property
     def program(self) -> Watched | None:
@@ -96,7 +105,7 @@ class Target:
         )
 
 
-def usual(hello: Hello) -> JudgedAs:
+def usual(hello: messages.Hello) -> events.JudgedAs:
     """How to judge an implementation by its claims: one of level ``kubelet`` as a kubelet."""
     return "kubelet" if hello.level == "kubelet" else "either"
 
@@ -111,7 +120,7 @@ def reference_target(kubernetes: str, baseline: Baseline) -> Target:
     """The reference, in this process, as a kubelet of a release, judged as what it is."""
     implementation = reference(baseline)
     hello = handshake(implementation, "numaproof")
-    judged_as: JudgedAs = "documented" if baseline.documented else "kubelet"
+    judged_as: events.JudgedAs = "documented" if baseline.documented else "kubelet"
     return Target(implementation, hello, kubernetes, hello.level, judged_as=judged_as)
 
 
@@ -387,7 +396,7 @@ class Run:
         session = self.player.session
         return tuple(session.reported(call) for call in session.calls)
 
-    def pictures(self) -> tuple[Picture, ...]:
+    def pictures(self) -> tuple[events.Picture, ...]:
         """The machine around the last call."""
         return pictures(self.player.checker)
 
@@ -424,3 +433,21 @@ def claims_needed(
     run = Run(reference_target(kubernetes, KUBELET), case, machine, tree, scratch)
     run.play()
     return run.player.session.needed
+
+
+def pictures(checker: InvariantChecker) -> tuple[events.Picture, ...]:
+    """Up to two pictures, before and after the last call whose states are known."""
+    views = (("before", checker.before), ("after", checker.now))
+    return tuple(picture(title, view) for title, view in views if view is not None)
+
+
+def picture(title: str, view: View) -> events.Picture:
+    """Which container owns which CPUs in a view."""
+    owners = [
+        events.Owner(f"{manifests.pod_name(uid)}/{name}", str(cpus))
+        for (uid, name), cpus in sorted(view.exclusive().items())
+    ]
+    reserved = view.reserved()
+    if reserved:
+        owners.append(events.Owner("reserved", str(reserved)))
+    return events.Picture(title, tuple(owners), str(view.state.shared))

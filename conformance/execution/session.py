@@ -14,9 +14,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 from numaproof.conformance.cases.schema import FileName
-from numaproof.conformance.claims import command_line, needs
+from numaproof.conformance.claims import needs
 from numaproof.conformance.claims.needs import EarlierStart
 from numaproof.conformance.execution.implementation import (
+    Implementation,
     ImplementationFailure,
     SpoiledState,
     Watched,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.execution.capabilities import Capabilities
-    from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.judging.finding import Finding
     from numaproof.protocol.machine import MachineInfo
 
@@ -126,20 +126,12 @@ class Session:
     @property
     def declined(self) -> tuple[str, ...]:
         """The claims that only calls needed which were answered ``unsupported``."""
-        calls = [call for call in self.calls if call.answer is not None]
-        served = {
-            need
-            for call in calls
-            if not isinstance(call.answer, messages.Unsupported)
-            for need in call.needs
-        }
-        needs = (
-            need
-            for call in calls
-            if isinstance(call.answer, messages.Unsupported)
-            for need in call.needs
-        )
-        return tuple(dict.fromkeys(need for need in needs if need not in served))
+        needs: dict[bool, dict[str, None]] = {True: {}, False: {}}
+        for call in self.calls:
+            if call.answer is not None:
+                declined = isinstance(call.answer, messages.Unsupported)
+                needs[declined] |= dict.fromkeys(call.needs)
+        return tuple(need for need in needs[True] if need not in needs[False])
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """Makes a call and records it.
@@ -274,7 +266,7 @@ class Session:
             tell=self.tell,
         )
         answer = self.call("start", args)
-        self.config = command_line.in_force(config, flags, self.kubernetes)
+        self.config = needs.in_force(config, flags, self.kubernetes)
         self.started = answer if isinstance(answer, messages.Started) else None
         if self.started:  # a start that was refused has left nothing behind
             self._earlier = EarlierStart(self.config, self.machine)

@@ -26,14 +26,13 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.programs.process import Process, ending
 from numaproof.inputs.plurals import plural
-from numaproof.protocol import codec
+from numaproof.protocol import codec, messages
 from numaproof.protocol.bounds import AnswerBounds
 from numaproof.protocol.told import AskedToTell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numaproof.protocol import messages
 
 _LOG = logging.getLogger("numaproof")
 
@@ -59,6 +58,8 @@ class Subprocess:
 
     Attributes:
         patience: seconds that the next calls may take, if less.
+        left: the processes that it has started and that could not be ended, by id and command
+            line.
     """
 
     def __init__(self, command: Sequence[str], timeout: float) -> None:
@@ -70,7 +71,7 @@ class Subprocess:
         self._answered = ""
         self._bounds = AnswerBounds()
         self._asked = AskedToTell()
-        self._left: tuple[str, ...] = ()
+        self.left: tuple[str, ...] = ()
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The program's answer.
@@ -129,7 +130,11 @@ class Subprocess:
         code = process.returncode  # our own signal ends what runs on
         self._kill()
         log = process.stderr()
-        left = f"; could not end process {', '.join(process.left)}" if process.left else ""
+        left = (
+            f"; could not end process {', '.join(process.supervision.left)}"
+            if process.supervision.left
+            else ""
+        )
         match error:
             case EOFError():
                 message = _gone(process, code, at) + left
@@ -171,11 +176,6 @@ class Subprocess:
         """The program's standard error since `begin`, of which the middle may be left out."""
         return self._running.log.text() if self._running else ""
 
-    @property
-    def left(self) -> tuple[str, ...]:
-        """The processes that it has started and that could not be ended, by id and command line."""
-        return self._left
-
     def close(self) -> None:
         """Closes the program's input, gives it a moment to exit, and kills what is left."""
         if self._running:
@@ -187,9 +187,9 @@ class Subprocess:
         """Kills the program and all that it has started."""
         if self._running:
             self._running.kill()
-            for one in self._running.left:
+            for one in self._running.supervision.left:
                 _LOG.warning("could not end process %s, which the program started", one)
-            self._left += self._running.left
+            self.left += self._running.supervision.left
             self._running = None
 
 
@@ -197,7 +197,7 @@ def _gone(process: Process, code: int | None, at: str) -> str:
     """How a program whose output has ended came to that."""
     if code is not None:
         return f"the program ended {at} with {ending(code)}"
-    if process.unwatched:
+    if process.supervision.lost:
         return f"the program killed its supervisor, numaproof's own process, {at}"
     return f"the program closed its standard output {at} and ran on"
 

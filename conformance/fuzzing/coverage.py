@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from numaproof.inputs.plurals import plural
 from numaproof.protocol import events, messages
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ def features_of_answers(calls: Iterable[Call]) -> Counter[Feature]:
 
 def _machine(facts: Facts) -> Iterator[str]:
     nodes = facts.machine.topology or ()
-    yield _count(len(nodes), "node")
-    yield _count(len(facts.sockets), "socket")
+    yield plural(len(nodes), "node")
+    yield plural(len(facts.sockets), "socket")
     yield next((name for most, name in _SIZES if len(facts.all) <= most), "more than 64 CPUs")
-    yield _count(max((len(core) for core in facts.cores), default=0), "thread") + " a core"
+    yield plural(max((len(core) for core in facts.cores), default=0), "thread") + " a core"
     if len({len(core) for core in facts.cores}) > 1:
         yield "cores of unequal size"
     if len(facts.sockets) > len(nodes):
@@ -85,10 +86,6 @@ def _machine(facts: Facts) -> Iterator[str]:
         yield "a node without memory"
     if [node.node_id for node in nodes] != list(range(len(nodes))):
         yield "node ids with gaps"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _configuration(config: Mapping[str, object]) -> Iterator[Feature]:

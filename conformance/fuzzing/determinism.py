@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.execution.run import Run, RunResult
+from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target
 from numaproof.conformance.execution.shown import reported
-from numaproof.conformance.fuzzing.shrinking import Shrinking
-from numaproof.conformance.fuzzing.time_limit import OutOfTimeError
+from numaproof.conformance.fuzzing.shrinking import shrunk
 from numaproof.conformance.judging import signatures
 from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import events, messages
@@ -26,13 +25,10 @@ from numaproof.protocol import events, messages
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.execution.scenario import Scenario
     from numaproof.conformance.execution.session import Call, Session
     from numaproof.conformance.judging.finding import Finding
-    from numaproof.protocol.events import Outcome
 
-OUTCOME: Outcome = "nondeterministic"
+OUTCOME: events.Outcome = "nondeterministic"
 
 REPEATS = 3
 """How often a scenario is played again to check its answers."""
@@ -121,21 +117,13 @@ class DeterminismCheck:
 
     def smallest(self, found: Nondeterminism) -> Nondeterminism:
         """The smallest scenario found in which answers to the same operation differ."""
-        best = found
 
-        def shows(scenario: Scenario) -> bool:
-            nonlocal best
+        def tried(scenario: Scenario) -> Nondeterminism | None:
             smaller = self.nondeterminism(scenario, self._played(scenario), times=1)
-            if smaller is None or _kind(smaller) != _kind(found):
-                return False
-            best = smaller
-            return True
+            return smaller if smaller and _kind(smaller) == _kind(found) else None
 
-        try:
-            Shrinking(shows, tries=_TRIES).smallest(found.scenario)
-        except OutOfTimeError:
-            return replace(best, cut_short=True)
-        return best
+        best, cut_short = shrunk(found, found.scenario, tried, _TRIES)
+        return replace(best, cut_short=cut_short)
 
     def _played(self, scenario: Scenario) -> Run:
         self._target.implementation.close()
@@ -187,7 +175,7 @@ def _broken_once(scenario: Scenario, first: Run, again: Run) -> Nondeterminism |
     return Nondeterminism(scenario, steps, operation, run.broke.message, broke=run.broke)
 
 
-def _kind(found: Nondeterminism) -> tuple[str, Outcome]:
+def _kind(found: Nondeterminism) -> tuple[str, events.Outcome]:
     return found.operation, found.result.outcome
 
 

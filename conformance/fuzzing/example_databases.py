@@ -114,9 +114,8 @@ def _on_server(address: str) -> ExampleDatabase:
         from hypothesis.extra.redis import RedisExampleDatabase  # noqa: PLC0415
         from redis import Redis, RedisError  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise DatabaseError(
-            f"a Redis server needs the package {error.name}: pip install 'numaproof[redis]'"
-        ) from None
+        message = f"a Redis server needs the package {error.name}: pip install 'numaproof[redis]'"
+        raise DatabaseError(message) from None
     try:
         server = Redis.from_url(address)
         server.ping()

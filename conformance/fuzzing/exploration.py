@@ -6,32 +6,37 @@ same to all of them.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.conformance.cases.schema import Case, Step
 from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.conformance.execution.run import Run
-from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target
 from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.checkpoint_pairs import checkpoint_pair
 from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.fuzzing.generation.scenarios import discovery, seeded_scenario
-from numaproof.conformance.fuzzing.generation.starts import start
-from numaproof.conformance.fuzzing.generation.upgrades import seeded_upgrade
-from numaproof.conformance.fuzzing.shrinking import Shrinking, case_of
-from numaproof.conformance.fuzzing.time_limit import OutOfTimeError
+from numaproof.conformance.fuzzing.generation.scenarios import (
+    discovery,
+    seeded_scenario,
+    seeded_upgrade,
+    start,
+)
+from numaproof.conformance.fuzzing.shrinking import case_of, shrunk
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.capabilities import Capabilities
-    from numaproof.conformance.execution.run import RunResult, Target
+    from numaproof.protocol.events import Outcome
+
 
 TRIES = 400
 """Scenarios to try while shrinking one."""
@@ -150,29 +155,116 @@ class Explorer:
         tries: int = TRIES,
         way: Callable[[ScenarioRun], str] = attrgetter("broken"),
     ) -> ScenarioRun:
-        """The smallest scenario found that fails in the same way.
-
-        The number of tries bounds the search, so the result is reproducible, unless the time of
-        the target is limited and ends it.
+        """The smallest scenario found that fails in the same way; see `shrunk`.
 
         Args:
             first: the failure.
             tries: how many scenarios to try.
             way: what stays the same.
         """
-        best = first
 
-        def shows(scenario: Scenario) -> bool:
-            nonlocal best
+        def tried(scenario: Scenario) -> ScenarioRun | None:
             played = self.play(scenario)
-            if way(played) != way(first):
-                return False
-            best = played
-            return True
+            return played if way(played) == way(first) else None
 
         most = _TRIES_OF_BROKEN.get(first.result.outcome, tries)
-        try:
-            Shrinking(shows, tries=most).smallest(first.scenario)
-        except OutOfTimeError:
-            return replace(best, cut_short=True)
-        return best
+        best, cut_short = shrunk(first, first.scenario, tried, most)
+        return replace(best, cut_short=cut_short)
+
+
+class ExampleFailedError(AssertionError):
+    """An example failed; carries the run that shows it."""
+
+    def __init__(self, run: ExampleRun, result: RunResult) -> None:
+        super().__init__(result.message)
+        self.run = run
+        self.result = result
+
+
+class IdleRun:
+    """Stands in for a run once enough has been tried: it calls nothing and finds nothing."""
+
+    def step(self, step: Step) -> None:
+        """Does nothing."""
+
+    def finish(self) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Leaves nothing behind."""
+
+
+class ExampleRun:
+    """A run whose steps are generated as it goes; failures are added to `seen`.
+
+    A failure for one of the `known` causes is no news: the steps after it are left out. It counts
+    with the outcome of that cause, which is `known_outcome` then.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        machine: MachineInfo,
+        seen: list[ExampleFailedError],
+        known: Mapping[str, Outcome] = MappingProxyType({}),
+        *,
+        from_tree: bool = False,
+    ) -> None:
+        self._seen = seen
+        self._known = known
+        self.known_outcome: Outcome | None = None
+        self._open = ExitStack()
+        scratch = self._open.enter_context(scratch_folder())
+        self.machine = machine
+        self.steps: list[Step] = []
+        placeholder = Case(id="fuzz", title="", requirements=(), steps=(), tree=from_tree)
+        self._result = RunResult("pass")
+        self.inner = Run(target, placeholder, machine, None, scratch / "run")
+
+    def step(self, step: Step) -> None:
+        """Plays one more step, unless an earlier one was not supported and nothing can follow it.
+
+        Raises:
+            ExampleFailedError: something is wrong that no known defect explains.
+        """
+        if self.known_outcome or self.inner.player.lost:
+            return
+        self.steps.append(step)
+        self._result = self.inner.judge(lambda: self.inner.player.step(step))
+        self._raise()
+
+    def finish(self) -> None:
+        """Looks whether the program outlived its last answer.
+
+        Raises:
+            ExampleFailedError: it did not.
+        """
+        if self._result.good:
+            self._result = self.inner.settled(self._result)
+            self._raise()
+
+    def _raise(self) -> None:
+        if self._result.good:
+            return
+        self.known_outcome = self._known.get(self.inner.signature(self._result))
+        if self.known_outcome is None:
+            self._seen.append(ExampleFailedError(self, self._result))
+            raise self._seen[-1]
+
+    def close(self) -> None:
+        """Removes the state directories."""
+        self._open.close()
+
+    def scenario(self) -> Scenario:
+        """The steps so far as a scenario."""
+        case = msgspec.structs.replace(self.inner.case, level="invariants", steps=tuple(self.steps))
+        return Scenario(case, self.machine)
+
+    def played(self) -> ScenarioRun:
+        """The same, with how it ended."""
+        return ScenarioRun(self.scenario(), self._result, self.inner)
+
+    @property
+    def size(self) -> int:
+        """How much there is to read."""
+        return len(msgspec.json.encode((self.machine, self.steps)))

@@ -21,18 +21,21 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from numaproof.conformance.claims.review import ClaimsTally
-from numaproof.conformance.fuzzing.coverage import CoverageTotals, features_of_answers
+from numaproof.conformance.fuzzing.coverage import CoverageTotals, Feature, features_of_answers
 from numaproof.conformance.fuzzing.determinism import REPEATS, DeterminismCheck, Nondeterminism
 from numaproof.conformance.fuzzing.example_databases import Scoped
-from numaproof.conformance.fuzzing.example_run import ExampleFailedError, ExampleRun, IdleRun
-from numaproof.conformance.fuzzing.exploration import Explorer
-from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding
+from numaproof.conformance.fuzzing.exploration import (
+    ExampleFailedError,
+    ExampleRun,
+    Explorer,
+    IdleRun,
+    ScenarioRun,
+)
+from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding, KnownExamples
 from numaproof.conformance.fuzzing.fuzz_options import CI, Budget, FuzzOptions
-from numaproof.conformance.fuzzing.interrupts import Interrupts
-from numaproof.conformance.fuzzing.known_examples import KnownExamples
+from numaproof.conformance.fuzzing.interrupts import Interrupts, OutOfTimeError, TimeLimit, limited
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
-from numaproof.conformance.fuzzing.time_limit import OutOfTimeError, TimeLimit, limited
-from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
+from numaproof.conformance.known_failures.entries import KNOWN, KnownFailures
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import events
 
@@ -43,9 +46,6 @@ if TYPE_CHECKING:
     from hypothesis.database import ExampleDatabase
 
     from numaproof.conformance.execution.harness_run import HarnessRun
-    from numaproof.conformance.fuzzing.coverage import Feature
-    from numaproof.conformance.fuzzing.exploration import ScenarioRun
-    from numaproof.protocol.events import Outcome
     from numaproof.protocol.machine import MachineInfo
 
 SHRINKS = 150
@@ -104,7 +104,7 @@ def fuzz(
                 found = search.finding()
                 outcomes += search.passed_over(played - bool(found))
                 if found:
-                    outcomes[found.outcome] += 1
+                    outcomes[found.told.outcome] += 1
                     yield search.event(found, findings)
                     if kept:
                         kept.keep()
@@ -141,10 +141,10 @@ class _Search:
     failed: list[ExampleFailedError] = field(default_factory=list)
     nondeterminism: Nondeterminism | None = None
     accepted: KnownFailures = field(init=False)
-    known: dict[str, Outcome] = field(init=False)
+    known: dict[str, events.Outcome] = field(init=False)
     met: KnownExamples = field(default_factory=KnownExamples)
     found: int = 0
-    _passed_over: list[Outcome] = field(default_factory=list)
+    _passed_over: list[events.Outcome] = field(default_factory=list)
     _left: int = SHRINKS
     _taken: int = 0
     _number: int = 0
@@ -169,7 +169,7 @@ class _Search:
         taken, self._taken = self._taken, 0
         return taken
 
-    def passed_over(self, most: int) -> Counter[Outcome]:
+    def passed_over(self, most: int) -> Counter[events.Outcome]:
         """How examples ended that failed for a known cause since this was asked last."""
         counted, self._passed_over = self._passed_over[:most], []
         return Counter(counted)
@@ -253,12 +253,12 @@ class _Search:
         self.limit.until = self.budget.until
         if nondeterminism:
             found = FuzzFinding.of_nondeterminism(self._determinism.smallest(nondeterminism))
-        if found and self.known.get(found.signature) == KNOWN:
+        if found and self.known.get(found.told.signature) == KNOWN:
             self.met.add_finding(found)
             self._passed_over.append(KNOWN)
             found = None
         if found:
-            self.known[found.signature] = found.outcome
+            self.known[found.told.signature] = found.told.outcome
             self.found += 1
         self.failed, self.nondeterminism, self._left = [], None, SHRINKS
         self._shrink_until = None

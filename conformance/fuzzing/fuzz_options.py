@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hypothesis.database import ExampleDatabase
 
-    from numaproof.conformance.known_failures.verdicts import KnownFailures
+    from numaproof.conformance.known_failures.entries import KnownFailures
 
 BATCH = 100
 """Examples from one seed at the most; the first half are made at random, the rest are steered."""
@@ -40,11 +40,7 @@ class Budget:
         """Whether there is budget for another example; for the first there always is."""
         if not done:
             return True
-        return (self.examples is None or done < self.examples) and not self.late(elapsed)
-
-    def late(self, elapsed: float) -> bool:
-        """Whether the time to look for failures is up."""
-        return elapsed >= self.search_until
+        return (self.examples is None or done < self.examples) and elapsed < self.search_until
 
     @property
     def search_until(self) -> float:

@@ -7,11 +7,21 @@ callback of the garbage collector, of which nobody hears but for a trace on stan
 
 from __future__ import annotations
 
+import math
 import signal
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from numaproof.conformance.execution.implementation import Implementation, TimedOut, Watched
+from numaproof.conformance.execution.subprocesses import Subprocess
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from types import FrameType, TracebackType
+
+    from numaproof.protocol import messages
+
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -66,3 +76,100 @@ class Interrupts:
         if frame is not None and frame.f_code.co_name == _CALLBACK:
             return
         self._before[signal.Signals(number)](number, frame)
+
+
+class OutOfTimeError(KeyboardInterrupt):
+    """The time is over; an interrupt, so that nothing takes it for a failure of an example."""
+
+
+@dataclass
+class TimeLimit:
+    """A time by which to be done; it may be moved.
+
+    Code that plays scenarios need not look at a clock, because the implementation does: after the
+    limit it refuses calls, and at the limit it stops waiting for an answer.
+
+    Attributes:
+        clock: seconds that have passed.
+        until: the time, by that clock.
+    """
+
+    clock: Callable[[], float]
+    until: float = math.inf
+
+    @property
+    def left(self) -> float:
+        """Seconds left; not positive once the time is over."""
+        return self.until - self.clock()
+
+    def check(self) -> None:
+        """Raises if the time is over.
+
+        Raises:
+            OutOfTimeError: it is.
+        """
+        if self.left <= 0:
+            raise OutOfTimeError
+
+
+def limited(implementation: Implementation, limit: TimeLimit) -> Implementation:
+    """The implementation, whose calls raise an `OutOfTimeError` once the time is over."""
+    if isinstance(implementation, Watched):
+        return _LimitedProgram(implementation, implementation, limit)
+    return _Limited(implementation, limit)
+
+
+class _Limited:
+    """An implementation within a time."""
+
+    def __init__(self, implementation: Implementation, limit: TimeLimit) -> None:
+        self._implementation = implementation
+        self._limit = limit
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to one request."""
+        with self._in_time():
+            return self._implementation.call(operation, args)
+
+    def close(self) -> None:
+        """Ends it."""
+        self._implementation.close()
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """Lets a program answer until the time is over, if its own limit is not earlier."""
+        self._limit.check()
+        if isinstance(self._implementation, Subprocess):
+            self._implementation.patience = self._limit.left
+        try:
+            yield
+        except TimedOut:
+            # It might have answered within its own limit.
+            self._limit.check()
+            raise
+
+
+class _LimitedProgram(_Limited):
+    """A program within a time."""
+
+    def __init__(self, implementation: Implementation, watched: Watched, limit: TimeLimit) -> None:
+        super().__init__(implementation, limit)
+        self._watched = watched
+
+    def begin(self) -> None:
+        """Forgets what was logged."""
+        self._watched.begin()
+
+    def settle(self) -> None:
+        """Makes sure that it is fit for another call."""
+        with self._in_time():
+            self._watched.settle()
+
+    def log(self) -> str:
+        """Its standard error since `begin`."""
+        return self._watched.log()
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The processes that it has started and that could not be ended."""
+        return self._watched.left

@@ -10,22 +10,25 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from numaproof.conformance.cases import manifests
+from numaproof.conformance.cases.machine_properties import facts_of
 from numaproof.conformance.cases.schema import Case, MergeStep, Step
-from numaproof.conformance.trees.described import as_discovered
+from numaproof.conformance.fuzzing.interrupts import OutOfTimeError
+from numaproof.conformance.trees import as_discovered
 from numaproof.protocol import codec
-from numaproof.protocol.codec import ProtocolError
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.conformance.execution.run import Scenario
     from numaproof.protocol.machine import MachineInfo, Node
+
+T = TypeVar("T")
 
 DIFFERENCE = "difference"
 """The id of a case in which two sides differ."""
@@ -89,14 +92,13 @@ class Shrinking:
         self._left -= 1
         try:
             return self.shows(scenario)
-        except (LookupError, ValueError, ProtocolError):
+        except (LookupError, ValueError, codec.ProtocolError):
             return False  # it makes no sense any more
 
 
 def _sound(scenario: Scenario) -> bool:
     """Whether calls without a node ask for what is there: nodes, and CPUs of the machine."""
-    cores = (core for node in scenario.machine.topology or () for core in node.cores or ())
-    cpus = CPUSet(cpu for core in cores for cpu in core.thread_ids or ())
+    cpus = facts_of(scenario.machine).all
     for step in scenario.case.steps:
         if step.merge is not None and not _of_its_nodes(step.merge):
             return False
@@ -186,7 +188,7 @@ def _smaller_machines(machine: MachineInfo) -> Iterator[MachineInfo]:
     nodes = machine.topology or ()
     if len(nodes) > 1:
         yield from (_without_node(machine, node) for node in nodes[::-1])
-    cpus = sorted(cpu for node in nodes for core in node.cores or () for cpu in _threads(core))
+    cpus = [*facts_of(machine).all]
     size = len(cpus) // 2
     while size:
         for end in range(len(cpus), size, -size):
@@ -195,15 +197,10 @@ def _smaller_machines(machine: MachineInfo) -> Iterator[MachineInfo]:
         size //= 2
 
 
-def _threads(core: Any) -> tuple[int, ...]:
-    return tuple(core.thread_ids or ())
-
-
 def _without_node(machine: MachineInfo, gone: Node) -> MachineInfo:
     nodes = machine.topology or ()
     place = nodes.index(gone)
-    cpus = CPUSet(cpu for core in gone.cores or () for cpu in _threads(core))
-    machine = manifests.without_cpus(machine, cpus)
+    machine = manifests.without_cpus(machine, facts_of(machine).nodes[gone.node_id])
     left = tuple(
         msgspec.structs.replace(node, distances=_without_place(node.distances, place))
         for number, node in enumerate(machine.topology or ())
@@ -230,3 +227,35 @@ def case_of(scenario: Scenario, title: str) -> Case:
         steps=tuple(msgspec.structs.replace(one, expect="anything") for one in scenario.case.steps),
         machine=scenario.machine if own else None,
     )
+
+
+def shrunk(
+    first: T, scenario: Scenario, tried: Callable[[Scenario], T | None], tries: float
+) -> tuple[T, bool]:
+    """What came of the smallest scenario found that fails in the same way.
+
+    The number of tries bounds the search, so the result is reproducible, unless the time of the
+    target is limited and ends it.
+
+    Args:
+        first: what came of the whole scenario.
+        scenario: the whole one.
+        tried: plays a smaller one; None if it does not fail in the same way.
+        tries: how many scenarios to try.
+
+    Returns:
+        What came of it, and whether the time ended the search.
+    """
+    best = first
+
+    def shows(smaller: Scenario) -> bool:
+        nonlocal best
+        found = tried(smaller)
+        best = best if found is None else found
+        return found is not None
+
+    try:
+        Shrinking(shows, tries=tries).smallest(scenario)
+    except OutOfTimeError:
+        return best, True
+    return best, False

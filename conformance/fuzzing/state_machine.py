@@ -17,7 +17,7 @@ from hypothesis import event, target
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from numaproof.conformance.fuzzing.coverage import features_of_steps
+from numaproof.conformance.fuzzing.coverage import Feature, features_of_steps
 from numaproof.conformance.fuzzing.generation.choices import drawn
 from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
 from numaproof.conformance.fuzzing.generation.machines import machine
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Step
     from numaproof.conformance.execution.capabilities import Capabilities
-    from numaproof.conformance.fuzzing.coverage import Feature
-    from numaproof.conformance.fuzzing.example_run import ExampleRun, IdleRun
+    from numaproof.conformance.fuzzing.exploration import ExampleRun, IdleRun
     from numaproof.protocol.machine import MachineInfo
 
 

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import hello_args
-from numaproof.conformance.fuzzing.generation import devices
 from numaproof.conformance.fuzzing.generation import pods as making
-from numaproof.conformance.fuzzing.generation.choices import drawn
+from numaproof.conformance.fuzzing.generation.choices import Choices, drawn
 from numaproof.conformance.fuzzing.generation.configurations import configuration
 from numaproof.conformance.fuzzing.generation.focus import focus
 from numaproof.conformance.fuzzing.generation.machines import (
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from hypothesis import strategies as st
 
     from numaproof.conformance.cases.schema import Case, PodSpec
-    from numaproof.conformance.fuzzing.generation.choices import Choices
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import KubeletConfiguration
 
@@ -95,7 +93,7 @@ def pods(
     def make(choices: Choices) -> PodSpec:
         facts = Facts(machine)
         about = focus(choices, facts, capabilities or _everything(), page_kinds(machine))
-        reported = dict.fromkeys(devices.RESOURCES[: about.devices], 4)
+        reported = dict.fromkeys(making.RESOURCES[: about.devices], 4)
         return making.pod(choices, name, making.Room(facts, len(facts.all), reported), about)
 
     return drawn(make)

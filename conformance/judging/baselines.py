@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.judging.oracle import Oracle, disagreement
+from numaproof.conformance.judging.oracle import Meets, Oracle, SteeredImplementation, disagreement
 from numaproof.folders.scratch import make_folder
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.judging.finding import Finding
-    from numaproof.conformance.judging.oracle import Meets, SteeredImplementation
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,17 @@ from numaproof.conformance.requirements import (
     MISSING_CPUS,
     NODE_IDS,
     UNTOLD_CACHES,
+    Requirement,
     load_registry,
 )
 from numaproof.protocol import codec
 from numaproof.protocol.discovery import DISCOVERED
-from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.machine import Core, HugePages, MachineInfo, UncoreCache
 from numaproof.protocol.mismatch import ABSENT, shown
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from numaproof.conformance.requirements import Requirement
-    from numaproof.protocol.machine import Core, HugePages, UncoreCache
 
 
 def difference(got: MachineInfo, expected: MachineInfo, fields: Collection[str]) -> Finding | None:

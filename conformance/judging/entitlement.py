@@ -7,14 +7,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numaproof.conformance.judging.pods import PodResources, amount
+from numaproof.conformance.judging.pods import PodReading, PodResources, amount
 from numaproof.protocol.releases import between
 from numaproof.protocol.sets import CPUSet, ListFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from numaproof.conformance.judging.pods import PodReading
     from numaproof.protocol import messages
 
 
@@ -189,31 +188,6 @@ def quota_spares_exclusive(config: messages.KubeletConfiguration, kubernetes: st
     given = _entries(config.get("featureGates"))
     default = given.get("AllBeta", True) if kubernetes in _HAS_QUOTA_BETA else True
     return given.get("DisableCPUQuotaWithExclusiveCPUs", default) is not False
-
-
-def alike(
-    config: messages.KubeletConfiguration, releases: tuple[str, str], *, pods_as_a_whole: bool
-) -> bool:
-    """Whether two releases entitle containers to the same under a configuration.
-
-    Args:
-        config: the configuration.
-        releases: the two.
-        pods_as_a_whole: whether there are pods with resources of their own; nobody else is
-            entitled to anything by what a release makes of these.
-    """
-    rules = _RULES if pods_as_a_whole else _RULES[:-1]
-    return all(rule(config, releases[0]) == rule(config, releases[1]) for rule in rules)
-
-
-_RULES: tuple[Callable[[messages.KubeletConfiguration, str], object], ...] = (
-    reserved_count,
-    gives_budgets,
-    keeps_memory,
-    quota_spares_exclusive,
-    pod_resources,
-)
-"""All that depends on a release, what pods as a whole have last."""
 
 
 Amounts = dict[str, int]

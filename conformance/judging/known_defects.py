@@ -7,18 +7,33 @@ failure.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
+from numaproof.conformance.judging import signatures
+from numaproof.conformance.judging.entitlement import options, switched_on, topology_policy
+from numaproof.protocol import messages
+from numaproof.reference.deviations import (
+    assignment,
+    devices,
+    distribution,
+    memory,
+    node,
+    topology,
+)
 from numaproof.reference.deviations.defects import DEFECTS
 from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.judging.invariants import Violation
+    from numaproof.conformance.judging.invariants.view import Violation
     from numaproof.protocol.events import Outcome
+    from numaproof.protocol.machine import MachineInfo
+
 
 _BROKEN_CORES = frozenset(
     {
@@ -63,44 +78,43 @@ _TAKEN_ANEW = frozenset(
 _WRAPPED = 1 << 63
 """No machine has as many bytes; a negative number read as unsigned is more."""
 
-_EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
+_EXPLAINS: dict[str, Collection[str]] = {
+    "free-core-by-average": _BROKEN_CORES | {"refusal-leaves-nothing"},
+    "single-node-taken-out-of-group": {
+        "memory-node-alone-or-in-group",
+        # Where the pod is refused after it was given the single node, the file alone shows it.
+        "refusal-keeps-groups",
+        "memory-file-counts-blocks",
+    },
+    "affinity-breaks-group": _BROKEN_GROUPS,
+    "reusable-memory-outlives-pod": {"memory-file-reserves-for-returned-pods"},
+    "uncore-across-nodes-counted-twice": _TOO_FEW,
+    # An init container that has ended takes over what an earlier one has, once more.
+    "ended-init-served-again": {"memory-reused-again-stays"},
+    "reservation-beyond-node-wraps": {"memory-allocatable-but-reserved"},
+    "full-pcpus-only-splits-cores-at-affinity": {"whole-cores-at-full-affinity"},
+    "init-devices-reused-without-node": {"reused-devices-near-affinity"},
+    "pod-level-cpus-taken-anew": _TAKEN_ANEW,
+    "quota-limits-exclusive-cpus": {"exclusive-cpus-without-quota"},
+    "pod-level-without-devices": {"devices-of-pod-level-pods"},
+}
+"""By defect: the invariants that it breaks."""
+"""By defect: whether it explains a broken invariant on a machine."""
+
+_ONLY_IF: dict[str, Callable[[Violation, Facts], bool]] = {
+    # A refused pod may have given back CPUs of others: then the pool grew, and lost nothing.
     "free-core-by-average": lambda violation, facts: (
-        (violation.invariant in _BROKEN_CORES or _given_back_twice(violation)) and not _even(facts)
+        not _even(facts)
+        and not (violation.invariant == "refusal-leaves-nothing" and violation.cpus)
     ),
     "single-node-taken-out-of-group": lambda violation, facts: (
-        # Where the pod is refused after it was given the single node, the file alone shows it.
-        violation.invariant in ("memory-node-alone-or-in-group", "refusal-keeps-groups")
-        or (violation.invariant == "memory-file-counts-blocks" and _has_empty_node(facts))
+        violation.invariant != "memory-file-counts-blocks" or _has_empty_node(facts)
     ),
-    "affinity-breaks-group": lambda violation, _: violation.invariant in _BROKEN_GROUPS,
-    "reusable-memory-outlives-pod": lambda violation, _: (
-        violation.invariant == "memory-file-reserves-for-returned-pods"
-    ),
-    "uncore-across-nodes-counted-twice": lambda violation, facts: (
-        violation.invariant in _TOO_FEW and _caches_across_nodes(facts)
-    ),
-    # An init container that has ended takes over what an earlier one has, once more.
-    "ended-init-served-again": lambda violation, _: (
-        violation.invariant == "memory-reused-again-stays"
-    ),
-    "reservation-beyond-node-wraps": lambda violation, _: (
-        violation.invariant == "memory-allocatable-but-reserved" and violation.size >= _WRAPPED
-    ),
-    "full-pcpus-only-splits-cores-at-affinity": lambda violation, _: (
-        violation.invariant == "whole-cores-at-full-affinity"
-    ),
-    "init-devices-reused-without-node": lambda violation, _: (
-        violation.invariant == "reused-devices-near-affinity"
-    ),
-    "pod-level-cpus-taken-anew": lambda violation, _: violation.invariant in _TAKEN_ANEW,
-    "quota-limits-exclusive-cpus": lambda violation, _: (
-        violation.invariant == "exclusive-cpus-without-quota"
-    ),
-    "pod-level-without-devices": lambda violation, _: (
-        violation.invariant == "devices-of-pod-level-pods"
-    ),
+    "uncore-across-nodes-counted-twice": lambda _, facts: _caches_across_nodes(facts),
+    "reservation-beyond-node-wraps": lambda violation, _: violation.size >= _WRAPPED,
 }
-"""By defect: whether it explains a broken invariant on a machine."""
+"""By defect: whether it explains one that is broken, where that depends on more."""
+
 
 _MEMORY = "memory-"
 _SPOILS = {
@@ -116,11 +130,6 @@ _SPOILS = {
 
 
 _BY_NAME = {defect.name: defect for defect in DEFECTS}
-
-
-def _given_back_twice(violation: Violation) -> bool:
-    """Whether a refused pod gave back CPUs of others: the pool grew, and lost nothing."""
-    return violation.invariant == "refusal-leaves-nothing" and not violation.cpus
 
 
 def _has_empty_node(facts: Facts) -> bool:
@@ -199,7 +208,12 @@ def explain(
     `met` are those that explained others before; what they spoilt is due to them, too.
     """
     return next(
-        (name for name in sorted(known & _EXPLAINS.keys()) if _EXPLAINS[name](violation, facts)),
+        (
+            name
+            for name in sorted(known & _EXPLAINS.keys())
+            if violation.invariant in _EXPLAINS[name]
+            and (name not in _ONLY_IF or _ONLY_IF[name](violation, facts))
+        ),
         _spoilt(violation, met),
     )
 
@@ -212,3 +226,136 @@ def known_defects(kubernetes: str) -> frozenset[str]:
     """
     release(kubernetes)
     return frozenset(one.name for one in DEFECTS if kubernetes in one.releases)
+
+
+_NIL = "nil pointer dereference"
+
+_PANICS: dict[str, tuple[str, tuple[str, ...]]] = {
+    node.GATES_PANIC.name: ("feature", ("v1beta1.SetDefaults_KubeletConfiguration",)),
+    topology.NODE_ID_PANIC.name: ("bitmask.BitMask is nil", ("bitmask.And",)),
+    topology.CLOSEST_PANIC.name: (
+        "index out of range",
+        ("topologymanager.NUMADistances.CalculateAverageFor",),
+    ),
+    memory.NULL_STATE_PANIC.name: (_NIL, ("memorymanager.areMachineStatesEqual",)),
+    assignment.DIVISION_PANIC.name: (
+        "integer divide by zero",
+        (
+            "cpumanager.(*staticPolicy).Allocate",
+            "cpumanager.(*staticPolicy).enforceSMTAlignment",
+        ),
+    ),
+    devices.VANISHED_DEVICE_PANIC.name: (
+        _NIL,
+        ("devicemanager.(*ManagerImpl).generateDeviceTopologyHints.func1",),
+    ),
+    memory.MISSING_PAGES_PANIC.name: (
+        _NIL,
+        ("memorymanager.(*staticPolicy).calculateHints.func1",),
+    ),
+    memory.MEMORYLESS_PANIC.name: (_NIL, ("memorymanager.isAffinitySatisfyRequest",)),
+}
+"""By defect: words of the panic's message, and the functions in which it happens."""
+
+_TOO_MANY = 10**7
+"""Combinations that a kubelet needs more than seconds to walk."""
+
+_WIDE = 16
+"""Nodes whose sets a kubelet needs more than seconds to walk."""
+
+_OVERWRITTEN = 4
+"""The smallest combination of nodes that can be overwritten, where the machine has more."""
+
+
+@dataclass(frozen=True)
+class BrokenCall:
+    """A call that got no result: the request and the node it went to."""
+
+    operation: str
+    args: messages.Args
+    config: messages.KubeletConfiguration
+    machine: MachineInfo
+
+
+def panicked(fault: messages.Fault, known: frozenset[str]) -> str | None:
+    """The known defect that caused a fault, or None.
+
+    A panic is recognized by its message and by the function in which it happened, which the trace
+    of a fault names.
+    """
+    function = signatures.go_function(fault.trace)
+    return next(
+        (
+            name
+            for name in sorted(known & _PANICS.keys())
+            if _PANICS[name][0] in fault.message and function in _PANICS[name][1]
+        ),
+        None,
+    )
+
+
+def never_answered(asked: BrokenCall, known: frozenset[str]) -> str | None:
+    """The known defect that keeps a call from ending, or None.
+
+    A hang leaves no trace: it is recognized by a request that meets all conditions of the defect.
+    """
+    return next(
+        (name for name in sorted(known & _NEVER_ENDS.keys()) if _NEVER_ENDS[name](asked)), None
+    )
+
+
+def _loops_over_whole_cores(asked: BrokenCall) -> bool:
+    """Whether CPUs are taken in whole cores and shared among nodes."""
+    return _options(asked) >= {"distribute-cpus-across-numa", "full-pcpus-only"}
+
+
+def _overwrites_nodes(asked: BrokenCall) -> bool:
+    """Whether CPUs are shared among enough nodes that a combination of them can be overwritten."""
+    nodes = len(asked.machine.topology or ())
+    return "distribute-cpus-across-numa" in _options(asked) and nodes > _OVERWRITTEN
+
+
+def _options(asked: BrokenCall) -> frozenset[str]:
+    """The CPU Manager's options that are on, in a call that takes CPUs."""
+    if isinstance(asked.args, messages.AssignArgs):
+        return switched_on(asked.args.options)
+    return options(asked.config) if asked.operation == "admit" else frozenset()
+
+
+def _walks_all_combinations(asked: BrokenCall) -> bool:
+    """Whether there are too many combinations of the providers' hints."""
+    if isinstance(asked.args, messages.MergeArgs):
+        lists = (
+            hints or () for provider in asked.args.providers for hints in (provider or {}).values()
+        )
+        return prod(len(hints) for hints in lists if hints) > _TOO_MANY
+    sets = 2 ** len(asked.machine.topology or ()) - 1
+    return _is_aligned(asked) and sets ** len(set(_resources(asked.args))) > _TOO_MANY
+
+
+def _walks_all_nodes(asked: BrokenCall) -> bool:
+    """Whether a pod has devices on a machine with too many sets of nodes."""
+    devices = any("/" in resource for resource in _resources(asked.args))
+    return devices and _is_aligned(asked) and len(asked.machine.topology or ()) > _WIDE
+
+
+_NEVER_ENDS: dict[str, Callable[[BrokenCall], bool]] = {
+    distribution.ENDLESS_LOOP.name: _loops_over_whole_cores,
+    distribution.OVERWRITTEN_LOOP.name: _overwrites_nodes,
+    topology.ALL_COMBINATIONS.name: _walks_all_combinations,
+    devices.ALL_NODES_FOR_DEVICES.name: _walks_all_nodes,
+}
+"""By defect: whether a call has all that it takes to meet it."""
+
+
+def _is_aligned(asked: BrokenCall) -> bool:
+    return asked.operation == "hints" or topology_policy(asked.config) != "none"
+
+
+def _resources(args: messages.Args) -> Iterator[str]:
+    """The resources that a pod's containers name, again and again."""
+    if isinstance(args, messages.AdmitArgs | messages.HintsArgs):
+        spec = args.pod["spec"]
+        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+            resources = container.get("resources") or {}
+            yield from {**(resources.get("requests") or {}), **(resources.get("limits") or {})}

@@ -1,33 +1,240 @@
 """The oracle: makes the same calls to the reference and compares the answers.
 
+The protocol page describes the levels. Where the kubelet's own answers vary from run to run, only
+what is the same in every run is compared.
+
 Where a kubelet may do one thing or another, the reference is steered the way the implementation
 went, or the answers are compared in a form that is the same either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.judging import discovered
-from numaproof.conformance.judging.comparison import (
-    any_gate,
-    any_option,
-    any_resource,
-    difference,
-)
-from numaproof.protocol import messages
+from numaproof.conformance.judging.finding import Finding
+from numaproof.protocol import codec, lists, messages
 from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.mismatch import ABSENT, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-    from numaproof.conformance.judging.finding import Finding
+    from numaproof.protocol.messages import Level
+
+
+_SEVERAL = 2
+
+
+def difference(got: messages.Answer, expected: messages.Answer, level: Level) -> Finding | None:
+    """How an answer differs from the expected one at a level; None if they agree.
+
+    An `Unsupported` on either side cannot be compared and counts as agreement. The order of a list
+    that stands for a set does not count (`numaproof.protocol.lists`).
+    """
+    if isinstance(got, messages.Unsupported) or isinstance(expected, messages.Unsupported):
+        return None
+    if not applies("admission", level):
+        return None
+    kinds = _kind(expected), _kind(got)
+    if kinds[0] != kinds[1]:
+        return Finding("other side", "the outcome", "", *kinds, kind="outcome")
+    if not applies("placement", level) or got == expected:
+        return None
+    exact = applies("kubelet", level)
+    sides = (_comparable(one, exact=exact) for one in (expected, got))
+    return _first_difference("", *sides)
+
+
+_NAMED_OPTION = re.compile(
+    r"(?:CPU|Topology) Manager Policy (?:Alpha|Beta)-level Options not enabled, "
+    r"but option .* provided"
+    r"|unknown (?:CPU|Topology) Manager Policy option: .*"
+    r"|bad value for option .*"
+    r"|unable to convert policy option to integer .*|the minimum value of .*"
+)
+
+
+def any_option(answer: messages.Answer) -> messages.Answer:
+    """A refusal of options without the name of the one that it names.
+
+    Of several bad options the kubelet names any: it walks a map.
+    """
+    if isinstance(answer, messages.StartRefused):
+        message = _NAMED_OPTION.sub("one of the options is refused", answer.message)
+        return msgspec.structs.replace(answer, message=message)
+    return answer
+
+
+_NAMED_GATE = re.compile(r"(failed to set feature gates from initial flags-based config): .*")
+
+
+def any_gate(answer: messages.Answer) -> messages.Answer:
+    """A refusal of feature gates without the ones that it names.
+
+    Of several bad gates the kubelet names any, and none after the first that it does not know: it
+    walks a map.
+    """
+    if isinstance(answer, messages.StartRefused):
+        return msgspec.structs.replace(answer, message=_NAMED_GATE.sub(r"\1", answer.message))
+    return answer
+
+
+_UNAVAILABLE = re.compile(
+    r"requested number of devices unavailable for \S+ Requested: \d+, Available: \d+"
+    r"|(?:no healthy devices present|previously allocated devices are no longer healthy);"
+    r" cannot allocate unhealthy devices [^, ]+"
+    r"|cannot allocate unregistered device [^, ]+"
+)
+
+
+def any_resource(answer: messages.Answer) -> messages.Answer:
+    """A refusal for want of devices without the resource that it names.
+
+    Of several resources that a container can't have the kubelet names any: it walks a map.
+    """
+    if not isinstance(answer, messages.AdmissionRefused):
+        return answer
+
+    def unnamed(text: str) -> str:
+        return _UNAVAILABLE.sub("the devices of a resource are unavailable", text)
+
+    pod = answer.pod
+    if pod is not None:
+        pod = msgspec.structs.replace(pod, message=unnamed(pod.message), event=unnamed(pod.event))
+    return msgspec.structs.replace(answer, message=unnamed(answer.message), pod=pod)
+
+
+def _kind(answer: messages.Answer) -> str:
+    match answer:
+        case messages.StartRefused():
+            return f"refused at stage {answer.stage}"
+        case messages.AdmissionRefused():
+            return f"refused with {answer.reason}" if answer.reason else "refused without a reason"
+        case messages.Fault():
+            return "a fault"
+        case _:
+            return "accepted"
+
+
+def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
+    plain = lists.in_order(answer, exact=exact)
+    match answer:
+        case messages.StartRefused() | messages.AdmissionRefused() | messages.Fault():
+            return plain if exact else {}
+        case messages.State():
+            files = {name: comparable_file(text) for name, text in answer.files.items()}
+            return {**plain, "files": files if exact else {}}
+        case _ if "topology" in plain:
+            listed = plain.pop("topology") or ()
+            nodes = {str(node["node_id"]): node for node in listed}
+            order = [node["node_id"] for node in listed]
+            return {**plain, "nodes": nodes, "order": order if exact and _ordered(listed) else []}
+        case _:
+            return plain
+
+
+def _ordered(nodes: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the kubelet lists the nodes in one order.
+
+    It does not where they are packages, which have no memory and no distances: it walks a map.
+    """
+    return any(node.get("memory") or node.get("distances") for node in nodes)
+
+
+def comparable_file(text: str) -> Any:
+    """A checkpoint in the form that is the same in every run, which mostly is its text.
+
+    Of a container's blocks of several memory types the kubelet writes any first, and the
+    checksums go with that: such a file is compared by its content, and its checksums with it.
+    """
+    content = _object(text)
+    data = _object(content.get(checkpoints.DATA))
+    blocks = [*_blocks(content), *_blocks(data)]
+    if all(len(one) < _SEVERAL for one in blocks):
+        return text
+    fits = {checkpoints.CHECKSUM: _fits(content)}
+    if data:
+        fits[checkpoints.DATA_CHECKSUM] = _data_fits(content)
+        content[checkpoints.DATA] = data
+    for one in blocks:
+        one.sort(key=lambda block: str(block.get("type")))
+    return {**content, **fits}
+
+
+def _object(text: Any) -> dict[str, Any]:
+    """The JSON object that is the text; the empty one for anything else."""
+    try:
+        return codec.decode(text, dict[str, Any]) if isinstance(text, str) else {}
+    except codec.ProtocolError:
+        return {}
+
+
+def _blocks(content: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """The blocks of each container and pod in the Memory Manager's checkpoint."""
+    if "machineState" not in content:
+        return
+    pods, entries = (_values(content.get(name)) for name in ("podEntries", "entries"))
+    found = [one.get("memoryBlocks") for one in pods if isinstance(one, dict)]
+    found += [one for containers in entries for one in _values(containers)]
+    for one in found:
+        if isinstance(one, list) and all(isinstance(block, dict) for block in one):
+            yield one
+
+
+def _values(found: Any) -> list[Any]:
+    return [*found.values()] if isinstance(found, dict) else []
+
+
+def _fits(content: Mapping[str, Any]) -> bool:
+    """Whether the checksum is that of the fields that it is of."""
+    of_others = (checkpoints.CHECKSUM, checkpoints.DATA, checkpoints.DATA_CHECKSUM)
+    fields = {name: value for name, value in content.items() if name not in of_others}
+    try:
+        return bool(content.get(checkpoints.CHECKSUM) == checkpoints.checksum(fields))
+    except checkpoints.FieldsError:
+        return False
+
+
+def _data_fits(content: Mapping[str, Any]) -> bool:
+    """Whether the checksum of the second part is that of its text."""
+    right = checkpoints.data_checksum(content[checkpoints.DATA])
+    return bool(content.get(checkpoints.DATA_CHECKSUM) == right)
+
+
+def _first_difference(where: str, expected: Any, got: Any) -> Finding | None:
+    if isinstance(expected, dict) and isinstance(got, dict):
+        for key in sorted({*expected, *got}):
+            place = f"{where}.{key}" if where else key
+            if key not in got:
+                return _on_one_side(place, shown(expected[key]), ABSENT)
+            if key not in expected:
+                return _on_one_side(place, ABSENT, shown(got[key]))
+            found = _first_difference(place, expected[key], got[key])
+            if found:
+                return found
+        return None
+    if expected == got:
+        return None
+    return Finding(
+        "other side",
+        where,
+        expected=shown(expected),
+        actual=shown(got),
+        kind="field",
+        remark=lists.remark(expected, got),
+    )
+
+
+def _on_one_side(place: str, expected: str, actual: str) -> Finding:
+    return Finding("other side", place, "", expected, actual, kind="field on one side")
 
 
 class SteeredImplementation(Protocol):

@@ -8,17 +8,23 @@ where an entry is past its date, and where nothing fails for its cause any more.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+import difflib
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+import yaml
 
+from numaproof.conformance.cases import writing
 from numaproof.inputs import documents, fitting
+from numaproof.protocol.campaign import ScenarioFailed
+from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
 
 SCENARIO = "scenario"
 """What entries call every generated scenario."""
@@ -83,19 +89,7 @@ def read(path: Path) -> tuple[KnownFailureEntry, ...]:
     Raises:
         documents.DocumentError: the file cannot be read or an entry is wrong.
     """
-    return _entries(documents.load(path))
-
-
-def parse(text: str, file: str) -> tuple[KnownFailureEntry, ...]:
-    """The entries in the text of a file.
-
-    Raises:
-        documents.DocumentError: an entry is wrong.
-    """
-    return _entries(documents.load(text, file=file))
-
-
-def _entries(document: documents.Document) -> tuple[KnownFailureEntry, ...]:
+    document = documents.load(path)
     table = fitting.convert(document, KnownFailuresFile)
     for number, one in enumerate(table.known_failures):
         for name in ("case", "signature", "reason", "machine"):
@@ -104,10 +98,9 @@ def _entries(document: documents.Document) -> tuple[KnownFailureEntry, ...]:
                     ("known_failures", number, name), "it is empty", _FIX.get(name, "leave it out")
                 )
         if one.issue and not one.issue.startswith(("https://", "http://")):
+            message = f"{one.issue!r} is not the address of an issue"
             raise document.error(
-                ("known_failures", number, "issue"),
-                f"{one.issue!r} is not the address of an issue",
-                "write it as https://...",
+                ("known_failures", number, "issue"), message, "write it as https://..."
             )
     return tuple(
         KnownFailureEntry(one, f"{document.file}:{document.line(('known_failures', number))}")
@@ -120,3 +113,261 @@ _FIX = {
     "signature": "copy the signature from the report",
     "reason": "say why this failure is accepted",
 }
+
+
+KNOWN: Outcome = "known failure"
+MISSING: Outcome = "missing known failure"
+
+Scenario = TypeVar("Scenario", CaseFinished, DivergenceFound, ScenarioFailed)
+_Failure = TypeVar("_Failure", CaseFinished, DivergenceFound, ScenarioFailed)
+
+_INSTEAD: Mapping[str, tuple[str, str]] = {
+    "pass": ("passes", "pass"),
+    "unsupported": ("is unsupported", "are unsupported"),
+    "fail": ("fails for another known cause", "fail for other known causes"),
+}
+"""What runs do that no longer fail for the cause of an entry, of one run and of several."""
+
+
+@dataclass
+class KnownFailures:
+    """Judges the failures of one run by the entries of a file.
+
+    Attributes:
+        entries: what is known.
+        today: the day that dates are compared with.
+        whole: whether the run has all cases on all machines. A part of them does not show that
+            nothing of a glob fails any more.
+        names: the ids by which entries may name a case, by its id; its id alone for others.
+    """
+
+    entries: Sequence[KnownFailureEntry] = ()
+    today: dt.date = dt.date.min
+    whole: bool = True
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _instead: dict[KnownFailureEntry, list[str]] = field(init=False, default_factory=dict)
+    _failed: set[KnownFailureEntry] = field(init=False, default_factory=set)
+
+    def judged(self, finished: CaseFinished) -> CaseFinished:
+        """A case run as it counts: a known failure, or as it was.
+
+        A failure for another cause, or past its date, stays one; its message then says what to do.
+        """
+        names = self.names.get(finished.case, (finished.case,))
+        about = [one for one in self.entries if one.covers(names, finished.machine)]
+        if finished.outcome in GOOD:
+            self._note(about, "unsupported" if finished.outcome == "unsupported" else "pass")
+            return finished
+        judged = _judged(finished, about, self.today)
+        if judged.outcome != KNOWN:
+            self._failed.update(about)
+            return judged
+        met = [one for one in about if one.written.signature == finished.signature]
+        self._failed.update(met)
+        self._note([one for one in about if one not in met], "fail")
+        return judged
+
+    def _note(self, about: Sequence[KnownFailureEntry], instead: str) -> None:
+        for one in about:
+            self._instead.setdefault(one, []).append(instead)
+
+    def judged_scenario(self, found: Scenario) -> Scenario:
+        """A generated scenario that failed as it counts, likewise.
+
+        Scenarios differ from run to run, so only an entry with the same cause is about one.
+        """
+        same = [one for one in self._scenarios() if one.written.signature == found.signature]
+        return _judged(found, same, self.today)
+
+    def causes_of_scenarios(self) -> frozenset[str]:
+        """The signatures for which generated scenarios are known to fail."""
+        entries = (one for one in self._scenarios() if not one.expired(self.today))
+        return frozenset(one.written.signature for one in entries)
+
+    def _scenarios(self) -> Iterator[KnownFailureEntry]:
+        return (one for one in self.entries if one.covers((SCENARIO,), ""))
+
+    def missing(self, at: float) -> Iterator[CaseFinished]:
+        """A failed case run for each entry that was put to the test and that nothing failed for.
+
+        An entry whose cases were not selected is not judged, nor is one with a glob where the run
+        is not whole.
+
+        Args:
+            at: seconds since the run began.
+        """
+        for one in self.entries:
+            instead = self._instead.get(one)
+            if instead and one not in self._failed and (self.whole or not one.has_glob):
+                yield CaseFinished(
+                    at=at,
+                    case=one.written.case,
+                    title=f"Known failure: {one.written.reason}",
+                    machine=one.written.machine,
+                    outcome=MISSING,
+                    seconds=0.0,
+                    requirements=(),
+                    message=f"{one.where}: {_told(instead)} now: remove the entry",
+                    signature=f"{MISSING}: {one.written.signature}",
+                )
+
+
+def _told(instead: Sequence[str]) -> str:
+    count = len(instead)
+    does = " or ".join(words[count > 1] for kind, words in _INSTEAD.items() if kind in instead)
+    return (
+        f"1 case run that it names {does}"
+        if count == 1
+        else f"all {count} case runs that it names {does}"
+    )
+
+
+def _judged(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.date) -> _Failure:
+    same = [one for one in about if one.written.signature == failure.signature]
+    valid = next((one for one in same if not one.expired(today)), None)
+    if valid:
+        known = msgspec.structs.replace(failure, outcome=KNOWN, reason=valid.told)
+        return _reworded(known, before=f"{valid.told}: ")
+    if same:
+        entry = max(same, key=lambda one: one.written.until or today)
+        told = f"known until {entry.written.until}: fix it, or move the date"
+    elif about:
+        entry = _most_alike(failure.signature, about)
+        told = (
+            f"known with another cause, {entry.written.signature!r}; if this is the same problem,"
+            f" write signature: {failure.signature!r}"
+        )
+    else:
+        return failure
+    return _reworded(failure, after=f" [{entry.where}: {told}]")
+
+
+def _reworded(failure: _Failure, before: str = "", after: str = "") -> _Failure:
+    """The same with words around its message."""
+    finding = failure.finding and failure.finding.within(before, after)
+    message = f"{before}{failure.message}{after}"
+    return msgspec.structs.replace(failure, message=message, finding=finding)
+
+
+def _most_alike(signature: str, about: Sequence[KnownFailureEntry]) -> KnownFailureEntry:
+    """The entry that is most likely about the same problem; of equals the first."""
+    return max(
+        about,
+        key=lambda one: (
+            difflib.SequenceMatcher(None, one.written.signature, signature).ratio(),
+            not one.has_glob,
+        ),
+    )
+
+
+_HEAD = """\
+# Failures that are known, for `--known-failures {file}`. They do not fail the run.
+# A failure for another cause does, and so does an entry whose cases pass, or whose date is past.
+# Say in each `reason` why the failure is accepted, and add who fixes it and until when:
+#   issue: https://...
+#   until: {year}-12-31
+"""
+
+_NO_FAILURE = {*GOOD, MISSING}
+
+Row = dict[str, str]
+"""An entry to be written."""
+
+
+def first_file(rows: Sequence[Row], file: str, today: dt.date) -> str:
+    """A new file with these entries.
+
+    Args:
+        rows: the entries.
+        file: its name, for the comment at its head.
+        today: the day it is made.
+    """
+    return _HEAD.format(file=file, year=today.year) + _dumped({"known_failures": [*rows]})
+
+
+def with_rows(text: str, rows: Sequence[Row], file: str) -> str:
+    """The text of a file with more entries at its end; the rest of it stays as it is.
+
+    Raises:
+        documents.DocumentError: nothing can be added to its list.
+    """
+    items = _dumped([*rows])
+    return writing.with_items(text, "known_failures", items, file, "an entry") if rows else text
+
+
+def _dumped(plain: object) -> str:
+    text: str = yaml.safe_dump(plain, sort_keys=False, width=100, allow_unicode=True)
+    return text
+
+
+def rows(
+    runs: Sequence[CaseFinished],
+    scenarios: Mapping[str, str],
+    known: Sequence[KnownFailureEntry] = (),
+) -> list[Row]:
+    """Entries for what failed, one for each cause and glob of cases.
+
+    A glob is written only where all cases of the run that it matches fail for that cause.
+
+    Args:
+        runs: all case runs.
+        scenarios: of generated scenarios that failed, a message by signature.
+        known: entries that there are already. What fails for their cause is past its date, and
+            gets no other entry.
+    """
+    failed: dict[str, dict[str, list[CaseFinished]]] = {}
+    for run in runs:
+        if run.outcome not in _NO_FAILURE and not _has_entry(
+            run.signature, run.case, run.machine, known
+        ):
+            failed.setdefault(run.signature, {}).setdefault(run.case, []).append(run)
+    judged = {run.case for run in runs if run.outcome != "unsupported"}
+    return [
+        *(
+            _row(cause, case, next(iter(cases.values())) if "*" in case else cases[case], known)
+            for cause, cases in failed.items()
+            for case in _globs(frozenset(cases), judged)
+        ),
+        *(
+            {"case": SCENARIO, "signature": cause, "reason": _reason(message, known)}
+            for cause, message in scenarios.items()
+            if not _has_entry(cause, SCENARIO, "", known)
+        ),
+    ]
+
+
+def _has_entry(signature: str, case: str, machine: str, known: Sequence[KnownFailureEntry]) -> bool:
+    return any(one.written.signature == signature and one.covers((case,), machine) for one in known)
+
+
+def _reason(message: str, known: Sequence[KnownFailureEntry]) -> str:
+    """A message without what a run by these entries has added to it."""
+    for one in known:
+        message = message.partition(f" [{one.where}: ")[0]
+    return message
+
+
+def _row(
+    cause: str, case: str, runs: Sequence[CaseFinished], known: Sequence[KnownFailureEntry]
+) -> Row:
+    machines = {run.machine for run in runs}
+    row = {"case": case}
+    if len(machines) == 1 and "*" not in case:
+        row["machine"] = runs[0].machine
+    return row | {"signature": cause, "reason": _reason(runs[0].message, known) or runs[0].outcome}
+
+
+def _globs(failed: frozenset[str], judged: Iterable[str], begun: str = "") -> Iterator[str]:
+    """Ids, or globs of ids that begin with the same words, that match what failed and no more."""
+    below: dict[str, list[str]] = {}
+    for one in judged:
+        word = one.removeprefix(begun).partition("-")[0]
+        below.setdefault(begun + word, []).append(one)
+    for stem, names in below.items():
+        wrong = failed.intersection(names)
+        if len(names) == 1 or stem in names:
+            yield from sorted(wrong)
+        elif wrong == set(names):
+            yield f"{stem}-*"
+        elif wrong:
+            yield from _globs(failed, names, f"{stem}-")

@@ -35,7 +35,7 @@ def cases(start: str = "") -> Iterator[ListedId]:
     """The bundled cases whose ids start so, in the order of their files' names."""
     root = resources.files("numaproof.conformance") / "suite"
     wanted = ("title", "aliases", "requirements")
-    for file in sorted(_files(root), key=str):
+    for file in sorted(root.iterdir(), key=str):
         for name, fields in _items(file, "", start, wanted):
             about, aliases, requirements = map(fields.get, wanted)
             yield ListedId(name, about or "", _flow(aliases), _flow(requirements))
@@ -46,14 +46,6 @@ def requirements(start: str = "") -> Iterator[ListedId]:
     file = resources.files("numaproof.conformance") / "requirements.yaml"
     for name, fields in _items(file, "  ", start, ("statement",)):
         yield ListedId(name, fields["statement"])
-
-
-def _files(root: Traversable) -> Iterator[Traversable]:
-    for entry in root.iterdir():
-        if entry.is_dir():
-            yield from _files(entry)
-        elif entry.name.endswith(".yaml"):
-            yield entry
 
 
 def _items(

@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.claims import table
-from numaproof.conformance.claims.names import how_claimed
+from numaproof.conformance.claims import names
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import claims_needed, reference_target
 from numaproof.conformance.judging.baselines import KUBELET
 from numaproof.folders.scratch import scratch_folder
-from numaproof.protocol.features import FEATURES
+from numaproof.protocol.features import FEATURES, Support
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.runner import SelectedCase
-    from numaproof.protocol.features import Support
 
 
 class FeatureRow(NamedTuple):
@@ -44,7 +41,7 @@ def rows() -> tuple[FeatureRow, ...]:
             one.name,
             one.support,
             one.meaning,
-            how_claimed(one),
+            names.how_claimed(one),
             one.operations,
             found[one.name],
         )
@@ -54,7 +51,7 @@ def rows() -> tuple[FeatureRow, ...]:
 
 def features_of(case: str) -> tuple[str, ...]:
     """The features that the bundled case of an id needs; none if there is no such case."""
-    return table.needed(of_case(case) or ())
+    return names.needed_features(of_case(case) or ())
 
 
 @cache
@@ -79,7 +76,7 @@ def _machines() -> tuple[ProfileMachine, ...]:
     return tuple(ProfileMachine(one, Path(one.name)) for one in profiles)
 
 
-def _first(case: Case) -> tuple[SelectedCase, str] | None:
+def _first(case: Case) -> tuple[runner.SelectedCase, str] | None:
     for release in reversed(RELEASES):
         target = reference_target(release, KUBELET)
         for machine in _machines():

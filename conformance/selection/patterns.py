@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from numaproof.conformance.cases import naming
 from numaproof.conformance.cases.schema import Case
-from numaproof.conformance.differential import recording_check
+from numaproof.conformance.differential import recordings
 from numaproof.conformance.selection import needs
 from numaproof.conformance.selection.keys import KEYS
 from numaproof.protocol.features import FEATURES
@@ -22,7 +22,6 @@ from numaproof.protocol.features import FEATURES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.requirements import Registry
 
 _BY_WORDS = ("area", "document")
@@ -36,7 +35,7 @@ _LISTED = 12
 Facets = dict[str, tuple[str, ...]]
 """What patterns are matched with, by key; ids that a case had before are among its ids."""
 
-Item = TypeVar("Item", bound="Case | Recording")
+Item = TypeVar("Item", bound="Case | recordings.Recording")
 
 
 _LONGEST = 1000
@@ -110,7 +109,7 @@ class Selection:
 
     def check(
         self,
-        items: Iterable[Case | Recording],
+        items: Iterable[Case | recordings.Recording],
         *,
         where: str = "",
         option: str = "--select ",
@@ -135,7 +134,7 @@ class Selection:
                     hint = _hint(text, pattern, tuple(values))
                     raise SelectionError(f"no case{where} matches {given}{text!r}{hint}")
 
-    def values(self, key: str, items: Iterable[Case | Recording]) -> tuple[str, ...]:
+    def values(self, key: str, items: Iterable[Case | recordings.Recording]) -> tuple[str, ...]:
         """What a pattern with a key can match; nothing if the key is unknown."""
         if key == "feature":
             return tuple(sorted(FEATURES))
@@ -146,12 +145,12 @@ class Selection:
         wanted = not self._select or any(one.matches(facets) for one in self._select.values())
         return wanted and not any(one.matches(facets) for one in self._exclude.values())
 
-    def _facets(self, item: Case | Recording) -> Facets:
+    def _facets(self, item: Case | recordings.Recording) -> Facets:
         if isinstance(item, Case):
             return self._of_case(item)
-        named = recording_check.REQUIREMENT
+        named = recordings.REQUIREMENT
         return {
-            "id": (recording_check.name_of(item),),
+            "id": (recordings.name_of(item),),
             "requirement": (named.id,),
             "area": _begun(named.area),
             "document": _begun(named.document),

@@ -19,15 +19,13 @@ from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.conformance.requirements import load_registry
-from numaproof.conformance.traceability import traced_documents
+from numaproof.conformance.requirements import load_registry, traced_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.requirements import Requirement
-    from numaproof.conformance.traceability import Sentence, TracedDocument
+    from numaproof.conformance.requirements import Requirement, Sentence, TracedDocument
 
 FOLDER = Path(__file__).parent
 

@@ -26,17 +26,16 @@ from numaproof.cli.targets import open_target
 from numaproof.inputs import documents
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.deviations.releases import release
-from numaproof.simulation.amounts import amount, size
+from numaproof.simulation import upgrades
 from numaproof.simulation.pods import DescribedPod
-from numaproof.simulation.upgrades import outcomes
-from numaproof.simulation.upgrades.upgrade import UpgradeQuestion, upgrade
+from numaproof.simulation.requests import amount, size
+from numaproof.simulation.upgrades import UpgradeQuestion, upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numaproof.protocol.messages import Container
-    from numaproof.simulation.upgrades.outcomes import PodFate, Upgrade
-    from numaproof.simulation.upgrades.upgrade import Kubelet
+    from numaproof.simulation.upgrades import Kubelet, PodFate, Upgrade
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
@@ -246,7 +245,7 @@ def gates() -> str:
     """The gates that go, and those that are locked, in each step up."""
     rows = ["| to | gone | locked |", "|---|---|---|"]
     for before, after in pairwise(RELEASES):
-        changed = list(outcomes.gates(before, after))
+        changed = list(upgrades.gates(before, after))
         gone = [one.gate for one in changed if one.change == "gone"]
         locked = [
             f"{one.gate}{'' if (one.after or '').endswith('on') else ' (off)'}"
@@ -260,7 +259,7 @@ def gates() -> str:
 def options() -> str:
     """The maturity of each policy option in each release."""
     rows = ["| option | " + " | ".join(RELEASES) + " |", "|---" * (len(RELEASES) + 1) + "|"]
-    found = [outcomes.options_of(release(one)) for one in RELEASES]
+    found = [upgrades.options_of(release(one)) for one in RELEASES]
     for field in found[0]:
         for name in sorted({option for one in found for option in one[field]}):
             cells = (one[field].get(name) or "unknown" for one in found)

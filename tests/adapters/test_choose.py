@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from builders.targets import target_of
-from numaproof.conformance.differential import recorder
+from numaproof.conformance.differential import recordings
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
@@ -70,7 +70,7 @@ def test_what_a_scenario_reaches_is_its_own_and_what_breaks_is_left_out(
     command = shlex.join((sys.executable, str(program)))
     found = dict(choose.play(command, seeds, read))
     target = target_of(InProcess(Reference), kubernetes=RELEASES[-1])
-    made = {seed: recorder.record_seed(target, seed, tmp_path) for seed in seeds}
+    made = {seed: recordings.record_seed(target, seed, tmp_path) for seed in seeds}
     called = {seed: {call.op for call in one.calls} for seed, one in made.items() if one}
     assert found == {
         seed: {f"{FILES}{one}.go:1.1,2.2" for one in operations}

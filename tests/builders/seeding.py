@@ -19,8 +19,7 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 from numaproof.simulation.admission import Question
 from numaproof.simulation.pods import DescribedPod
-from numaproof.simulation.upgrades import outcomes
-from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
+from numaproof.simulation.upgrades import UpgradeQuestion, read_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,6 +156,6 @@ def upgrades(defect: Defect, folder: Path) -> tuple[UpgradeQuestion, tuple[Descr
         before=release,
         after=release,
         devices=again.devices or (),
-        files=outcomes.read(state),
+        files=read_files(state),
     )
     return question, tuple(pods.values())

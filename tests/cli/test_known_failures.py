@@ -7,8 +7,11 @@ import datetime as dt
 import pytest
 from msgspec import structs
 
-from numaproof.conformance.known_failures.entries import KnownFailure, KnownFailureEntry
-from numaproof.conformance.known_failures.verdicts import KnownFailures
+from numaproof.conformance.known_failures.entries import (
+    KnownFailure,
+    KnownFailureEntry,
+    KnownFailures,
+)
 from numaproof.protocol.events import CaseFinished, Outcome
 
 

@@ -13,11 +13,10 @@ import pytest
 
 from builders.targets import case_of
 from numaproof import fakesys
-from numaproof.conformance import case_runs
-from numaproof.conformance.case_runs import CaseRuns
+from numaproof.conformance import check as checking
 from numaproof.conformance.cases import loading
-from numaproof.conformance.cases.errors import CaseError
-from numaproof.conformance.check import CheckOptions, check
+from numaproof.conformance.cases.loading import CaseError
+from numaproof.conformance.check import CaseRuns, CheckOptions, check
 from numaproof.conformance.differential import recordings
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
@@ -66,7 +65,7 @@ def test_only_a_run_of_the_whole_table_tells_what_no_case_can_test(
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has few runs be spread, too."""
-    monkeypatch.setattr(case_runs, "FEW", 2)
+    monkeypatch.setattr(checking, "FEW", 2)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
 

@@ -23,8 +23,8 @@ from numaproof.fakesys import (
     parse_profile,
     write_directory,
 )
+from numaproof.fakesys.capture import find_residue
 from numaproof.fakesys.profile import CacheRow, CpuRow, DerivedDistances, NodeRow, Topology
-from numaproof.fakesys.residue import find_residue
 from numaproof.fakesys.snapshot import Snapshot, meaning, read_snapshot
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numaproof.fakesys import Profile, ProfileError, build_tree, load_profile
-from numaproof.fakesys.patterns import Pattern, PatternError
+from numaproof.fakesys.tree import Pattern, PatternError
 
 _PARTS = st.lists(st.sampled_from(["a", "1", "11", "{1,11}", "*", "{0-2}"]), min_size=1, max_size=5)
 

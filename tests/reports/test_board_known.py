@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.known_failures import entries
-from numaproof.conformance.known_failures.verdicts import KnownFailures
+from numaproof.conformance.known_failures.entries import KnownFailures
 from numaproof.reports.board.digest import run_data
 from numaproof.reports.board.site import Board, write_site
 from numaproof.reports.board.standing import implementations

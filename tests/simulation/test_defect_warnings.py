@@ -15,15 +15,14 @@ from numaproof.reference.deviations.defects import DEFECTS
 from numaproof.reports import answer_page, answer_text
 from numaproof.reports.terminal import as_plain
 from numaproof.simulation import checkpoints, configuration_check
-from numaproof.simulation.admission import Question
-from numaproof.simulation.simulate import simulate
-from numaproof.simulation.upgrades.upgrade import upgrade
+from numaproof.simulation.admission import Question, simulate
+from numaproof.simulation.upgrades import upgrade
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.reference.deviations.deviation import Defect
-    from numaproof.simulation.simulate import CheckedSimulation
+    from numaproof.simulation.admission import CheckedSimulation
 
 LEAVES = "no pod leaves the node that is simulated, so none comes back with its uid"
 RESTARTS = "the kubelet that is simulated starts once, on a node without files"

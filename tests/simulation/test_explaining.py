@@ -17,8 +17,7 @@ from numaproof.reference.topology.hints import Demand, Need, Supply
 from numaproof.reference.topology.search.evaluation import listed
 from numaproof.simulation import devices
 from numaproof.simulation.admission import Question, Simulation, admit_all, begin
-from numaproof.simulation.explanation import Allocation, Merge, candidates
-from numaproof.simulation.observation import observe
+from numaproof.simulation.explaining import Allocation, Merge, candidates, observe
 from numaproof.simulation.pods import DescribedPod
 
 if TYPE_CHECKING:

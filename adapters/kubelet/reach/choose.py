@@ -20,7 +20,7 @@ import building
 from cover import as_ranges, filled_up, from_ranges, smallest_cover
 from statements import reached
 
-from numaproof.conformance.differential import recorder
+from numaproof.conformance.differential import recordings
 from numaproof.conformance.execution.implementation import ImplementationFailure, handshake
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.subprocesses import Subprocess
@@ -55,7 +55,7 @@ def play(
         for seed in seeds:
             _clear(counters)
             try:
-                kept = recorder.record_seed(target, seed, scratch)
+                kept = recordings.record_seed(target, seed, scratch)
             except ImplementationFailure:
                 kept = None
             handshake(program, "reach")

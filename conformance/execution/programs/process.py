@@ -5,19 +5,274 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
+import select
 import selectors
 import signal
+import socket
+import subprocess
 import sys
 import termios
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from numaproof.conformance.execution.programs.supervision import Supervision
-from numaproof.conformance.judging.logs import ProgramLog
+from numaproof.conformance.execution.implementation import CannotStartError
+from numaproof.conformance.execution.programs import supervisor
+from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+
+_STARTING = 60.0
+"""Seconds that a supervisor may take to start a program."""
+
+ENDING = 2 * supervisor.PATIENCE
+"""Seconds that it may take to end everything."""
+
+MOST_ROUNDS = 200
+_EMPTY_ROUNDS = 5
+_MARK = "NUMAPROOF_PROGRAM"
+_NAME = 60
+
+
+class Supervision:
+    """A program below its supervisor.
+
+    The program can do one thing against its supervisor: kill or stop it, for they are the same
+    user's. Then what it has started is looked for in the whole system, by a mark in the environment
+    and by the session.
+
+    Args:
+        command: the program and its arguments.
+        environment: its environment variables (default: those of this process).
+
+    Raises:
+        CannotStartError: there is no such program, or it is none.
+
+    Attributes:
+        pid: the program's process id.
+        found: at the end, the processes that there were besides the program, by command line.
+        left: at the end, the processes that can't be killed, by id and command line.
+    """
+
+    def __init__(self, command: tuple[str, ...], environment: Mapping[str, str] | None) -> None:
+        self._mark = secrets.token_hex(8)
+        self._control, theirs = socket.socketpair()
+        self._unread = b""
+        self._status: int | None = None
+        self._gone = self._done = self._ended = False
+        self._failed = 0
+        self.pid = 0
+        self.found: tuple[str, ...] = ()
+        self.left: tuple[str, ...] = ()
+        words = (sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno()))
+        try:
+            self._popen = subprocess.Popen(  # noqa: S603 - the user's own command
+                (*words, *command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+                pass_fds=(theirs.fileno(),),
+                env={**(os.environ if environment is None else environment), _MARK: self._mark},
+            )
+        except OSError as error:
+            self._control.close()
+            raise _cannot(command, error.strerror) from None
+        finally:
+            theirs.close()
+        try:
+            self._listen(_STARTING, lambda: bool(self.pid or self._failed))
+        finally:
+            if not self.pid:
+                self._close()
+        if self._failed:
+            raise _cannot(command, os.strerror(self._failed))
+        if not self.pid:
+            raise _cannot(command, "its supervisor does not answer")
+
+    @property
+    def streams(self) -> list[IO[bytes]]:
+        """The program's standard input, output and error."""
+        streams = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
+        return [stream for stream in streams if stream is not None]
+
+    def ended(self, seconds: float) -> int | None:
+        """The program's exit code, or its signal below zero; None if it runs on for so long."""
+        if self._status is None and not self._ended:
+            self._listen(seconds, lambda: self._status is not None)
+        return None if self._status is None else os.waitstatus_to_exitcode(self._status)
+
+    @property
+    def alone(self) -> bool:
+        """Whether neither the program nor anything that it has started is left."""
+        return not supervisor.children(self._popen.pid)
+
+    def fileno(self) -> int:
+        """The descriptor of its socket, for a selector."""
+        return self._control.fileno()
+
+    def hear(self) -> None:
+        """Takes in what it has said."""
+        self._listen(0, lambda: False)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the supervisor has gone without being asked to: the program has killed it."""
+        return self._gone and not self._done
+
+    def end(self) -> None:
+        """Ends the program and all that it has started; waits until they are gone."""
+        if self._ended:
+            return
+        # The program may have stopped it.
+        self._popen.send_signal(signal.SIGCONT)
+        with suppress(OSError):
+            self._control.send(b"end")
+        try:
+            self._listen(ENDING, lambda: self._done)
+        finally:
+            self._close()
+            if not self._done:
+                self._hunt()
+            self._ended = True
+
+    def _close(self) -> None:
+        """Makes sure that the supervisor is gone."""
+        if not self._done:
+            self._popen.kill()
+        self._popen.wait()
+        self._control.close()
+        if not self.pid:
+            for stream in self.streams:
+                stream.close()
+
+    def _listen(self, seconds: float, enough: Callable[[], bool]) -> None:
+        """Takes in what the supervisor says, until it is enough, it is gone, or time is up."""
+        deadline = time.monotonic() + seconds
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        while not (enough() or self._gone):
+            left = deadline - time.monotonic()
+            if not poll.poll(max(left, 0) * 1000):
+                return
+            try:
+                said = self._control.recv(1 << 16)
+            except OSError:
+                said = b""
+            self._gone = not said
+            *lines, self._unread = (self._unread + said).split(b"\n")
+            for line in lines:
+                self._hear(*line.decode().split(" ", 2))
+
+    def _hear(self, what: str, number: str = "", name: str = "") -> None:
+        match what:
+            case "started":
+                self.pid = int(number)
+            case "failed":
+                self._failed = int(number)
+            case "ended":
+                self._status = int(number)
+            case "found":
+                self.found += (name,)
+            case "left":
+                self.left += (f"{number} {name}",)
+            case "done":
+                self._done = True
+
+    def _hunt(self) -> None:
+        """Kills what the program has started, without the supervisor that knew of it."""
+        empty = 0
+        for _ in range(MOST_ROUNDS):
+            alive = list(self._alive())
+            # Who forks while the processes are listed, and ends, is missed with its child.
+            empty = 0 if alive else empty + 1
+            if empty == _EMPTY_ROUNDS:
+                return
+            for pid, _ in alive:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.005)
+        self.left = tuple(f"{pid} {name}" for pid, name in self._alive())
+
+    def _alive(self) -> Iterator[tuple[int, str]]:
+        """The processes of the program's session or with its mark, by id and command line."""
+        mark = f"{_MARK}={self._mark}".encode()
+        for folder in Path("/proc").iterdir():
+            if not folder.name.isdigit():
+                continue
+            with suppress(OSError):
+                # After the name, which may hold anything: state, parent, group, session.
+                state, _, _, session = (
+                    (folder / "stat").read_bytes().rpartition(b") ")[2].split()[:4]
+                )
+                environment = (folder / "environ").read_bytes().split(b"\0")
+                if state not in b"ZX" and (int(session) == self.pid or mark in environment):
+                    words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").strip()
+                    name = ascii(words.decode("utf-8", "replace")[:_NAME])[1:-1]
+                    # It ends, or has put its command line out of sight.
+                    yield int(folder.name), name or "(no command line)"
+
+
+def _cannot(command: tuple[str, ...], why: str | None) -> CannotStartError:
+    return CannotStartError(f"can't start {command[0]!r}: {why}")
+
+
+STDERR_KEPT = 8 * 1024
+"""Bytes kept of the beginning and of the end of what a program logs in a call, and before it."""
+
+
+class _Clipped:
+    """The beginning and the end of a text that may be endless."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._lines = 0
+
+    def add(self, chunk: bytes) -> None:
+        room = STDERR_KEPT - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        cut = len(self._tail) - STDERR_KEPT
+        if cut > 0:
+            self._lines += self._tail.count(b"\n", 0, cut)
+            del self._tail[:cut]
+
+    def content(self) -> bytes:
+        left_out = f"\n[... {plural(self._lines, 'line')} left out ...]\n"
+        gap = left_out.encode() if self._lines else b""
+        return bytes(self._head) + gap + bytes(self._tail)
+
+
+class ProgramLog:
+    """What a program logs in a case: before the last call, and since."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """A case begins: what was logged before is none of it."""
+        self._before, self._now = _Clipped(), _Clipped()
+
+    def mark(self) -> None:
+        """A call begins."""
+        self._before.add(self._now.content())
+        self._now = _Clipped()
+
+    def add(self, chunk: bytes) -> None:
+        """Takes in what the program has written."""
+        self._now.add(chunk)
+
+    def text(self) -> str:
+        """All that is kept."""
+        return (self._before.content() + self._now.content()).decode("utf-8", "replace")
+
 
 _CHUNK = 1 << 16
 
@@ -32,6 +287,9 @@ class Process:
         command: the program and its arguments.
         environment: its environment variables (default: those of this process).
 
+    Attributes:
+        supervision: ends the program and all that it has started.
+
     Raises:
         CannotStartError: there is no such program, or it is none.
     """
@@ -39,50 +297,19 @@ class Process:
     def __init__(
         self, command: tuple[str, ...], environment: Mapping[str, str] | None = None
     ) -> None:
-        self._supervision = Supervision(command, environment)
-        streams = self._supervision.streams
-        self._stdin, self._stdout, self._stderr = map(_pipe, streams)
+        self.supervision = Supervision(command, environment)
+        self._stdin, self._stdout, self._stderr = map(_pipe, self.supervision.streams)
         self._selector = selectors.DefaultSelector()
-        for source in (self._stdout, self._stderr, self._supervision):
+        for source in (self._stdout, self._stderr, self.supervision):
             self._selector.register(source, selectors.EVENT_READ)
         self._received = bytearray()
         self._sent = 0
         self.log = ProgramLog()
 
     @property
-    def pid(self) -> int:
-        """Its process id, and that of its process group."""
-        return self._supervision.pid
-
-    @property
     def returncode(self) -> int | None:
         """How it ended, as far as is known; None while it runs."""
-        return self._supervision.ended(0)
-
-    @property
-    def output(self) -> IO[bytes]:
-        """Its standard output."""
-        return self._stdout
-
-    @property
-    def unwatched(self) -> bool:
-        """Whether its supervisor is gone before its time: the program has killed it."""
-        return self._supervision.lost
-
-    @property
-    def alone(self) -> bool:
-        """Whether neither the program nor anything that it has started is left."""
-        return self._supervision.alone
-
-    @property
-    def found(self) -> tuple[str, ...]:
-        """The other processes that there were when it was killed, by their command lines."""
-        return self._supervision.found
-
-    @property
-    def left(self) -> tuple[str, ...]:
-        """The processes that could not be killed, by id and command line."""
-        return self._supervision.left
+        return self.supervision.ended(0)
 
     def exchange(self, request: bytes, deadline: float) -> bytes:
         """Writes a request and reads one line, without its line break.
@@ -140,8 +367,8 @@ class Process:
             elif key.fileobj is self._stderr:
                 self._read_log()
             else:
-                self._supervision.hear()
-                if self._supervision.lost:
+                self.supervision.hear()
+                if self.supervision.lost:
                     raise EOFError
         return unsent
 
@@ -202,11 +429,11 @@ class Process:
 
     def wait(self, seconds: float) -> None:
         """Gives the program time to end by itself, for its own exit code."""
-        self._supervision.ended(seconds)
+        self.supervision.ended(seconds)
 
     def kill(self) -> None:
         """Kills the program and all that it has started, and keeps the last of its log."""
-        self._supervision.end()
+        self.supervision.end()
         with contextlib.suppress(BlockingIOError, KeyError, ValueError):
             while self._read_log():
                 pass
@@ -215,8 +442,7 @@ class Process:
             stream.close()
 
 
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None
+def _pipe(stream: IO[bytes]) -> IO[bytes]:
     os.set_blocking(stream.fileno(), False)
     return stream
 

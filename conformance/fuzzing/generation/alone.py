@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.cases.schema import AssignStep, MergeStep
 from numaproof.conformance.fuzzing.generation.focus import MOST_MERGES
-from numaproof.conformance.fuzzing.generation.options import ACROSS_NUMA, CLOSEST, FULL_CORES
 from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.cpu.options import ACROSS_NUMA, FULL_CORES
+from numaproof.reference.topology.options import CLOSEST
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
@@ -50,17 +51,15 @@ def _providers(choices: Choices, nodes: int) -> tuple[dict[str, Any] | None, ...
         kind = choices.pick(
             ("hints", "hints", "hints", "hints", "no preference", "nowhere", "null")
         )
-        if kind == "null":
-            made.append(None)
-        elif kind == "no preference":
-            made.append({_RESOURCES[number]: None})
-        elif kind == "nowhere":
-            made.append({_RESOURCES[number]: []})
-        else:
+        resource = _RESOURCES[number]
+        if kind == "hints":
             room = max(1, min((1 << nodes) - 1, MOST_MERGES // product))
             hints = _hints(choices, nodes, room)
             product *= len(hints)
-            made.append({_RESOURCES[number]: hints})
+            made.append({resource: hints})
+        else:
+            others: dict[str, Any] = {"no preference": {resource: None}, "nowhere": {resource: []}}
+            made.append(others.get(kind))
     return tuple(made)
 
 

@@ -8,34 +8,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.fuzzing.generation.machines import dense
-from numaproof.conformance.fuzzing.generation.options import (
-    ACROSS_CORES,
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.cpu.options import (
     ACROSS_NUMA,
     BY_SOCKET,
-    BY_UNCORE,
-    CLOSEST,
     FULL_CORES,
-    MOST_NODES,
+    INCOMPATIBLE,
 )
-from numaproof.protocol.sets import CPUSet
+from numaproof.reference.topology.options import CLOSEST, MOST_NODES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.fuzzing.generation.choices import Choices
     from numaproof.conformance.fuzzing.generation.focus import Focus
     from numaproof.protocol.messages import KubeletConfiguration
 
-_CONFLICTS = frozenset(
-    frozenset(pair)
-    for pair in (
-        (FULL_CORES, ACROSS_CORES),
-        (ACROSS_NUMA, ACROSS_CORES),
-        (BY_UNCORE, ACROSS_CORES),
-        (BY_UNCORE, ACROSS_NUMA),
-    )
-)
+_CONFLICTS = frozenset(map(frozenset, INCOMPATIBLE))
 """Options of the static policy that exclude each other."""
 
 _MIB = 1 << 20
@@ -45,15 +35,12 @@ _EVICTION = 100 * _MIB
 _BY_DEFAULT = 8
 """The most NUMA nodes that the Topology Manager accepts without an option."""
 
-_GATES = (
-    "CPUManagerPolicyAlphaOptions",
-    "CPUManagerPolicyBetaOptions",
-    "TopologyManagerPolicyAlphaOptions",
-    "TopologyManagerPolicyBetaOptions",
+_GATES = tuple(
+    f"{manager}Policy{maturity}Options"
+    for manager in ("CPUManager", "TopologyManager")
+    for maturity in ("Alpha", "Beta")
 )
-_CLOSED_BY_DEFAULT = frozenset(
-    {"CPUManagerPolicyAlphaOptions", "TopologyManagerPolicyAlphaOptions"}
-)
+_CLOSED_BY_DEFAULT = _GATES[::2]
 
 
 def configuration(choices: Choices, facts: Facts, focus: Focus) -> KubeletConfiguration:
@@ -250,10 +237,6 @@ def _odd_entry(choices: Choices, config: dict[str, Any], facts: Facts) -> None:
     _reserved([{"numaNode": node, "limits": limits}], config)
 
 
-def _no_threshold(_: Choices, config: dict[str, Any], __: Facts) -> None:
-    config["evictionHard"] = {"memory.available": "0"}
-
-
 def _nothing_reserved(_: Choices, config: dict[str, Any], __: Facts) -> None:
     config.pop("reservedMemory", None)
 
@@ -269,23 +252,15 @@ def _odd_gate(choices: Choices, config: dict[str, Any], _: Facts) -> None:
     config["featureGates"] = {**config.get("featureGates", {}), **gates}
 
 
-def _named_beside_cgroup(_: Choices, config: dict[str, Any], __: Facts) -> None:
-    config["reservedSystemCPUs"] = "0"
-    config["systemReservedCgroup"] = "/system.slice"
-
-
 def _named_beside_amounts(_: Choices, config: dict[str, Any], facts: Facts) -> None:
     """Named CPUs beside amounts: valid, since the kubelet ignores the amounts then."""
     config["reservedSystemCPUs"] = "0"
     config["kubeReserved"] = {**config.get("kubeReserved", {}), "cpu": str(len(facts.all) // 2)}
 
 
-def _other_signal(_: Choices, config: dict[str, Any], __: Facts) -> None:
-    config["evictionHard"] = {"nodefs.available": "5%"}
-
-
-def _too_few_nodes(_: Choices, config: dict[str, Any], __: Facts) -> None:
-    config["topologyManagerPolicyOptions"] = {MOST_NODES: "7"}
+def _written(**fields: Any) -> Callable[[Choices, dict[str, Any], Facts], None]:
+    """Fields that are wrong on any machine."""
+    return lambda _, config, __: config.update(fields)
 
 
 _MISTAKES = (
@@ -296,11 +271,11 @@ _MISTAKES = (
     _other_sum,
     _no_such_node,
     _odd_entry,
-    _no_threshold,
+    _written(evictionHard={"memory.available": "0"}),
     _nothing_reserved,
     _odd_gate,
-    _named_beside_cgroup,
+    _written(reservedSystemCPUs="0", systemReservedCgroup="/system.slice"),
     _named_beside_amounts,
-    _other_signal,
-    _too_few_nodes,
+    _written(evictionHard={"nodefs.available": "5%"}),
+    _written(topologyManagerPolicyOptions={MOST_NODES: "7"}),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from numaproof.conformance.fuzzing.generation.options import ACROSS_NUMA, FULL_CORES
+from numaproof.reference.cpu.options import ACROSS_NUMA, FULL_CORES
 from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
+
 
 MOST_MERGES = 1 << 18
 """Hints multiplied over the resources of a container: as many as a kubelet merges in 0.1 s."""

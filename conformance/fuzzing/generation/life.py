@@ -21,15 +21,16 @@ from numaproof.conformance.cases.schema import (
     StartStep,
     Step,
     TamperStep,
+    open_step,
 )
 from numaproof.conformance.claims import needs
-from numaproof.conformance.fuzzing.generation import alone, devices
+from numaproof.conformance.fuzzing.generation import alone, pods
 from numaproof.conformance.fuzzing.generation.configurations import configuration
 from numaproof.conformance.fuzzing.generation.focus import focus as choose_focus
 from numaproof.conformance.fuzzing.generation.machines import page_kinds
 from numaproof.conformance.fuzzing.generation.pods import Room
 from numaproof.conformance.fuzzing.generation.pods import pod as make_pod
-from numaproof.protocol.messages import StartArgs
+from numaproof.protocol.messages import KubeletConfiguration, StartArgs
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
-    from numaproof.conformance.fuzzing.generation.devices import Lists
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.protocol.messages import KubeletConfiguration
 
 _FILES = ("cpu_manager_state", "memory_manager_state")
 _TAMPERINGS = ("truncate", "checksum", "policy", "field", "delete", "empty", "garbage", "space")
@@ -76,14 +75,14 @@ class Life:
         self.config: KubeletConfiguration = {}
         self.offered: dict[str, PodSpec] = {}
         self.alive: dict[str, int] = {}
-        self.devices: Lists = {}
+        self.devices: pods.DeviceLists = {}
         self.removals = 0
 
     def begin(self, choices: Choices) -> tuple[Step, ...]:
         """The first start; nothing where there are no nodes, only calls that need none."""
         if not self.capabilities.has("start"):
             return ()
-        self.devices = devices.lists(choices, self.facts, self.focus.devices)
+        self.devices = pods.device_lists(choices, self.facts, self.focus.devices)
         self.config = self.configuration(choices)
         return (self._start(devices=self.devices or None),)
 
@@ -127,7 +126,7 @@ class Life:
 
     def room(self) -> Room:
         """What the size of the next pod depends on."""
-        return Room(self.facts, self.free_cpus(), devices.healthy(self.devices))
+        return Room(self.facts, self.free_cpus(), pods.healthy_devices(self.devices))
 
     def providers(self) -> int:
         """How many resources have hints that are merged, at the most."""
@@ -152,20 +151,20 @@ class Life:
         pod = make_pod(choices, f"pod{len(self.offered)}", self.room(), self.focus)
         self.offered[pod.pod] = pod
         self.alive[pod.pod] = _cpus(pod)
-        return (_anything(admit=pod),)
+        return (open_step(admit=pod),)
 
     def admit_again(self, choices: Choices) -> tuple[Step, ...]:
         """Offers a pod that was offered before."""
         pod = self.offered[choices.pick(tuple(self.offered))]
         self.alive[pod.pod] = _cpus(pod)
-        return (_anything(admit=pod),)
+        return (open_step(admit=pod),)
 
     def remove(self, choices: Choices) -> tuple[Step, ...]:
         """Ends a pod."""
         name = choices.pick(tuple(self.alive))
         del self.alive[name]
         self.removals += 1
-        return (_anything(remove=RemoveStep(name)),)
+        return (open_step(remove=RemoveStep(name)),)
 
     def passing(self) -> list[tuple[str, str]]:
         """The init containers of living pods that end before their pods, by pod and name."""
@@ -178,7 +177,7 @@ class Life:
 
     def end_container(self, choices: Choices) -> tuple[Step, ...]:
         """Ends an init container; sidecars end with their pod."""
-        return (_anything(remove=RemoveStep(*choices.pick(self.passing()))),)
+        return (open_step(remove=RemoveStep(*choices.pick(self.passing()))),)
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
         """Asks for the hints of a new pod that is not on the node, or of one that may be."""
@@ -187,11 +186,11 @@ class Life:
         else:
             pod = make_pod(choices, "asked", self.room(), self.focus)
         container = choices.pick((*pod.containers, None, *pod.init))
-        return (_anything(hints=HintsStep(pod, container)),)
+        return (open_step(hints=HintsStep(pod, container)),)
 
     def reconcile(self, _: Choices) -> tuple[Step, ...]:
         """Makes one pass of the reconcile loop."""
-        return (_anything(reconcile=NoArguments()),)
+        return (open_step(reconcile=NoArguments()),)
 
     def restart(self, choices: Choices) -> tuple[Step, ...]:
         """Restarts with the same configuration; now and then a pod has gone meanwhile."""
@@ -246,25 +245,25 @@ class Life:
     def report_devices(self, choices: Choices) -> tuple[Step, ...]:
         """A device plugin reports a changed list, to the running kubelet or to its next start."""
         asked = self.asked_resources()
-        self.devices = devices.changed(choices, self.facts, self.devices, asked)
+        self.devices = pods.changed_devices(choices, self.facts, self.devices, asked)
         if choices.chance(4) and self.capabilities.makes(_RESTART):
             return (self._start(devices=self.devices),)
-        return (_anything(devices=self.devices),)
+        return (open_step(devices=self.devices),)
 
     def merge(self, choices: Choices) -> tuple[Step, ...]:
         """Merges hints that no manager has made."""
-        return (_anything(merge=alone.merge(choices, self.capabilities)),)
+        return (open_step(merge=alone.merge(choices, self.capabilities)),)
 
     def assign(self, choices: Choices) -> tuple[Step, ...]:
         """Assigns CPUs without a node."""
-        return (_anything(assign=alone.assign(choices, self.facts, self.capabilities)),)
+        return (open_step(assign=alone.assign(choices, self.facts, self.capabilities)),)
 
     def _start(self, **what: Any) -> Step:
         step = StartStep(config=self.config, **what)
         if step.offline or step.memory:
             machine = manifests.without_cpus(self.facts.machine, CPUSet.parse(step.offline))
             self.facts = Facts(manifests.with_memory(machine, step.memory))
-        return _anything(start=step)
+        return open_step(start=step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,12 +329,8 @@ ACTIONS: Mapping[str, Action] = {
 """All that may come after the first start, by name."""
 
 
-def _anything(**verb: Any) -> Step:
-    return Step(expect="anything", **verb)
-
-
 def _tamper(file: Any, how: Any) -> Step:
-    return _anything(tamper=TamperStep(file, how))
+    return open_step(tamper=TamperStep(file, how))
 
 
 def _cpus(pod: PodSpec) -> int:

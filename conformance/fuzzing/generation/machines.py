@@ -54,23 +54,22 @@ def machine(
     return _assembled(choices, shape, nodes)
 
 
+_FAMILIES: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, ...]]] = {
+    "small": ((1, 1, 2), (1, 1, 2), 4, (0, 0, 0, 1)),
+    "server": ((1, 2, 2, 4), (1, 2, 2, 4), 8, (0, 0, 0, 1, 2)),
+    "wide": ((1, 2, 4), (), 2, (0, 0, 1, 4)),
+}
+"""Numbers of sockets and of nodes in each (none: wide machines have five to twelve nodes in all),
+the most cores of a node, and numbers of nodes without CPUs."""
+
+
 def _shape(choices: Choices, most_nodes: int, most_cpus: int) -> _Shape:
     family = choices.pick(("small",) * 7 + ("server",) * 4 + ("wide",))
-    if family == "small":
-        sockets = choices.pick((1, 1, 2))
-        nodes = choices.pick((1, 1, 2))
-        cores = choices.integer(1, 4)
-        bare = choices.pick((0, 0, 0, 1))
-    elif family == "server":
-        sockets = choices.pick((1, 2, 2, 4))
-        nodes = choices.pick((1, 2, 2, 4))
-        cores = choices.integer(1, 8)
-        bare = choices.pick((0, 0, 0, 1, 2))
-    else:
-        sockets = choices.pick((1, 2, 4))
-        nodes = choices.integer(5, 12) // sockets
-        cores = choices.integer(1, 2)
-        bare = choices.pick((0, 0, 1, 4))
+    of_sockets, of_nodes, most_cores, of_bare = _FAMILIES[family]
+    sockets = choices.pick(of_sockets)
+    nodes = choices.pick(of_nodes) if of_nodes else choices.integer(5, 12) // sockets
+    cores = choices.integer(1, most_cores)
+    bare = choices.pick(of_bare)
     smt = choices.pick((2, 2, 2, 1, 4))
     sockets = max(1, min(sockets, most_nodes, most_cpus))
     nodes = max(1, min(nodes, most_nodes // sockets, most_cpus // sockets))

@@ -1,4 +1,4 @@
-"""Pods: containers of every QoS class, init containers, sidecars, huge pages and devices."""
+"""Pods of every QoS class, and the devices that plugins report for them, healthy or not."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from numaproof.conformance.cases.schema import ContainerSpec, PodSpec, Quantities
+from numaproof.conformance.cases.schema import ContainerSpec, DeviceSpec, PodSpec, Quantities
 from numaproof.conformance.judging.pods import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.fuzzing.generation.choices import Choices
     from numaproof.conformance.fuzzing.generation.focus import Focus
+
 
 _MIB = 1 << 20
 _PAGES_MIB = {"hugepages-2Mi": 2, "hugepages-1Gi": 1024}
@@ -184,3 +185,63 @@ def _at_least(quantity: str, least: Fraction) -> str:
     if amount(quantity) >= least:
         return quantity
     return str(least) if least.denominator == 1 else f"{least * 1000}m"
+
+
+RESOURCES = ("vendor.example/nic", "vendor.example/gpu")
+
+DeviceLists = dict[str, tuple[DeviceSpec, ...]]
+
+
+def device_lists(choices: Choices, facts: Facts, count: int) -> DeviceLists:
+    """The devices of `count` resources: up to four each."""
+    return {resource: _some(choices, facts, 4) for resource in RESOURCES[:count]}
+
+
+def changed_devices(
+    choices: Choices, facts: Facts, now: DeviceLists, asked: Collection[str]
+) -> DeviceLists:
+    """The lists after one change: health, more devices, or the last ones gone.
+
+    Of devices with the same nodes a kubelet picks any. So whatever changes changes for all devices
+    of a resource that have the same nodes, and new ones stand behind the others: what is answered
+    later does not depend on which device was picked.
+
+    Devices go only where no pod has asked for their resource (`asked`): a kubelet panics on a
+    container whose device has gone.
+    """
+    resource = choices.pick(tuple(now))
+    devices = now[resource]
+    kind = choices.pick(("health", "health", "more", "fewer"))
+    if kind == "more" or not devices:
+        after = (*devices, *_some(choices, facts, 2))
+    elif kind == "fewer" and resource not in asked:
+        after = devices[: choices.integer(0, len(devices) - 1)]
+    else:
+        chosen = choices.pick(devices)
+        after = tuple(
+            DeviceSpec(one.numa, not one.healthy) if one == chosen else one for one in devices
+        )
+    return {**now, resource: after}
+
+
+def _some(choices: Choices, facts: Facts, most: int) -> tuple[DeviceSpec, ...]:
+    nodes = [*facts.nodes]
+    return tuple(DeviceSpec(_place(choices, nodes)) for _ in range(choices.integer(1, most)))
+
+
+def _place(choices: Choices, nodes: list[int]) -> tuple[int, ...] | None:
+    kind = choices.pick(("one", "one", "one", "one", "none", "several", "empty"))
+    match kind:
+        case "one":
+            return (choices.pick(nodes),)
+        case "several":
+            return tuple(choices.some(nodes, 1, min(3, len(nodes))))
+        case "empty":
+            return ()
+        case _:
+            return None
+
+
+def healthy_devices(now: Mapping[str, tuple[DeviceSpec, ...]]) -> dict[str, int]:
+    """How many healthy devices each resource has."""
+    return {name: sum(one.healthy for one in devices) for name, devices in now.items()}

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.cases.schema import Case, NoArguments, Step
+from numaproof.conformance.cases.schema import (
+    Case,
+    FileName,
+    NoArguments,
+    StartStep,
+    Step,
+    TamperStep,
+    open_step,
+)
 from numaproof.conformance.fuzzing.generation import trees
-from numaproof.conformance.fuzzing.generation.choices import Seeded
+from numaproof.conformance.fuzzing.generation.choices import Choices, Seeded
 from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
 from numaproof.conformance.fuzzing.generation.machines import machine
 from numaproof.protocol.discovery import WHOLE
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numaproof.conformance.execution.capabilities import Capabilities
-    from numaproof.conformance.fuzzing.generation.choices import Choices
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.messages import KubeletConfiguration
+
 
 _FEWEST, _MOST = 3, 16
 """Actions of a scenario after its first start."""
@@ -33,7 +45,7 @@ def case_of(
 
 def discovery(name: str) -> Case:
     """The scenario of discovering a tree."""
-    discover = Step(discover=NoArguments(), expect="anything")
+    discover = open_step(discover=NoArguments())
     return case_of(name, "A made-up machine is discovered", [discover])
 
 
@@ -74,3 +86,376 @@ def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario
             steps += ACTIONS[choices.pick(possible)].act(life, choices)
     case = case_of(name, "A made-up node and its life", steps, info)
     return on_its_tree(case, choices, capabilities)
+
+
+_TEXTS: tuple[Any, ...] = (5, True, 1.5, [], {})
+"""Values that are not text."""
+
+_AMOUNTS = (
+    {"cpu": "-500m"},
+    {"cpu": "1 core"},
+    {"cpu": "0"},
+    {"cpu": "400u"},
+    {"cpu": "1000400u"},
+    {"cpu": "1.0005"},
+    {"cpu": "999499001n"},
+    {"vendor.example/nic": "1"},
+)
+
+_FIELDS: dict[str, tuple[Any, ...]] = {
+    "cpuManagerPolicy": (None, "", "none", "dynamic", "Static", *_TEXTS),
+    "memoryManagerPolicy": (None, "", "None", "Dynamic", "static", "BestEffort", *_TEXTS),
+    "topologyManagerPolicy": (None, "", "always", "Restricted", *_TEXTS),
+    "topologyManagerScope": (None, "", "node", "Pod", "pod", *_TEXTS),
+    "cpuManagerReconcilePeriod": ("soon", "10", "1m30.5s", "10s", "-1s", "1.5h", "", *_TEXTS),
+    "reservedSystemCPUs": ("", "all", "0-x", "3-1", "0,0", "0-4095", "-1", "1-", *_TEXTS),
+    "systemReserved": (
+        *_AMOUNTS,
+        {"cpu": "1", "ephemeral-storage": "1Gi", "pid": "100"},
+        {"memory": "-1Mi"},
+        {"cpu": 1},
+        "1",
+    ),
+    "kubeReserved": (*_AMOUNTS, {"cpu": "100m", "pid": "1000"}, {"memory": "lots"}, {}, []),
+    "cpuManagerPolicyOptions": (
+        {"half-pcpus-only": "true"},
+        {"full-pcpus-only": "yes"},
+        {"full-pcpus-only": ""},
+        {"strict-cpu-reservation": "tRUE"},
+        {"strict-cpu-reservation": "T"},
+        {"full-pcpus-only": True},
+        {"prefer-closest-numa-nodes": "true"},
+        {"distribute-cpus-across-numa": "1"},
+        {},
+    ),
+    "topologyManagerPolicyOptions": (
+        {"prefer-far-nodes": "true"},
+        {"full-pcpus-only": "true"},
+        {"prefer-closest-numa-nodes": "yes"},
+        {"max-allowable-numa-nodes": "9.5"},
+        {"max-allowable-numa-nodes": "true"},
+        {"max-allowable-numa-nodes": "7"},
+        {"max-allowable-numa-nodes": "+9"},
+        {"max-allowable-numa-nodes": 9},
+        {},
+    ),
+    "reservedMemory": (
+        [{"numaNode": "0", "limits": {"memory": "1Gi"}}],
+        [{"numaNode": 0, "limits": {"memory": "lots"}}],
+        [{"numaNode": 0, "limits": {"memory": "0"}}],
+        [{"numaNode": 1.5, "limits": {"memory": "1Gi"}}],
+        [{"numaNode": 0, "limits": {"cpu": "1"}}],
+        [{"limits": {"memory": "100Mi"}}],
+        {"0": "1Gi"},
+        [],
+    ),
+    "mergeDefaultEvictionSettings": (None, True, False, "true", 1),
+    "evictionHard": (
+        {"memory.free": "100Mi"},
+        {"memory.available": "lots"},
+        {"memory.available": "many%"},
+        {"memory.available": "101%"},
+        {"memory.available": "-1"},
+        {"nodefs.available": "5%"},
+        {},
+    ),
+    "featureGates": (
+        {"CPUManagerPolicyBetaOptions": False},
+        {"CPUManagerPolicyAlphaOptions": False},
+        {"TopologyManagerPolicyBetaOptions": False},
+        {"CPUManagerPolicyOptions": False},
+        {"TopologyManagerPolicyOptions": False},
+        {"MemoryManager": False},
+        {"PodLevelResources": False},
+        {"PodLevelResourceManagers": True},
+        {"AllBeta": False},
+        {"AllAlpha": False},
+        {},
+    ),
+}
+"""Values that people write into each field; a kubelet accepts few of them."""
+
+_FILES: dict[FileName, tuple[str, ...]] = {
+    "cpu_manager_state": (
+        "",
+        "{}",
+        "[]",
+        "null",
+        "garbage",
+        '{"policyName":"static",}',
+        '{"policyName":"static","defaultCpuSet":7}',
+        '{"policyName":"static","defaultCpuSet":"0-7","entries":[]}',
+        '{"policyName":"static","defaultCpuSet":"0-7"}',
+        '{"policyName":"none","defaultCpuSet":""}',
+        '{"policyName":"static","defaultCpuSet":"","checksum":3083571066}',
+        '{"policyName":"static","defaultCpuSet":"0-7","checksum":14413152}',
+        '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}',
+        '{"policyName":"static","defaultCpuSet":"0,3-7","entries":{"c0ffee":"1-2"},"checksum":0}',
+    ),
+    "memory_manager_state": (
+        "{}",
+        "[]",
+        "garbage",
+        '{"policyName":"None","machineState":{}}',
+        '{"policyName":"None","machineState":{},"checksum":4236770233}',
+        '{"policyName":"Static","machineState":{"zero":{}},"checksum":1}',
+        '{"policyName":"Static","machineState":[],"checksum":1}',
+    ),
+}
+"""What a checkpoint may contain that no kubelet of this node wrote."""
+
+
+def start(choices: Choices, capabilities: Capabilities, name: str = "start") -> Case:
+    """A scenario of one odd start, followed by a pod and a request for the state.
+
+    A life seldom has an odd field, name or checkpoint, since a node that does not start has no
+    life.
+    """
+    info = machine(choices)
+    life = Life(choices, info, capabilities)
+    (first,) = life.begin(choices)
+    assert first.start is not None
+    steps = []
+    config = dict(first.start.config)
+    if choices.chance(4):
+        file = choices.pick(sorted(_FILES))
+        text = choices.pick(_FILES[file])
+        if life.keeps_files:
+            steps.append(Step(tamper=TamperStep(file=file, how="write", text=text)))
+    if not steps or choices.chance(2):
+        field = choices.pick(sorted(_FIELDS))
+        odd = {**config, field: choices.pick(_FIELDS[field])}
+        config = odd if life.claimed(odd) else config
+    begun = StartStep(config=config, devices=first.start.devices)
+    steps.append(open_step(start=begun))
+    if capabilities.has("admit"):
+        steps += life.admit(choices)
+    if capabilities.has("state"):
+        steps.append(open_step(state=NoArguments()))
+    return case_of(name, "A made-up start", steps, info)
+
+
+_POD_LEVEL = "PodLevelResources"
+_POD_MANAGERS = "PodLevelResourceManagers"
+_PODS = "feature pod-level-resources"
+_POLICIES = {
+    "cpuManagerPolicy": ("cpuManagerPolicyOptions",),
+    "topologyManagerPolicy": ("topologyManagerPolicyOptions", "topologyManagerScope"),
+    "memoryManagerPolicy": ("reservedMemory",),
+}
+"""The policies of the managers, and the fields that go with each."""
+
+_RESERVED = (
+    "reservedSystemCPUs",
+    "kubeReserved",
+    "systemReserved",
+    "reservedMemory",
+    "evictionHard",
+)
+"""What is kept from pods; the parts have to add up."""
+
+_FEWEST_PODS, _MOST_PODS = 2, 6
+
+
+def seeded_upgrade(seed: int, capabilities: Capabilities, after: str) -> Case:
+    """The upgrade of a seed, from the release of `capabilities` to the release `after`.
+
+    It is the same for the same claims; the seed also says which of `CHANGES` comes with it.
+    """
+    kinds = tuple(CHANGES)
+    return upgrade(Seeded(seed), capabilities, after, kinds[seed % len(kinds)], f"upgrade-{seed}")
+
+
+def upgrade(
+    choices: Choices, capabilities: Capabilities, after: str, kind: str, name: str = "upgrade"
+) -> Case:
+    """A node's life in one release, the same node in the release `after`, and its drain.
+
+    Last, the node is drained as a kubelet advises that refuses a file: its pods leave, the files
+    are deleted, and pods of the same form come.
+
+    `kind` is one of `CHANGES`.
+    """
+    info = machine(choices)
+    node = _Upgrade(Life(choices, info, capabilities), capabilities.kubernetes, after)
+    node.settle(kind)
+    steps = [*node.live(choices, kind)]
+    start = CHANGES[kind](node, choices)
+    steps += [open_step(start=msgspec.structs.replace(start, kubernetes=after))]
+    if choices.chance(2):
+        steps += node.life.admit(choices)
+    steps += [*node.reconciled(), *node.drain(start)]
+    title = f"A made-up node and its upgrade from {node.before} to {after}: {kind}"
+    return on_its_tree(case_of(name, title, steps, info), choices, capabilities)
+
+
+class _Upgrade:
+    """A life that begins in the release `before` and goes on in the release `after`."""
+
+    def __init__(self, life: Life, before: str, after: str) -> None:
+        self.life = life
+        self.before = before
+        self.after = after
+
+    def settle(self, kind: str) -> None:
+        """Leaves out what would keep the node from living in its first release."""
+        focus = replace(self.life.focus, mistakes=False, gates=False)
+        knows = _POD_LEVEL in release(self.before).gates
+        whole = kind == _PODS_AS_A_WHOLE and self.life.capabilities.makes(_PODS)
+        focus = replace(focus, pod_level=knows and (focus.pod_level or whole))
+        self.life.focus = focus
+
+    def live(self, choices: Choices, kind: str) -> Iterator[Step]:
+        """The first release: a start, pods that come and some that leave."""
+        (first,) = self.life.begin(choices)
+        assert first.start is not None
+        gates = self._gates(choices, kind)
+        if gates:
+            config = self.life.config
+            self.life.config = self.life.within(
+                {**config, "featureGates": {**config.get("featureGates", {}), **gates}}
+            )
+        start = msgspec.structs.replace(
+            first.start, config=self.life.config, kubernetes=self.before
+        )
+        yield open_step(start=start)
+        for _ in range(choices.integer(_FEWEST_PODS, _MOST_PODS)):
+            yield from self.life.admit(choices)
+            if self.life.passing() and choices.chance(4) and self.life.may("end_container"):
+                yield from self.life.end_container(choices)
+        if choices.chance(3):
+            yield from self.life.remove(choices)
+            yield from self.life.admit(choices)
+
+    def _gates(self, choices: Choices, kind: str) -> Mapping[str, bool]:
+        known = release(self.before).gates
+        if kind == _PODS_AS_A_WHOLE and _POD_MANAGERS in known:
+            return {_POD_MANAGERS: True}
+        if kind == _GATES_KEPT:
+            there = release(self.after).gates
+            gone = [
+                name
+                for name, gate in known.items()
+                if not gate.needs
+                and (name not in there or (there[name].locked and not gate.locked))
+            ]
+            if gone:
+                name = choices.pick(gone)
+                later = there.get(name)
+                return {name: known[name].default if later is None else not later.default}
+        return {}
+
+    # What changes with the upgrade
+
+    def kept(self, _: Choices) -> StartStep:
+        """The same configuration, and all pods."""
+        return StartStep(config=self.life.config)
+
+    def pods_leave(self, choices: Choices) -> StartStep:
+        """Some pods, or all, leave while the kubelet is down."""
+        alive = tuple(self.life.alive)
+        gone = alive if choices.chance(3) else tuple(choices.some(alive, 1, len(alive)))
+        for pod in gone:
+            del self.life.alive[pod]
+        return StartStep(config=self.life.config, gone=gone)
+
+    def cpus_leave(self, choices: Choices) -> StartStep:
+        """CPUs are offline since."""
+        cpus = [*self.life.facts.all][1:]
+        # Without whole cores, one of the kubelets' options makes them loop for ever.
+        if not cpus or self.life.focus.endless:
+            return self.kept(choices)
+        return StartStep(config=self.life.config, offline=str(CPUSet(choices.some(cpus, 1, 2))))
+
+    def policies_switched(self, choices: Choices) -> StartStep:
+        """A manager or two are switched on or off, or the Topology Manager aligns otherwise."""
+        config = self.life.config
+        fresh = self._fresh(choices)
+        for policy, others in choices.some(tuple(_POLICIES.items()), 1, 2):
+            if policy in config and choices.chance(2):
+                config = {
+                    key: value for key, value in config.items() if key not in (policy, *others)
+                }
+            else:
+                reserved = _RESERVED if policy in fresh else ()
+                config = _with(config, fresh, (policy, *others, *reserved))
+        return self._switched(config)
+
+    def options_switched(self, choices: Choices) -> StartStep:
+        """The same policies with other options, and another scope."""
+        fresh = self._fresh(choices)
+        names = [f"{policy}Options" for policy in _POLICIES if policy in self.life.config]
+        return self._switched(_with(self.life.config, fresh, (*names, "topologyManagerScope")))
+
+    def reservation_switched(self, choices: Choices) -> StartStep:
+        """Other CPUs and other memory are reserved."""
+        return self._switched(_with(self.life.config, self._fresh(choices), _RESERVED))
+
+    def gates_left_out(self, _: Choices) -> StartStep:
+        """Without the gates that the new release does not know."""
+        known = release(self.after).gates
+        gates = {
+            name: on
+            for name, on in self.life.config.get("featureGates", {}).items()
+            if name in known
+        }
+        return self._switched({**self.life.config, "featureGates": gates})
+
+    def pods_as_a_whole(self, choices: Choices) -> StartStep:
+        """Pods had resources as a whole; the gates for it stay where the release has them."""
+        start = self.gates_left_out(choices)
+        if choices.chance(3):
+            gates = dict(start.config["featureGates"])
+            gates.pop(_POD_MANAGERS, None)
+            return self._switched({**start.config, "featureGates": gates})
+        return start
+
+    def _fresh(self, choices: Choices) -> KubeletConfiguration:
+        return self.life.configuration(choices)
+
+    def _switched(self, config: KubeletConfiguration) -> StartStep:
+        self.life.config = config
+        return StartStep(config=config)
+
+    # The drain
+
+    def drain(self, start: StartStep) -> Iterator[Step]:
+        """All pods leave, the files are deleted, and pods of the same form come."""
+        pods = [self.life.offered[name] for name in self.life.alive]
+        files: tuple[FileName, ...] = ("cpu_manager_state", "memory_manager_state")
+        for file in files if self.life.keeps_files else ():
+            yield open_step(tamper=TamperStep(file, "delete"))
+        gone = tuple(pod.pod for pod in pods)
+        yield open_step(start=StartStep(config=start.config, gone=gone, kubernetes=self.after))
+        for pod in pods:
+            yield open_step(admit=msgspec.structs.replace(pod, pod=f"{pod.pod}-again"))
+        yield from self.reconciled()
+
+    def reconciled(self) -> Iterator[Step]:
+        """A pass of the reconcile loop, where that can be asked for."""
+        if self.life.may("reconcile"):
+            yield open_step(reconcile=NoArguments())
+
+
+_PODS_AS_A_WHOLE = "pod-level resources"
+_GATES_KEPT = "gates kept"
+
+CHANGES: Mapping[str, Callable[[_Upgrade, Choices], StartStep]] = {
+    "kept": _Upgrade.kept,
+    "pods leave": _Upgrade.pods_leave,
+    "CPUs leave": _Upgrade.cpus_leave,
+    "policies switched": _Upgrade.policies_switched,
+    "options switched": _Upgrade.options_switched,
+    "reservation switched": _Upgrade.reservation_switched,
+    _PODS_AS_A_WHOLE: _Upgrade.pods_as_a_whole,
+    _GATES_KEPT: _Upgrade.kept,
+}
+"""What changes when the other release starts, by name."""
+
+
+def _with(
+    config: KubeletConfiguration, fresh: KubeletConfiguration, names: tuple[str, ...]
+) -> KubeletConfiguration:
+    """A configuration with these fields, and only these, as another one has them."""
+    kept = {key: value for key, value in config.items() if key not in names}
+    return kept | {key: fresh[key] for key in names if key in fresh}

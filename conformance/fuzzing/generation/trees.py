@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.trees.described import as_discovered
+from numaproof.conformance.trees import as_discovered
 from numaproof.fakesys import Profile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numaproof.conformance.fuzzing.generation.choices import Choices
     from numaproof.protocol.machine import MachineInfo
 
@@ -84,10 +86,6 @@ def _offline(choices: Choices, plain: dict[str, Any]) -> None:
     plain["cpus"] = [{**row, "topology": choices.chance(2)}]
 
 
-def _no_list(_: Choices, plain: dict[str, Any]) -> None:
-    plain["lacks"] = ["cpu/online"]
-
-
 def _wide_ids(choices: Choices, plain: dict[str, Any]) -> None:
     first = choices.pick((36, 4090, 8442))
     sockets = plain["topology"]["sockets"]
@@ -100,24 +98,12 @@ def _core_ids(choices: Choices, plain: dict[str, Any]) -> None:
     plain["topology"]["core_ids"] = ",".join(str(one * step) for one in range(cores))
 
 
-def _no_cache_ids(_: Choices, plain: dict[str, Any]) -> None:
-    plain["caches"] = [{**row, "ids": "none"} for row in plain["caches"]]
-
-
-def _no_caches(_: Choices, plain: dict[str, Any]) -> None:
-    plain["caches"] = []
-
-
-def _shared_by_two_cores(_: Choices, plain: dict[str, Any]) -> None:
-    plain["caches"][0]["shared"] = "2 cores"
-
-
-_ODDITIES = (
+_ODDITIES: tuple[Callable[[Choices, dict[str, Any]], None], ...] = (
     _offline,
-    _no_list,
+    lambda _, plain: plain.update(lacks=["cpu/online"]),
     _wide_ids,
     _core_ids,
-    _no_cache_ids,
-    _no_caches,
-    _shared_by_two_cores,
+    lambda _, plain: plain.update(caches=[{**row, "ids": "none"} for row in plain["caches"]]),
+    lambda _, plain: plain.update(caches=[]),
+    lambda _, plain: plain["caches"][0].update(shared="2 cores"),
 )

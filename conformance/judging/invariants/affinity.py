@@ -12,13 +12,12 @@ from numaproof.conformance.judging.entitlement import (
     options,
     topology_policy,
 )
-from numaproof.conformance.judging.invariants.view import Violation, named, nodes_of
+from numaproof.conformance.judging.invariants.view import Place, View, Violation, named, nodes_of
 from numaproof.inputs.plurals import numbered, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.conformance.judging.invariants.view import Place, View
     from numaproof.protocol import messages
     from numaproof.protocol.sets import NUMASet
 
@@ -91,19 +90,13 @@ def _no_affinity(view: View) -> Iterator[Violation]:
 
 def _as_policy(policy: str, place: Place, affinity: messages.Hint) -> Iterator[Violation]:
     if policy != "best-effort" and not affinity.preferred:
-        yield Violation(
-            "admitted-if-preferred",
-            "TOPO-POLICY-003",
-            f"{named(place)} runs under {policy} with an affinity that is not preferred",
-            places=(place,),
-        )
+        message = f"{named(place)} runs under {policy} with an affinity that is not preferred"
+        yield Violation("admitted-if-preferred", "TOPO-POLICY-003", message, places=(place,))
     if policy == "single-numa-node" and affinity.numa is not None and len(affinity.numa) != 1:
-        yield Violation(
-            "single-node-is-one",
-            "TOPO-POLICY-004",
-            f"{named(place)} has the affinity {nodes_of(affinity.numa)} under single-numa-node",
-            places=(place,),
+        message = (
+            f"{named(place)} has the affinity {nodes_of(affinity.numa)} under single-numa-node"
         )
+        yield Violation("single-node-is-one", "TOPO-POLICY-004", message, places=(place,))
 
 
 def _within(
@@ -111,26 +104,23 @@ def _within(
 ) -> Iterator[Violation]:
     near = view.near(numa)
     if container.exclusive - near:
-        yield Violation(
-            "cpus-within-affinity",
-            "NODE-ALIGN-002",
+        message = (
             f"{named(place)} has the affinity {nodes_of(numa)} and"
-            f" {numbered('CPU', container.exclusive - near)} elsewhere",
-            container.exclusive - near,
-            (place,),
+            f" {numbered('CPU', container.exclusive - near)} elsewhere"
+        )
+        yield Violation(
+            "cpus-within-affinity", "NODE-ALIGN-002", message, container.exclusive - near, (place,)
         )
     # An init container's memory may be another's by now, and its affinity anywhere.
     if place[1] in view.passing(place[0]):
         return
     for block in container.memory:
         if not block.numa.issubset(numa):
-            yield Violation(
-                "memory-within-affinity",
-                "NODE-ALIGN-002",
+            message = (
                 f"{named(place)} has the affinity {nodes_of(numa)} and {block.type} on"
-                f" {nodes_of(block.numa)}",
-                places=(place,),
+                f" {nodes_of(block.numa)}"
             )
+            yield Violation("memory-within-affinity", "NODE-ALIGN-002", message, places=(place,))
 
 
 def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
@@ -148,14 +138,12 @@ def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
     sizes = sorted(map(len, view.facts.nodes.values()), reverse=True)
     fewest = 1 + sum(total < needed for total in accumulate(sizes))
     if needed and len(numa) > fewest:
-        yield Violation(
-            "preferred-affinity-is-narrowest",
-            "CPU-HINT-006",
+        message = (
             f"{named(place)} has the preferred affinity {nodes_of(numa)}, though"
             f" {plural(fewest, 'NUMA node')} could hold the"
-            f" {plural(needed, 'exclusive CPU')} that it aligns",
-            places=(place,),
+            f" {plural(needed, 'exclusive CPU')} that it aligns"
         )
+        yield Violation("preferred-affinity-is-narrowest", "CPU-HINT-006", message, places=(place,))
 
 
 def _one_of_pod(view: View) -> Iterator[Violation]:

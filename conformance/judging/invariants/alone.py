@@ -30,20 +30,14 @@ def on_answer(args: messages.Args, answer: messages.Answer, level: Level) -> Ite
 
 def _assigned(args: messages.AssignArgs, answer: messages.Assigned) -> Iterator[Violation]:
     if len(answer.cpus) != args.count:
-        yield Violation(
-            "assigned-count",
-            "CPU-STATIC-002",
+        message = (
             f"the request is for {plural(args.count, 'CPU')}, the answer assigns"
-            f" {counted('CPU', answer.cpus)}",
-            answer.cpus,
+            f" {counted('CPU', answer.cpus)}"
         )
+        yield Violation("assigned-count", "CPU-STATIC-002", message, answer.cpus)
     if beyond := answer.cpus - args.available:
-        yield Violation(
-            "assigned-out-of-available",
-            "CPU-STATIC-003",
-            f"the answer assigns {numbered('CPU', beyond)}, outside the available ones",
-            beyond,
-        )
+        message = f"the answer assigns {numbered('CPU', beyond)}, outside the available ones"
+        yield Violation("assigned-out-of-available", "CPU-STATIC-003", message, beyond)
 
 
 def _merged(args: messages.MergeArgs, answer: messages.Merged) -> Iterator[Violation]:
@@ -52,38 +46,27 @@ def _merged(args: messages.MergeArgs, answer: messages.Merged) -> Iterator[Viola
     # All nodes are no affinity to single-numa-node.
     nodes = every if answer.hint.numa is None else answer.hint.numa
     if not nodes.issubset(every):
-        yield Violation(
-            "merged-on-the-machine",
-            "TOPO-MERGE-014",
-            f"the merged hint has {nodes_of(nodes)}, the machine {nodes_of(every)}",
-        )
+        message = f"the merged hint has {nodes_of(nodes)}, the machine {nodes_of(every)}"
+        yield Violation("merged-on-the-machine", "TOPO-MERGE-014", message)
     if answer.admit != (answer.hint.preferred or args.policy == "best-effort"):
-        yield Violation(
-            "admitted-by-policy",
-            "TOPO-POLICY-003",
+        message = (
             f"{args.policy} {'admits' if answer.admit else 'refuses'} a hint that is"
-            f" {_preferred(answer.hint)}",
+            f" {_preferred(answer.hint)}"
         )
+        yield Violation("admitted-by-policy", "TOPO-POLICY-003", message)
     agreed = _agreed(lists, every)
     if answer.hint.preferred != bool(agreed):
-        yield Violation(
-            "preferred-if-all-agree",
-            "TOPO-MERGE-004",
+        message = (
             f"the providers all prefer nodes {_hints(agreed)}, the merged hint {nodes} is"
-            f" {_preferred(answer.hint)}",
+            f" {_preferred(answer.hint)}"
         )
+        yield Violation("preferred-if-all-agree", "TOPO-MERGE-004", message)
     elif agreed and (nodes not in agreed or len(nodes) > min(map(len, agreed))):
-        yield Violation(
-            "narrowest-preferred-wins",
-            "TOPO-MERGE-003",
-            f"the providers all prefer nodes {_hints(agreed)}, the merged hint is {nodes}",
-        )
+        message = f"the providers all prefer nodes {_hints(agreed)}, the merged hint is {nodes}"
+        yield Violation("narrowest-preferred-wins", "TOPO-MERGE-003", message)
     elif not agreed and nodes != every and not _within(nodes, lists):
-        yield Violation(
-            "merged-of-one-hint-each",
-            "TOPO-MERGE-009",
-            f"the merged hint {nodes} does not lie in a hint of every provider",
-        )
+        message = f"the merged hint {nodes} does not lie in a hint of every provider"
+        yield Violation("merged-of-one-hint-each", "TOPO-MERGE-009", message)
 
 
 def _lists(args: messages.MergeArgs) -> Iterator[list[messages.Hint]]:

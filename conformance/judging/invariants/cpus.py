@@ -1,4 +1,4 @@
-"""CPUs: the reservation, the shared pool and exclusive CPUs, whatever CPUs are picked."""
+"""CPUs: the reservation, the shared pool, exclusive CPUs and CFS quota, whatever is picked."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from numaproof.conformance.judging.entitlement import (
     gives_budgets,
     is_static,
     options,
+    quota_limits,
+    quota_spares_exclusive,
     reserved_count,
     reserved_cpus,
 )
-from numaproof.conformance.judging.invariants.view import Violation
+from numaproof.conformance.judging.invariants.view import View, Violation, named
 from numaproof.inputs.plurals import counted, numbered, plural
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.conformance.judging.invariants.view import View
     from numaproof.protocol import messages
 
 
@@ -27,19 +28,12 @@ def on_start(view: View) -> Iterator[Violation]:
     """What a start must say of the machine."""
     known = view.facts.all
     if view.started.cpus.all != known:
-        yield Violation(
-            "start-names-all-cpus",
-            "DISCOVERY-001",
-            f"all CPUs are {view.started.cpus.all}, the machine has {known}",
-        )
+        message = f"all CPUs are {view.started.cpus.all}, the machine has {known}"
+        yield Violation("start-names-all-cpus", "DISCOVERY-001", message)
     beyond = view.started.cpus.allocatable - known
     if beyond:
-        yield Violation(
-            "allocatable-within-machine",
-            "CPU-RESERVE-001",
-            f"the allocatable CPUs include {numbered('CPU', beyond)}, which the machine lacks",
-            beyond,
-        )
+        message = f"the allocatable CPUs include {numbered('CPU', beyond)}, which the machine lacks"
+        yield Violation("allocatable-within-machine", "CPU-RESERVE-001", message, beyond)
     if is_static(view.config):
         yield from _reserved_as_configured(view)
 
@@ -47,52 +41,38 @@ def on_start(view: View) -> Iterator[Violation]:
 def _reserved_as_configured(view: View) -> Iterator[Violation]:
     named, given = reserved_cpus(view.config), view.reserved()
     if named is not None and not named.issubset(given):
-        yield Violation(
-            "named-cpus-are-reserved",
-            "CPU-RESERVE-007",
+        message = (
             f"the configuration reserves {numbered('CPU', named)}, but"
-            f" {numbered('CPU', named - given)} stayed allocatable",
-            named - given,
+            f" {numbered('CPU', named - given)} stayed allocatable"
         )
+        yield Violation("named-cpus-are-reserved", "CPU-RESERVE-007", message, named - given)
     count = reserved_count(view.config, view.kubernetes)
     if len(given) != count:
-        yield Violation(
-            "reservation-in-full",
-            "CPU-RESERVE-001",
+        message = (
             f"the configuration reserves {plural(count, 'CPU')}, the implementation"
-            f" {counted('CPU', given)}",
-            given,
+            f" {counted('CPU', given)}"
         )
+        yield Violation("reservation-in-full", "CPU-RESERVE-001", message, given)
 
 
 def on_state(view: View) -> Iterator[Violation]:
     """What must hold of any state that lists the pods on the node."""
-    if not is_static(view.config):
-        yield from _nothing_pinned(view)
-        return
-    for check in (_counts, _pools, _reservation, _sharing, _conservation, _whole_cores):
+    for check in _OF_STATIC if is_static(view.config) else (_nothing_pinned,):
         yield from check(view)
+    yield from _quotas(view)
 
 
 def _nothing_pinned(view: View) -> Iterator[Violation]:
     for (uid, name), cpus in view.exclusive().items():
-        yield Violation(
-            "none-pins-nothing",
-            "CPU-NONE-002",
-            f"container {uid}/{name} has exclusive {numbered('CPU', cpus)} under policy none",
-            cpus,
-            ((uid, name),),
-        )
+        message = f"container {uid}/{name} has exclusive {numbered('CPU', cpus)} under policy none"
+        yield Violation("none-pins-nothing", "CPU-NONE-002", message, cpus, ((uid, name),))
     for place, container in view.containers():
         if container.cpus and not container.exclusive:
-            yield Violation(
-                "none-gives-no-set",
-                "CPU-NONE-002",
+            message = (
                 f"container {'/'.join(place)} may run on {numbered('CPU', container.cpus)} under"
-                " policy none, which gives nobody a set of their own",
-                container.cpus,
-                (place,),
+                " policy none, which gives nobody a set of their own"
             )
+            yield Violation("none-gives-no-set", "CPU-NONE-002", message, container.cpus, (place,))
 
 
 def _counts(view: View) -> Iterator[Violation]:
@@ -135,12 +115,9 @@ def _reservation(view: View) -> Iterator[Violation]:
     reserved = reserved_cpus(view.config) or view.reserved()
     for place, cpus in view.exclusive().items():
         if cpus & reserved:
+            message = f"container {'/'.join(place)} has reserved {numbered('CPU', cpus & reserved)}"
             yield Violation(
-                "reserved-never-exclusive",
-                "CPU-RESERVE-008",
-                f"container {'/'.join(place)} has reserved {numbered('CPU', cpus & reserved)}",
-                cpus & reserved,
-                (place,),
+                "reserved-never-exclusive", "CPU-RESERVE-008", message, cpus & reserved, (place,)
             )
     if "strict-cpu-reservation" in options(view.config):
         if view.state.shared & reserved:
@@ -152,11 +129,9 @@ def _reservation(view: View) -> Iterator[Violation]:
                 view.state.shared & reserved,
             )
     elif not reserved.issubset(view.state.shared):
+        message = f"the shared pool lacks reserved {numbered('CPU', reserved - view.state.shared)}"
         yield Violation(
-            "reserved-stay-shared",
-            "CPU-RESERVE-009",
-            f"the shared pool lacks reserved {numbered('CPU', reserved - view.state.shared)}",
-            reserved - view.state.shared,
+            "reserved-stay-shared", "CPU-RESERVE-009", message, reserved - view.state.shared
         )
 
 
@@ -164,13 +139,12 @@ def _sharing(view: View) -> Iterator[Violation]:
     exclusive = sorted(view.exclusive().items())
     for place, cpus in exclusive:
         if cpus & view.state.shared:
-            yield Violation(
-                "shared-or-exclusive",
-                "CPU-POOL-005",
+            message = (
                 f"the shared pool has {numbered('CPU', cpus & view.state.shared)} of"
-                f" {'/'.join(place)} as well",
-                cpus & view.state.shared,
-                (place,),
+                f" {'/'.join(place)} as well"
+            )
+            yield Violation(
+                "shared-or-exclusive", "CPU-POOL-005", message, cpus & view.state.shared, (place,)
             )
     for number, (left, cpus) in enumerate(exclusive):
         for right, others in exclusive[number + 1 :]:
@@ -201,12 +175,8 @@ def _conservation(view: View) -> Iterator[Violation]:
         )
     beyond = held - view.started.cpus.all
     if beyond:
-        yield Violation(
-            "no-cpu-invented",
-            "CPU-POOL-007",
-            f"the machine lacks {numbered('CPU', beyond)}",
-            beyond,
-        )
+        message = f"the machine lacks {numbered('CPU', beyond)}"
+        yield Violation("no-cpu-invented", "CPU-POOL-007", message, beyond)
 
 
 def _whole_cores(view: View) -> Iterator[Violation]:
@@ -226,6 +196,10 @@ def _whole_cores(view: View) -> Iterator[Violation]:
                     core & cpus,
                     (place,),
                 )
+
+
+_OF_STATIC = (_counts, _pools, _reservation, _sharing, _conservation, _whole_cores)
+"""What is checked of a state under policy static."""
 
 
 def _affinity_is_full(view: View, affinity: messages.Hint, cpus: CPUSet) -> bool:
@@ -279,3 +253,33 @@ def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Vi
                 container.exclusive,
                 ((uid, name),),
             )
+
+
+def _quotas(view: View) -> Iterator[Violation]:
+    """What must hold of the quota of every container that is told of.
+
+    A pod that has CPUs as a whole is left out: it shares them out as it likes.
+    """
+    enforced = quota_limits(view.config)
+    spares = quota_spares_exclusive(view.config, view.kubernetes)
+    for (uid, name), container in view.containers():
+        pod = view.parsed[uid]
+        if container.quota is None or uid in view.reclassified or pod.budget is not None:
+            continue
+        reading = next(one for one in pod.containers if one.name == name)
+        limited = reading.limits.get("cpu") or pod.limits.get("cpu")
+        if container.exclusive and spares:
+            if container.quota:
+                yield Violation(
+                    "exclusive-cpus-without-quota",
+                    "CPU-STATIC-020",
+                    f"{named((uid, name))} has a CFS quota on its exclusive"
+                    f" {numbered('CPU', container.exclusive)}",
+                    places=((uid, name),),
+                )
+        elif container.quota is not bool(enforced and limited):
+            message = (
+                f"{named((uid, name))} has {'a' if container.quota else 'no'} CFS quota, and"
+                f" {'a' if limited else 'no'} CPU limit"
+            )
+            yield Violation("quota-enforces-limits", "CPU-NONE-003", message, places=((uid, name),))

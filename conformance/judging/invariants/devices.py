@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.entitlement import device_counts, topology_policy
-from numaproof.conformance.judging.invariants.view import Violation, joined, named
+from numaproof.conformance.judging.invariants.view import Place, View, Violation, joined, named
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.conformance.judging.invariants.view import Place, View
     from numaproof.protocol import messages
 
 
@@ -27,11 +26,9 @@ def on_state(view: View) -> Iterator[Violation]:
         for number, left in enumerate(places):
             for right in places[number + 1 :]:
                 if not view.may_share(left, right):
+                    message = f"{named(left)} and {named(right)} both have {resource} {one}"
                     yield Violation(
-                        "device-held-by-one",
-                        "DEV-ALLOCATE-002",
-                        f"{named(left)} and {named(right)} both have {resource} {one}",
-                        places=(left, right),
+                        "device-held-by-one", "DEV-ALLOCATE-002", message, places=(left, right)
                     )
 
 
@@ -82,12 +79,10 @@ def _healthy(
     healthy = {device.id for device in reported.ids if device.healthy}
     wrong = sorted(set(new) - healthy)
     if wrong:
-        yield Violation(
-            "devices-given-are-healthy",
-            "DEV-HEALTH-001",
-            f"{named(place)} was given {reported.resource} {joined(wrong)}, which are not healthy",
-            places=(place,),
+        message = (
+            f"{named(place)} was given {reported.resource} {joined(wrong)}, which are not healthy"
         )
+        yield Violation("devices-given-are-healthy", "DEV-HEALTH-001", message, places=(place,))
 
 
 def _near(

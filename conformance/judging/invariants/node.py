@@ -7,21 +7,29 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.conformance.cases.manifests import containers
 from numaproof.conformance.judging.entitlement import is_static, keeps_memory
-from numaproof.conformance.judging.invariants import files
-from numaproof.conformance.judging.invariants.view import Violation, joined, named, nodes_of
+from numaproof.conformance.judging.invariants.view import (
+    File,
+    Place,
+    View,
+    Violation,
+    joined,
+    named,
+    nodes_of,
+    read_file,
+)
 from numaproof.protocol.mismatch import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from numaproof.conformance.judging.invariants.view import Place, View
     from numaproof.protocol import messages
 
 CPU_FILE = "cpu_manager_state"
 
 
-class CPUFile(files.File, frozen=True, rename="camel"):
+class CPUFile(File, frozen=True, rename="camel"):
     default_cpu_set: str = ""
     entries: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
 
@@ -29,25 +37,17 @@ class CPUFile(files.File, frozen=True, rename="camel"):
 def listed(view: View) -> Iterator[Violation]:
     """The state lists the pods on the node and no others, with all of their containers."""
     if set(view.state.pods) != set(view.pods):
-        yield Violation(
-            "state-lists-pods-on-node",
-            "CPU-REMOVE-003",
-            f"the state lists {joined(view.state.pods)}; on the node: {joined(view.pods)}",
-        )
+        message = f"the state lists {joined(view.state.pods)}; on the node: {joined(view.pods)}"
+        yield Violation("state-lists-pods-on-node", "CPU-REMOVE-003", message)
         return
     for uid, pod in view.pods.items():
-        spec = pod["spec"]
-        names = {
-            container["name"]
-            for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-        }
+        names = set(containers(pod))
         if set(view.state.pods[uid]) != names:
-            yield Violation(
-                "every-container-answered",
-                "CPU-STATIC-004",
+            message = (
                 f"pod {uid} has containers {joined(names)}; the answer has"
-                f" {joined(view.state.pods[uid])}",
+                f" {joined(view.state.pods[uid])}"
             )
+            yield Violation("every-container-answered", "CPU-STATIC-004", message)
 
 
 def on_state(view: View) -> Iterator[Violation]:
@@ -56,7 +56,7 @@ def on_state(view: View) -> Iterator[Violation]:
     if text is None or not view.exact or not is_static(view.config):
         return
     try:
-        content = files.read(text, CPUFile)
+        content = read_file(text, CPUFile)
     except ValueError as error:
         yield Violation("cpu-file-readable", "CPU-CHECKPOINT-001", f"{CPU_FILE}: {error}")
         return
@@ -67,12 +67,11 @@ def on_state(view: View) -> Iterator[Violation]:
         for name, cpus in containers.items()
     }
     if (said, content.default_cpu_set) != (held, str(view.state.shared)):
-        yield Violation(
-            "cpu-file-says-what-is-held",
-            "CPU-CHECKPOINT-002",
+        message = (
             f"{CPU_FILE} has {shown(said)} and shares {content.default_cpu_set}; the state has"
-            f" {shown(held)} and shares {view.state.shared}",
+            f" {shown(held)} and shares {view.state.shared}"
         )
+        yield Violation("cpu-file-says-what-is-held", "CPU-CHECKPOINT-002", message)
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
@@ -86,21 +85,13 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
         moved = had.memory != container.memory and _differ(had.memory, container.memory)
         if kept == keeps and moved and not gained:
             of = _whose_memory(place, before, after)
-            yield Violation(
-                f"memory{of}-stays",
-                "MEM-STATIC-012",
-                f"{named(place)} had memory {_blocks(had)} and has {_blocks(container)}",
-                places=(place,),
-            )
+            message = f"{named(place)} had memory {_blocks(had)} and has {_blocks(container)}"
+            yield Violation(f"memory{of}-stays", "MEM-STATIC-012", message, places=(place,))
         for resource, ids in (had.devices or {}).items():
             now = (container.devices or {}).get(resource, ())
             if set(ids) != set(now):
-                yield Violation(
-                    "devices-stay",
-                    "NODE-RESTART-001",
-                    f"{named(place)} had {resource} {joined(ids)} and has {joined(now)}",
-                    places=(place,),
-                )
+                message = f"{named(place)} had {resource} {joined(ids)} and has {joined(now)}"
+                yield Violation("devices-stay", "NODE-RESTART-001", message, places=(place,))
 
 
 def _whose_memory(place: Place, before: View, after: View) -> str:
@@ -123,12 +114,11 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
     """A refused pod leaves no trace in the files, and the others as they were."""
     for uid in sorted(before.state.pods.keys() & after.state.pods.keys()):
         if _kept(before, uid) != _kept(after, uid):
-            yield Violation(
-                "refusal-changes-nobody",
-                "NODE-REFUSED-001",
+            message = (
                 f"after a refusal pod {uid} has {_all(_kept(after, uid))}; before it had"
-                f" {_all(_kept(before, uid))}",
+                f" {_all(_kept(before, uid))}"
             )
+            yield Violation("refusal-changes-nobody", "NODE-REFUSED-001", message)
 
 
 def _kept(view: View, uid: str) -> dict[str, str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.judging import pods
@@ -17,16 +19,15 @@ from numaproof.conformance.judging.entitlement import (
 )
 from numaproof.conformance.judging.finding import Finding
 from numaproof.inputs.plurals import numbered
-from numaproof.protocol import messages
+from numaproof.protocol import codec, messages
 from numaproof.protocol.releases import NEWEST
-from numaproof.protocol.sets import CPUSet
+from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.judging.pods import PodReading
-    from numaproof.protocol.sets import NUMASet
 
 _NO_CPUS = CPUSet()
 
@@ -235,3 +236,25 @@ def returned(made: Iterable[messages.Args]) -> frozenset[str]:
             case messages.AdmitArgs():
                 offered[args.pod["metadata"]["uid"]] += 1
     return frozenset(uid for uid, times in offered.items() if times > 1)
+
+
+class File(msgspec.Struct, frozen=True, rename="camel"):
+    """A file, which may have a part ``data`` with all of it once more."""
+
+    data: str = ""
+
+
+AnyFile = TypeVar("AnyFile", bound=File)
+
+
+def read_file(text: str | bytes, structure: type[AnyFile]) -> AnyFile:
+    """What a file says; where it has a part ``data``, that is what the kubelet believes.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    try:
+        content = codec.decode(text, structure)
+        return codec.decode(content.data, structure) if content.data else content
+    except codec.ProtocolError as error:
+        raise ValueError(str(error)) from None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.conformance.diagnosis.leftovers import Leftovers
+from numaproof.conformance.diagnosis.program import Leftovers
 
 if TYPE_CHECKING:
     from pathlib import Path

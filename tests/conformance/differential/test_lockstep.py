@@ -9,8 +9,7 @@ import pytest
 
 from builders.targets import Changed
 from numaproof.conformance.cases import loading
-from numaproof.conformance.differential.chance import examine
-from numaproof.conformance.differential.lockstep import LockstepResult, Pair, play
+from numaproof.conformance.differential.lockstep import LockstepResult, Pair, examine, play
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import (
     Crashed,
@@ -19,7 +18,7 @@ from numaproof.conformance.execution.implementation import (
     TimedOut,
     hello_args,
 )
-from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.execution.run import Scenario
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.schema import Case, Machines
 from numaproof.conformance.execution.machines import ProfileMachine, matches
 from numaproof.folders import trees

@@ -20,8 +20,8 @@ from numaproof.conformance.execution.implementation import (
     ImplementationFailure,
     handshake,
 )
+from numaproof.conformance.execution.programs.process import STDERR_KEPT
 from numaproof.conformance.execution.subprocesses import Subprocess
-from numaproof.conformance.judging.logs import STDERR_KEPT
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:

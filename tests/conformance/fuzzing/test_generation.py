@@ -15,7 +15,7 @@ from numaproof.conformance.cases.manifests import manifest
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.fuzzing import strategies
-from numaproof.conformance.fuzzing.generation import devices, focus
+from numaproof.conformance.fuzzing.generation import focus, pods
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.life import Life
 from numaproof.conformance.fuzzing.generation.machines import machine as make_machine
@@ -129,7 +129,7 @@ def test_pods_of_every_kind_are_made(scenarios: list[Case]) -> None:
         seen["init"] += bool(pod.init)
         seen["sidecar"] += any(one.restartPolicy for one in pod.init.values())
         seen["huge pages"] += any(name.startswith("hugepages") for name in asked)
-        seen["devices"] += not asked.isdisjoint(devices.RESOURCES)
+        seen["devices"] += not asked.isdisjoint(pods.RESOURCES)
         seen["pod-level"] += bool(pod.resources)
     assert min(seen.values()) >= 10, seen
     assert seen["Guaranteed"] > seen["Burstable"] + seen["BestEffort"]
@@ -191,8 +191,8 @@ def test_devices_on_the_same_nodes_change_together() -> None:
     facts = Facts(make_machine(Seeded(3)))
     for seed in range(100):
         choices = Seeded(seed)
-        before = devices.lists(choices, facts, 2)
-        after = devices.changed(choices, facts, before, devices.RESOURCES)
+        before = pods.device_lists(choices, facts, 2)
+        after = pods.changed_devices(choices, facts, before, pods.RESOURCES)
         for resource, ones in before.items():
             kept = after[resource][: len(ones)]
             assert [one.numa for one in kept] == [one.numa for one in ones]
@@ -204,10 +204,10 @@ def test_devices_that_a_pod_may_hold_do_not_go() -> None:
     facts = Facts(make_machine(Seeded(3)))
     gone = 0
     for seed in range(100):
-        before = devices.lists(Seeded(seed), facts, 1)
+        before = pods.device_lists(Seeded(seed), facts, 1)
         (resource,) = before
         for asked in ((), (resource,)):
-            after = devices.changed(Seeded(seed + 1000), facts, before, asked)
+            after = pods.changed_devices(Seeded(seed + 1000), facts, before, asked)
             fewer = len(after[resource]) < len(before[resource])
             assert not (fewer and asked)
             gone += fewer

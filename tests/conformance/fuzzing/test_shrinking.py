@@ -11,11 +11,11 @@ from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import AssignStep, MergeStep, Step
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import hello_args
-from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.execution.run import Scenario
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.generation.scenarios import case_of, seeded_scenario
 from numaproof.conformance.fuzzing.shrinking import Shrinking
-from numaproof.conformance.trees.machine_trees import FoundTree
+from numaproof.conformance.trees import FoundTree
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 

@@ -12,8 +12,7 @@ from builders.answers import answer_in
 from builders.tables import Table
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.judging import invariants
-from numaproof.conformance.judging.invariants import View
-from numaproof.conformance.judging.invariants.view import Arrival
+from numaproof.conformance.judging.invariants.view import Arrival, View
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.operations import OPERATIONS

@@ -7,7 +7,7 @@ import pytest
 
 from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.schema import Case, Expected, StartStep, Step
-from numaproof.conformance.promotion.appending import appended
+from numaproof.conformance.promotion import appended
 from numaproof.fakesys import DocumentError
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES

@@ -10,8 +10,7 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.machines import machine as make_machine
-from numaproof.conformance.trees.described import NoTreeError, as_discovered, tree_of
-from numaproof.conformance.trees.machine_trees import MadeTree
+from numaproof.conformance.trees import MadeTree, NoTreeError, as_discovered, tree_of
 from numaproof.folders import trees
 from numaproof.protocol import messages
 from numaproof.protocol.machine import Core, MachineInfo, Node

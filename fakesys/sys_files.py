@@ -1,9 +1,10 @@
-"""`/sys/devices/system/cpu`: Documentation/ABI/testing/sysfs-devices-system-cpu of Linux."""
+"""`/sys/devices/system`: CPUs, NUMA nodes and huge pages (Documentation/ABI of Linux)."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from numaproof.fakesys.entries import CPU, Entry, Symlink, line
+from numaproof.fakesys.entries import CACHE_FILES, CPU, ID_FILES, NODE, Entry, Symlink, line
 from numaproof.fakesys.machine import CacheKind, Cpu, Machine, Sysfs
+from numaproof.fakesys.meminfo import node_meminfo
 from numaproof.fakesys.ranges import format_list, format_mask
 
 # Names of the files with a set of siblings as a mask; `_list` is appended for the list.
@@ -66,15 +67,8 @@ def _topology(machine: Machine, sysfs: Sysfs, width: int) -> Iterator[tuple[str,
     spelt: dict[tuple[int, ...], tuple[bytes, bytes]] = {}
     for cpu in listed:
         base = f"{CPU}/cpu{cpu.number}/topology"
-        for name, value in (
-            ("physical_package_id", cpu.socket),
-            ("core_id", cpu.core_id),
-            ("die_id", cpu.die),
-            ("cluster_id", cpu.cluster),
-            ("book_id", cpu.book),
-            ("drawer_id", cpu.drawer),
-        ):
-            if value is not None:
+        for field, name in ID_FILES.items():
+            if (value := getattr(cpu, field)) is not None:
                 yield f"{base}/{name}", line(value)
         for names, sets in siblings:
             group = sets.get(cpu.number)
@@ -138,12 +132,50 @@ def _caches(machine: Machine, sysfs: Sysfs, width: int) -> Iterator[tuple[str, E
 
 
 def _cache_values(kind: CacheKind) -> dict[str, bytes]:
-    values = {
-        "level": kind.level,
-        "type": kind.type,
-        "size": None if kind.size is None else f"{kind.size}K",
-        "coherency_line_size": kind.line,
-        "ways_of_associativity": kind.ways,
-        "number_of_sets": kind.sets,
-    }
+    values = {name: getattr(kind, field) for field, name in CACHE_FILES.items()}
+    values["size"] = None if kind.size is None else f"{kind.size}K"
     return {name: line(value) for name, value in values.items() if value is not None}
+
+
+def node_files(machine: Machine, sysfs: Sysfs) -> dict[str, Entry]:
+    """All files and links below `node`, by path; none for a machine without nodes."""
+    if not machine.nodes:
+        return {}
+    numbers = [node.number for node in machine.nodes]
+    online = {cpu.number for cpu in machine.cpus if cpu.online}
+    with_cpu = [node.number for node in machine.nodes if online.intersection(node.cpus)]
+    with_memory = [node.number for node in machine.nodes if node.memory]
+    files: dict[str, Entry] = {
+        f"{NODE}/possible": line(format_list(numbers)),
+        f"{NODE}/online": line(format_list(numbers)),
+        f"{NODE}/has_cpu": line(format_list(with_cpu)),
+        f"{NODE}/has_memory": line(format_list(with_memory)),
+        f"{NODE}/has_normal_memory": line(format_list(with_memory)),
+    }
+    width = machine.possible[-1] + 1
+    for node in machine.nodes:
+        base = f"{NODE}/node{node.number}"
+        running = sorted(online.intersection(node.cpus))
+        files[f"{base}/cpulist"] = line(format_list(running))
+        files[f"{base}/cpumap"] = line(format_mask(running, width))
+        files[f"{base}/distance"] = line(node.distance)
+        for cpu in node.cpus:
+            files[f"{base}/cpu{cpu}"] = Symlink(f"../../cpu/cpu{cpu}")
+        if node.memory is not None:
+            files[f"{base}/meminfo"] = node_meminfo(machine, node, node.memory, sysfs)
+        files.update(hugepage_files(f"{base}/hugepages", node.hugepages, ("surplus_hugepages",)))
+    return files
+
+
+def hugepage_files(
+    base: str, hugepages: Mapping[int, int], others: tuple[str, ...]
+) -> dict[str, Entry]:
+    """The files for each page size (in KiB), with all pages free."""
+    files: dict[str, Entry] = {}
+    for size, count in hugepages.items():
+        directory = f"{base}/hugepages-{size}kB"
+        files[f"{directory}/nr_hugepages"] = line(count)
+        files[f"{directory}/free_hugepages"] = line(count)
+        for name in others:
+            files[f"{directory}/{name}"] = line(0)
+    return files

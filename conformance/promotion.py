@@ -11,30 +11,196 @@ import re
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.conformance.cases import loading, manifests, releases, writing
-from numaproof.conformance.cases.errors import CaseError
-from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.cases.schema import Expected, NoArguments, StartStep, Step
-from numaproof.conformance.execution.run import Run, Target, reference_target
+from numaproof.conformance.cases.manifests import pod_name
+from numaproof.conformance.cases.schema import (
+    BlockExpected,
+    Case,
+    ContainerExpected,
+    DevicesExpected,
+    Expected,
+    Memory,
+    NoArguments,
+    StartStep,
+    Step,
+    UpdateExpected,
+)
+from numaproof.conformance.execution.run import Run, RunResult, Target, reference_target
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
-from numaproof.conformance.promotion.expected_answers import Expecting, accepted_or_refused
+from numaproof.conformance.judging.expectations import nodes_of
+from numaproof.conformance.judging.oracle import any_option
 from numaproof.folders.scratch import scratch_folder
-from numaproof.protocol import messages
-from numaproof.protocol.messages import LEVELS
+from numaproof.inputs import documents
+from numaproof.protocol import codec, messages
+from numaproof.protocol.messages import LEVELS, Container, Level, MemoryBlock
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
-    from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.run import RunResult
+    from numaproof.conformance.execution.session import Session
     from numaproof.conformance.requirements import Registry
-    from numaproof.protocol.messages import Level
+    from numaproof.protocol.sets import CPUSet
+
+
+SHARED = "shared"
+_CHECKSUMS = frozenset({"checksum", "dataChecksum"})
+
+
+def accepted_or_refused(
+    answer: messages.Answer, readmissions: Mapping[str, messages.Answer]
+) -> Expected:
+    """Whether a step was accepted, and the documented reason where it was not.
+
+    Args:
+        answer: to the step.
+        readmissions: the answers to the pods, by uid, that a start admitted again.
+    """
+    match answer:
+        case messages.StartRefused(stage=word) | messages.AdmissionRefused(reason=word):
+            return Expected(refused=word)
+    refused = {
+        pod_name(uid): one.reason
+        for uid, one in readmissions.items()
+        if isinstance(one, messages.AdmissionRefused)
+    }
+    return Expected(readmission=refused)
+
+
+class Expecting:
+    """What can be expected of answers at a level.
+
+    Below ``placement`` an implementation picks the CPUs and nodes itself, so sets become counts;
+    below ``kubelet`` it need not have the kubelet's words and files.
+
+    Args:
+        level: how much counts.
+        session: in which the answers were given, with the devices that were reported last.
+        shared: the shared pool after the answer; None where it is not known.
+    """
+
+    def __init__(self, level: Level, session: Session, shared: CPUSet | None) -> None:
+        self._exact = loading.applies("placement", level)
+        self._verbatim = loading.applies("kubelet", level)
+        self._session = session
+        self._shared = shared
+
+    def all_of(self, answer: messages.Answer, begun: Expected) -> Expected:
+        """Everything that an answer says and that counts, added to `begun`."""
+        return msgspec.structs.replace(begun, **self._fields(answer))
+
+    def _fields(self, answer: messages.Answer) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        match answer:
+            case messages.StartRefused() | messages.AdmissionRefused():
+                fields = self._message(answer)
+            case messages.Started():
+                cpus = answer.cpus
+                fields = {"all": self._set(cpus.all), "allocatable": self._set(cpus.allocatable)}
+                if answer.memory:
+                    fields["memory"] = self._memory(answer.memory)
+            case messages.Admitted():
+                fields = {"containers": self._containers(answer.containers)}
+            case messages.State():
+                fields = self._state(answer)
+            case messages.NodeHints() if self._exact:
+                told = codec.to_plain(answer)
+                fields = {"hints": {name: one for name, one in told.items() if one is not None}}
+            case messages.Reconciled() if self._exact:
+                fields = {"updates": tuple(self._update(one) for one in answer.updates)}
+            case _:
+                fields = self._without_node(answer)
+        return fields
+
+    def _without_node(self, answer: messages.Answer) -> dict[str, Any]:
+        match answer:
+            case messages.Assigned():
+                return {"cpus": self._set(answer.cpus)}
+            case messages.Merged() if self._exact:
+                return {"admit": answer.admit, "hint": codec.to_plain(answer.hint)}
+            case messages.Merged():
+                return {"admit": answer.admit}
+        return {}
+
+    def _update(self, update: messages.CPUUpdate) -> UpdateExpected:
+        return UpdateExpected(pod_name(update.uid), update.container, self._runs_on(update.cpus))
+
+    def _message(self, answer: messages.StartRefused | messages.AdmissionRefused) -> dict[str, Any]:
+        """The text of a refusal, unless it names any one of several options."""
+        told = self._session.normal(answer)
+        if not self._verbatim or any_option(told) != told:
+            return {}
+        return {"message": codec.to_plain(told)["message"]}
+
+    def _set(self, cpus: CPUSet) -> int | str:
+        return str(cpus) if self._exact else len(cpus)
+
+    def _runs_on(self, cpus: CPUSet) -> str:
+        return SHARED if cpus == self._shared else str(cpus)
+
+    def _containers(self, held: Mapping[str, Container]) -> dict[str, ContainerExpected]:
+        return {name: self._container(one) for name, one in held.items()}
+
+    def _container(self, held: Container) -> ContainerExpected:
+        config = self._session.config
+        aligned = config.get("topologyManagerPolicy", "none") != "none"
+        pinned = held.memory or config.get("memoryManagerPolicy") == "Static"
+        return ContainerExpected(
+            exclusive=self._set(held.exclusive),
+            cpus=self._runs_on(held.cpus) if self._exact and held.cpus != held.exclusive else None,
+            affinity=codec.to_plain(held.affinity) if self._exact and aligned else None,
+            memory=self._memory(held.memory) if pinned else None,
+            devices=self._devices(held) or None,
+        )
+
+    def _memory(self, blocks: Sequence[MemoryBlock]) -> Memory:
+        if self._exact:
+            return tuple(_block(one) for one in blocks)
+        sums: dict[str, int] = {}
+        for one in blocks:
+            sums[one.type] = sums.get(one.type, 0) + one.size
+        return dict(sums)
+
+    def _devices(self, held: Container) -> dict[str, Any]:
+        """How many; or their nodes where the affinity leaves no choice of these."""
+        wanted: dict[str, Any] = {}
+        for resource, ids in (held.devices or {}).items():
+            nodes = nodes_of(resource, self._session.devices)
+            on = tuple(nodes.get(one, ()) for one in ids)
+            near = self._exact and set(on) == {tuple(held.affinity.numa or ())} and len(on[0]) == 1
+            wanted[resource] = DevicesExpected(on) if near else len(ids)
+        return wanted
+
+    def _state(self, answer: messages.State) -> dict[str, Any]:
+        pods = {pod_name(uid): self._containers(held) for uid, held in answer.pods.items()}
+        files = {name: _file(text) for name, text in answer.files.items()}
+        return {
+            "shared": self._set(answer.shared),
+            "pods": pods,
+            **({"files": files} if self._verbatim else {}),
+        }
+
+
+def _block(block: MemoryBlock) -> BlockExpected:
+    """A block, whose type is left out where it need not be said."""
+    said = {"type": block.type} if block.type != "memory" else {}
+    return BlockExpected(tuple(block.numa), block.size, **said)
+
+
+def _file(text: str) -> str | dict[str, Any]:
+    """A checkpoint by what it says, without the checksum over that."""
+    try:
+        content = codec.decode_any(text)
+    except codec.ProtocolError:
+        return text
+    if not isinstance(content, dict):
+        return text
+    return {key: value for key, value in content.items() if key not in _CHECKSUMS}
+
 
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+")
 
@@ -96,7 +262,7 @@ def promote(
     except PromotionError as error:
         if wanted.requirements:
             raise
-        raise CaseError(finding.id, 0, str(error)) from None
+        raise loading.CaseError(finding.id, 0, str(error)) from None
     if finding.machine is None:
         raise PromotionError(f"{finding.id} brings no machine of its own: write it as a case")
     statement = registry.by_id()[requirements[0]].statement
@@ -111,9 +277,9 @@ def promote(
     )
     try:
         return _promoted(begun, finding, wanted, target)
-    except CaseError as error:
+    except loading.CaseError as error:
         # In its file it still has its own id.
-        raise CaseError(finding.id, error.step, error.message) from error
+        raise loading.CaseError(finding.id, error.step, error.message) from error
 
 
 def _promoted(begun: Case, finding: Case, wanted: Wanted, target: Target | None) -> Promotion:
@@ -156,7 +322,7 @@ def _requirements(names: Sequence[str], registry: Registry) -> tuple[str, ...]:
 
 def _least(case: Case, rehearsal: _Rehearsal, levels: Sequence[Level], target: Target) -> Promotion:
     """The case that expects least among those that fail on the target."""
-    claimed = [one for one in levels if applies(one, target.level)]
+    claimed = [one for one in levels if loading.applies(one, target.level)]
     if not claimed:
         raise PromotionError(
             f"{target.hello.name} claims level {target.level}, at which a case of level"
@@ -171,9 +337,8 @@ def _least(case: Case, rehearsal: _Rehearsal, levels: Sequence[Level], target: T
     # Then only the comparison with the reference, call by call, may still show it.
     if not (verdict := _verdict(made, target)).good:
         return Promotion(made, verdict)
-    raise PromotionError(
-        f"{target.hello.name} passes it at level {claimed[-1]}: there is no failure to keep"
-    )
+    message = f"{target.hello.name} passes it at level {claimed[-1]}: there is no failure to keep"
+    raise PromotionError(message)
 
 
 @dataclass(frozen=True)
@@ -242,7 +407,7 @@ def _make(
     result = run.judge(action)
     if result.outcome != "pass":
         message = f"the reference goes no further: {result.outcome}: {result.message}"
-        raise CaseError(run.case.id, number, message)
+        raise loading.CaseError(run.case.id, number, message)
     answers = [(call.args, call.answer) for call in made[before:] if call.answer is not None]
     if not answers:
         return None
@@ -332,3 +497,49 @@ def _releases(case: Case, kubernetes: str) -> str:
 def _passes(case: Case, kubernetes: str) -> Iterator[bool]:
     for baseline in (DOCUMENTED, KUBELET):
         yield _verdict(case, reference_target(kubernetes, baseline)).good
+
+
+def appended(text: str, case: Case, file: str) -> str:
+    """The text of a case file with one more case at its end, or of a new file.
+
+    The case stays what it is, whatever the defaults of the file are.
+
+    Args:
+        text: of the file; empty for a new one.
+        case: the case.
+        file: the file's name in messages.
+
+    Raises:
+        documents.DocumentError: the text is not a table of cases, or none that can be added to.
+    """
+    if not text:
+        return f"cases:\n{writing.item(case)}"
+    before = loading.parse(text, file)
+    item = writing.item(case, **_said(case, documents.load(text, file=file).data))
+    made = writing.with_items(text, "cases", item, file, "a case")
+    if not _reads_as(made, (*before, case)):
+        message = "a case can't be added to this file"
+        raise documents.DocumentError(file, 0, "", message, "add to another file, --into FILE")
+    return made
+
+
+def _said(case: Case, data: dict[str, Any]) -> dict[str, Any]:
+    """The fields that the case must spell out so that the defaults of the file do not change it."""
+    defaults = data.get("defaults") or {}
+    said: dict[str, Any] = {}
+    taken_away = dict.fromkeys(defaults.get("config") or {}, None)
+    if taken_away:
+        said["config"] = taken_away
+    if defaults.get("kubernetes") and not case.kubernetes:
+        said["kubernetes"] = f">= {RELEASES[0]}"
+    return said
+
+
+def _reads_as(text: str, wanted: tuple[Case, ...]) -> bool:
+    """Whether all other cases read as before, and the new one as intended."""
+    try:
+        *others, last = loading.parse(text, "")
+    except documents.DocumentError:
+        return False
+    of_file = {"machines": wanted[-1].machines, "kubernetes": wanted[-1].kubernetes}
+    return (*others, msgspec.structs.replace(last, **of_file)) == wanted

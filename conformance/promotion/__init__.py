@@ -1,1 +1,0 @@
-"""Promotion: a finding becomes a case of the suite."""

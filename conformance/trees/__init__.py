@@ -1,1 +1,0 @@
-"""The trees of machines: in pyfakefs for the reference, in directories for programs."""
