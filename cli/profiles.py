@@ -33,7 +33,7 @@ _MIB = 1 << 20
 
 def show_machine(machine: MachineInfo) -> None:
     """Prints the totals, a table of the NUMA nodes and a drawing of the machine."""
-    from numaproof.reports.drawing import draw_text
+    from numaproof.reports.drawing_text import drawn_text
     from numaproof.reports.terminal import PLAIN_WIDTH, ShownConsole, as_plain, encodable, is_live
 
     click.echo(
@@ -46,9 +46,9 @@ def show_machine(machine: MachineInfo) -> None:
         width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
         console = ShownConsole(width=width)
         console.print(nodes)
-        console.print(draw_text(machine, width=width, color=True))
+        console.print(drawn_text(machine, width=width))
     else:
-        drawing = draw_text(machine, width=PLAIN_WIDTH)
+        drawing = drawn_text(machine, width=PLAIN_WIDTH).plain
         click.echo(encodable(f"{as_plain(nodes)}\n\n{drawing}", sys.stdout))
 
 

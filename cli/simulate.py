@@ -139,14 +139,14 @@ def _show(told: AnswerReport) -> None:
     from numaproof.reports.terminal import PLAIN_WIDTH, ShownConsole, as_plain, encodable, is_live
 
     if not is_live(sys.stdout, os.environ):
-        parts = answer_text.parts(told, width=PLAIN_WIDTH, color=False)
+        parts = answer_text.parts(told, PLAIN_WIDTH)
         # Lines are for programs too, so none is folded.
         text = "\n\n".join(as_plain(part).strip("\n") for part in parts)
         click.echo(encodable(text, sys.stdout))
         return
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
     console = ShownConsole(width=width)
-    for number, part in enumerate(answer_text.parts(told, width=width, color=True)):
+    for number, part in enumerate(answer_text.parts(told, width)):
         if number:
             console.print()
         console.print(part)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from numaproof.reports.answers import HEADS, SIGNS, mark_of, shown
-from numaproof.reports.drawing import draw_svg
-from numaproof.reports.pages import environment, own_file, source_hash
+from numaproof.reports.drawing_svg import draw_svg
+from numaproof.reports.pages import environment, own_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from markupsafe import Markup
 
     from numaproof.reports.answers import AnswerReport, Mark
 
@@ -24,21 +24,16 @@ _WORDS: Mapping[Mark, str] = {"good": "preferred", "fair": "possible", "bad": "i
 
 def html(answer: AnswerReport) -> str:
     """The whole answer as a page."""
-    style = own_file("answer.css")
-    return (
-        environment()
-        .get_template("answer.html.j2")
-        .render(
-            answer=answer,
-            verdict=mark_of(answer),
-            style=Markup(style),  # noqa: S704  # our own file
-            style_hash=source_hash(style),
-            signs=SIGNS,
-            words=_WORDS,
-            heads=HEADS,
-            shown=shown(answer.rows),
-            drawing=_drawing(answer),
-        )
+    template = environment().get_template("answer.html.j2")
+    return template.render(
+        answer=answer,
+        verdict=mark_of(answer),
+        style=own_file("answer.css"),
+        signs=SIGNS,
+        words=_WORDS,
+        heads=HEADS,
+        shown=shown(answer.rows),
+        drawing=_drawing(answer),
     )
 
 

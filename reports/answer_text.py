@@ -12,7 +12,7 @@ from rich.text import Text
 
 from numaproof.inputs.plurals import plural
 from numaproof.reports.answers import HEADS, SIGNS, mark_of, shown
-from numaproof.reports.drawing import draw_text
+from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.untrusted import visible, whole_line
 
 if TYPE_CHECKING:
@@ -32,25 +32,14 @@ if TYPE_CHECKING:
 _STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
 
 
-def parts(answer: AnswerReport, *, width: int, color: bool) -> Iterator[RenderableType]:
-    """The answer as rich renderables: a head, the table, the drawing, and each story.
-
-    `width` and `color` are the drawing's width in columns and whether it is coloured.
-    """
+def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
+    """The answer as renderables: a head, the table, a drawing `width` columns wide, and stories."""
     mark = mark_of(answer)
     head = Text(f"{SIGNS[mark]} {answer.title}", style=f"bold {_STYLES[mark]}")
     yield Group(head, Text(" · ".join(f"{name} {value}" for name, value in answer.setting), "dim"))
     if answer.rows:
         yield _table(answer.rows)
-    drawing = draw_text(
-        answer.machine,
-        answer.owners,
-        answer.shared,
-        stock=answer.stock,
-        width=width,
-        color=color,
-    )
-    yield Text.from_markup(drawing) if color else Text(drawing)
+    yield drawn_text(answer.machine, answer.owners, answer.shared, stock=answer.stock, width=width)
     for story in answer.stories:
         yield _story(story)
     for shaped in answer.shaped:

@@ -21,12 +21,14 @@ from numaproof.protocol.events import (
     RunEnded,
     RunStarted,
 )
+from numaproof.reports.values import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from numaproof.protocol.events import AnyEvent
 
+E = TypeVar("E")
 K = TypeVar("K")
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -106,7 +108,6 @@ class Summary:
     ended: RunEnded | None
     tally: OutcomeTally
     areas: Mapping[str, OutcomeTally]
-    cases: Mapping[str, OutcomeTally]
     machines: Mapping[str, OutcomeTally]
     matrix: Mapping[tuple[str, str], OutcomeTally]
     by_requirement: Mapping[str, OutcomeTally]
@@ -210,89 +211,64 @@ def area_of(run: CaseFinished, known: Mapping[str, ReportedRequirement]) -> str:
 
 def summarize(events: Iterable[AnyEvent]) -> Summary:
     """Folds a stream of events, complete or not, into its summary."""
-    started: RunStarted | None = None
-    ended: RunEnded | None = None
-    runs: list[CaseFinished] = []
-    divergences: list[DivergenceFound] = []
-    by_chance: list[AnsweredByChance] = []
-    reached: Coverage | None = None
-    done, seconds = 0, 0.0
-    for event in events:
-        seconds = max(seconds, event.at)
-        match event:
-            case RunStarted():
-                started = started or event
-            case CaseFinished():
-                runs.append(event)
-            case DivergenceFound():
-                divergences.append(event)
-            case AnsweredByChance():
-                by_chance.append(event)
-            case Coverage():
-                reached = event
-            case Progress():
-                done = max(done, event.done)
-            case RunEnded():
-                ended = event
+    every = list(events)
+    started = next(_of(RunStarted, every), None)
+    ended = next(_of(RunEnded, reversed(every)), None)
+    reached = next(_of(Coverage, reversed(every)), None)
+    played, divergences = list(_of(CaseFinished, every)), list(_of(DivergenceFound, every))
     known = {one.id: one for one in started.requirements} if started else {}
     fuzz = started is not None and started.kind != "check"
-    expected = tuple(run for run in runs if run.outcome == "expected failure")
-    if fuzz:
-        runs = []
+    runs = [] if fuzz else played
     areas = [area_of(run, known) for run in runs]
+    machines = [run.machine for run in runs]
     outcomes = [run.outcome for run in runs]
-    in_order = _area_order(areas, known)
-    tally = _examples(ended, divergences, done) if fuzz else _count(outcomes)
-    machines = dict.fromkeys(
-        [*(started.machines if started else ()), *(run.machine for run in runs)]
-    )
-    of_machine = _by((run.machine for run in runs), outcomes)
-    of_area = _by(areas, outcomes)
+    if fuzz:
+        done = max((one.done for one in _of(Progress, every)), default=0)
+        tally = _examples(ended, divergences, done)
+    else:
+        tally = _tally(Counter(outcomes))
     return Summary(
         started=started,
         ended=ended,
         tally=tally,
-        areas={area: of_area[area] for area in in_order if area in of_area},
-        cases=_by((run.case for run in runs), outcomes),
-        machines={name: of_machine[name] for name in machines if name in of_machine},
-        matrix=_by(zip(areas, (run.machine for run in runs), strict=True), outcomes),
+        # In the order of the registry; cases without an area come last.
+        areas=_by([*(one.area for one in known.values()), *areas], areas, outcomes),
+        machines=_by([*(started.machines if started else ()), *machines], machines, outcomes),
+        matrix=_by((), zip(areas, machines, strict=True), outcomes),
         by_requirement=_by(
+            (),
             (one for run in runs for one in run.judged),
             (run.outcome_of(one) for run in runs for one in run.judged),
         ),
         requirements=known,
         runs=tuple(runs),
         failures=tuple(run for run in runs if run.outcome not in GOOD),
-        expected_failures=expected,
+        expected_failures=tuple(run for run in played if run.outcome == "expected failure"),
         known_failures=tuple(run for run in runs if run.outcome == "known failure"),
         divergences=tuple(divergences),
-        by_chance=tuple(by_chance),
+        by_chance=tuple(_of(AnsweredByChance, every)),
         reached=reached,
         untested=ended.untested if ended else (),
         gaps=tuple(_gaps(started, ended, tally)),
-        seconds=seconds,
+        seconds=max((event.at for event in every), default=0.0),
     )
 
 
-def _area_order(areas: Iterable[str], known: Mapping[str, ReportedRequirement]) -> list[str]:
-    # Areas are in the order of the registry, cases without one last.
-    return list(dict.fromkeys([*(one.area for one in known.values()), *areas]))
+def _of(kind: type[E], events: Iterable[AnyEvent]) -> Iterator[E]:
+    return (event for event in events if isinstance(event, kind))
 
 
 def _tally(counts: Mapping[Outcome, int]) -> OutcomeTally:
     return OutcomeTally({outcome: counts[outcome] for outcome in OUTCOMES if counts.get(outcome)})
 
 
-def _by(keys: Iterable[K], outcomes: Iterable[Outcome]) -> dict[K, OutcomeTally]:
-    counts: dict[K, dict[Outcome, int]] = {}
-    for key, outcome in zip(keys, outcomes, strict=True):
-        of_key = counts.setdefault(key, {})
-        of_key[outcome] = of_key.get(outcome, 0) + 1
-    return {key: _tally(of_key) for key, of_key in counts.items()}
-
-
-def _count(outcomes: Iterable[Outcome]) -> OutcomeTally:
-    return _tally(Counter(outcomes))
+def _by(
+    order: Iterable[K], keys: Iterable[K], outcomes: Iterable[Outcome]
+) -> dict[K, OutcomeTally]:
+    """The outcomes of each key: first those in `order`, then in the order in which they come."""
+    found = collected(zip(keys, outcomes, strict=True))
+    ordered = dict.fromkeys([*order, *found])
+    return {key: _tally(Counter(found[key])) for key in ordered if key in found}
 
 
 def _examples(

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rich.console import ConsoleOptions, RenderableType
-    from rich.progress import ProgressColumn
 
     from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound
 
@@ -160,7 +159,7 @@ class Terminal:
             return
         summary = summarize(self._seen)
         width = self._console.width if self._live else PLAIN_WIDTH
-        for part in summary_parts(summary, width=width, color=self._live, reports=self.reports):
+        for part in summary_parts(summary, width, self.reports):
             if self._live:
                 print_part(self._console, part)
             else:
@@ -227,9 +226,8 @@ class Terminal:
 
     def _failure(self, name: str, event: CaseFinished | DivergenceFound) -> None:
         self._bad += 1
-        like = event.signature or likeness(name, event.outcome, event.message)
-        if isinstance(event, events.CaseFinished):
-            like = event.signature or likeness(event.case, event.outcome, event.message)
+        case = event.case if isinstance(event, events.CaseFinished) else name
+        like = event.signature or likeness(case, event.outcome, event.message)
         if like in self._shown:
             return  # the same cause in another case or on another machine: the summary names them
         self._shown.add(like)
@@ -281,16 +279,15 @@ def encodable(text: str, stream: TextIO) -> str:
     return text
 
 
-def show(lines: Iterable[Text], stream: TextIO | None = None) -> None:
+def show(lines: Iterable[Text]) -> None:
     """Prints lines, none of them folded: in colour on a terminal, plain anywhere else."""
-    stream = stream or sys.stdout
-    console = ShownConsole(stream) if is_live(stream, os.environ) else None
+    console = ShownConsole() if is_live(sys.stdout, os.environ) else None
     for line in lines:
         if console:
             console.print(line, soft_wrap=True)
         else:
-            stream.write(encodable(line.plain, stream) + "\n")
-    stream.flush()
+            sys.stdout.write(encodable(line.plain, sys.stdout) + "\n")
+    sys.stdout.flush()
 
 
 def as_plain(part: RenderableType) -> str:
@@ -314,16 +311,9 @@ class Bar:
         environment: the variables that decide between live and plain output (default: those of
             the process).
         counted: what is counted, such as "units".
-        columns: columns to show after the description.
     """
 
-    def __init__(
-        self,
-        stream: TextIO,
-        environment: Mapping[str, str] | None,
-        counted: str,
-        *columns: ProgressColumn,
-    ) -> None:
+    def __init__(self, stream: TextIO, environment: Mapping[str, str] | None, counted: str) -> None:
         environment = os.environ if environment is None else environment
         self._stream = stream
         self.live = is_live(stream, environment)
@@ -332,7 +322,6 @@ class Bar:
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn(f"{counted}, {{task.description}}", markup=False),
-            *columns,
             console=console,
             transient=True,
         )

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import OutcomeTally, Summary
 
 SYMBOLS: Mapping[Outcome, str] = {
-    "pass": "✓",
     "fail": "✗",
-    "unsupported": "○",
+    "missing expected failure": "≠",
+    "nondeterministic": "≁",
+    "missing known failure": "≠",
     "fault": "!",
     "crash": "†",
     "time-out": "◔",
     "protocol error": "?",
     "not run": "∅",
-    "expected failure": "≈",
-    "missing expected failure": "≠",
-    "nondeterministic": "≁",
     "known failure": "≈",
-    "missing known failure": "≠",
+    "expected failure": "≈",
+    "pass": "✓",
+    "unsupported": "○",
 }
-"""A symbol for each outcome, shown beside its name, or instead if there is no room."""
+"""A symbol for each outcome, the worst first: beside its name, or instead if there is no room."""
 
 COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
     ("pass", ("pass",)),
@@ -69,15 +69,19 @@ def taken_side(parted: Parted) -> str:
     The names are those of `docs/findings.md`.
     """
     names = f" ({', '.join(parted.defects)})" if parted.defects else ""
-    if parted.side == "kubelet":
-        return f"as the kubelet does{names}"
-    return f"as documented, not as the kubelet does{names}"
+    documented = "" if parted.side == "kubelet" else "as documented, not "
+    return f"{documented}as the kubelet does{names}"
 
 
 def taken_sides(summary: Summary) -> tuple[tuple[str, int], ...]:
     """The sides that were taken, with how many case runs took each."""
     taken = (taken_side(run.parted) for run in summary.runs if run.parted)
     return tuple(sorted(Counter(taken).items()))
+
+
+def expected(summary: Summary) -> Counter[str]:
+    """How many case runs showed each named defect."""
+    return Counter(run.defect or "unnamed defect" for run in summary.expected_failures)
 
 
 def untested_line(summary: Summary) -> str:
@@ -136,15 +140,14 @@ def left_lines(summary: Summary) -> tuple[str, ...]:
 
 def reached_lines(reached: Coverage) -> tuple[tuple[str, str], ...]:
     """What fuzzing covered: pairs of a subject and the counts of what occurred."""
-    counted = tuple(
-        (
-            subject,
-            ", ".join(f"{name} {count:,}" for name, count in counts.items()),
-        )
+    rows = [
+        (subject, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         for subject, counts in reached.counts.items()
-    )
-    highest = ", ".join(f"{name} {value:g}" for name, value in reached.highest.items())
-    return (*counted, *([("highest", highest)] if highest else []))
+    ]
+    if reached.highest:
+        highest = (f"{name} {value:g}" for name, value in reached.highest.items())
+        rows.append(("highest", ", ".join(highest)))
+    return tuple(rows)
 
 
 def claimed(started: RunStarted) -> tuple[str, str]:

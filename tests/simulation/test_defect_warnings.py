@@ -93,7 +93,7 @@ def names(found: CheckedSimulation) -> set[str]:
 def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -> None:
     question, found = seeded(defect, tmp_path)
     report = answer(found, question, "machine")
-    parts = answer_text.parts(report, width=100, color=False)
+    parts = answer_text.parts(report, 100)
     text = "\n".join(as_plain(part) for part in parts)
     for shown in (text, answer_page.html(report), codec.encode(found).decode()):
         assert f"docs/findings.md#{defect.name}" in shown
