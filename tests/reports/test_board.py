@@ -31,7 +31,7 @@ from numaproof.reports.board.data import (
 )
 from numaproof.reports.board.digest import run_data, summaries
 from numaproof.reports.board.reading import Known, RunsRead
-from numaproof.reports.board.standing import Met, Score, implementations, version_key, worst
+from numaproof.reports.board.standing import Score, implementations, version_key, worst
 from numaproof.reports.board.views import bars, changes, met_text, shown_findings
 from numaproof.reports.summary import summarize
 
@@ -183,8 +183,7 @@ def test_discovery_is_what_its_area_has(stream: MakeStream, run: MakeRun) -> Non
     made = digest(stream(ours, run(), start={"requirements": (area,)}))
     assert made.discovery == {"desktop": {"fail": 1}}
     (one,) = implementations([made])
-    assert one.newest.discovered("desktop") == "failed"
-    assert one.newest.discovered("server") == "untested"
+    assert one.newest.discovered == {"desktop": "failed"}
 
 
 def test_text_from_outside_is_bounded_and_visible(stream: MakeStream, run: MakeRun) -> None:
@@ -228,7 +227,7 @@ def test_runs_of_one_version_are_added_and_the_same_run_counts_once() -> None:
     (one,) = implementations([first, other, first])
     assert one.newest.requirements == {"R": {"pass": 2, "fail": 1}}
     assert one.newest.score.counts == {"failed": 1, "pass": 2}
-    assert one.newest.met == Met(0, 0, 1)
+    assert (one.newest.met.good, one.newest.met.asked) == (0, 1)
 
 
 def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> None:
@@ -238,8 +237,8 @@ def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> N
         "C": {"unsupported": 1},
     }
     (one,) = implementations([data(requirements=outcomes)])
-    assert one.newest.met == Met(documented=1, as_kubelet=1, asked=2)
-    assert one.newest.met.is_all
+    met = one.newest.met
+    assert (met.good, met.as_kubelet, met.asked, met.is_all) == (1, 1, 2, True)
     assert met_text(one.newest) == "1 of 2, 1 as the kubelet"
     (none,) = implementations([data(requirements={"C": {"unsupported": 1}})])
     assert not none.newest.met.is_all
