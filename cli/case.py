@@ -92,7 +92,7 @@ def _row(case: Case) -> dict[str, object]:
 
 @case_group.command("show")
 @click.argument("name", metavar="ID", shell_complete=complete_case)
-@click.option("--machine", type=MACHINE, help="Fill in expressions as they are on this machine.")
+@click.option("--machine", **MACHINE, help="Fill in expressions as they are on this machine.")
 @_own_option
 def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
     """Print a case as a file that `numaproof replay` takes.

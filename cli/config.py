@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.cli.commands import SentenceGroup
-from numaproof.cli.machine_names import MACHINE, discover_machine
+from numaproof.cli.machine_names import discover_machine, profile_option
 from numaproof.cli.targets import release_option
 from numaproof.cli.user_files import USER_FILE, UserFile, lenient_option
 from numaproof.protocol import codec
@@ -34,7 +34,7 @@ def config() -> None:
 
 @config.command()
 @click.argument("file", type=USER_FILE)
-@click.option("--machine", type=MACHINE, required=True, help="Bundled profile or profile file.")
+@profile_option
 @release_option
 @lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,8 +23,6 @@ from numaproof.inputs.plurals import plural
 from numaproof.inputs.shell_words import quoted
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from numaproof.conformance.cases.schema import Case
     from numaproof.protocol.events import JudgedAs
     from numaproof.protocol.messages import Level
@@ -34,26 +32,11 @@ _CHECKOUT = Path("conformance/suite")
 _LONGEST = 400
 
 
-class DefectName(click.ParamType[str]):
-    """The name of a defect of the kubelet."""
-
-    name = "name"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, if a defect has it."""
-        return click.Choice(_defects()).convert(value, param, ctx)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """The names of all defects."""
-        return click.Choice(_defects()).shell_complete(ctx, param, incomplete)
-
-
-def _defects() -> list[str]:
+def _defects() -> click.Choice[str]:
+    """The names of the kubelet's defects, which are loaded only when one is typed."""
     from numaproof.reference.deviations.defects import DEFECTS
 
-    return [one.name for one in DEFECTS]
+    return click.Choice([one.name for one in DEFECTS])
 
 
 @click.command()
@@ -90,7 +73,9 @@ def _defects() -> list[str]:
 @as_option
 @click.option(
     "--defect",
-    type=DefectName(),
+    metavar="NAME",
+    callback=lambda ctx, param, given: given and _defects().convert(given, param, ctx),
+    shell_complete=lambda ctx, param, typed: _defects().shell_complete(ctx, param, typed),
     help="Named defect of the kubelet that makes it fail the case (docs/findings.md).",
 )
 def promote(
@@ -162,11 +147,10 @@ def promote(
         click.echo("\n".join(short_lines(sentence, _LONGEST)))
     own = () if _is_bundled(target) else ("--cases", str(target))
     released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
-    program = ("--implementation", implementation) if implementation else ()
     words = ("numaproof", "check", "--select", case.id, *own, *released)
     click.echo(f"now run: {quoted(words)}")
-    if program:
-        click.echo(f"and:     {quoted((*words, *program))}")
+    if implementation:
+        click.echo(f"and:     {quoted((*words, '--implementation', implementation))}")
     return 0
 
 

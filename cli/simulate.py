@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -136,17 +134,7 @@ def simulate(
 def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
     from numaproof.reports import answer_text
-    from numaproof.reports.terminal import PLAIN_WIDTH, ShownConsole, as_plain, encodable, is_live
+    from numaproof.reports.terminal import PLAIN_WIDTH, show, terminal_width
 
-    if not is_live(sys.stdout, os.environ):
-        parts = answer_text.parts(told, PLAIN_WIDTH)
-        # Lines are for programs too, so none is folded.
-        text = "\n\n".join(as_plain(part).strip("\n") for part in parts)
-        click.echo(encodable(text, sys.stdout))
-        return
-    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-    console = ShownConsole(width=width)
-    for number, part in enumerate(answer_text.parts(told, width)):
-        if number:
-            console.print()
-        console.print(part)
+    parts = answer_text.parts(told, terminal_width() or PLAIN_WIDTH)
+    show(islice((one for part in parts for one in ("", part)), 1, None), folded=True)

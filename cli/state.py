@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli.commands import SentenceGroup
-from numaproof.cli.machine_names import MACHINE, discover_machine
+from numaproof.cli.machine_names import discover_machine, profile_option
 from numaproof.cli.targets import release_option
 from numaproof.cli.user_files import (
     USER_FILE,
@@ -40,7 +40,7 @@ def state() -> None:
 
 @state.command()
 @click.argument("file", type=USER_FILE)
-@click.option("--machine", type=MACHINE, required=True, help="Bundled profile or profile file.")
+@profile_option
 @click.option(
     "--config",
     type=USER_FILE,

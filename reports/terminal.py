@@ -279,14 +279,25 @@ def encodable(text: str, stream: TextIO) -> str:
     return text
 
 
-def show(lines: Iterable[Text]) -> None:
-    """Prints lines, none of them folded: in colour on a terminal, plain anywhere else."""
+def terminal_width() -> int | None:
+    """The columns of the terminal on standard output; None where nothing is coloured."""
+    return ShownConsole().width if is_live(sys.stdout, os.environ) else None
+
+
+def show(parts: Iterable[RenderableType], *, folded: bool = False) -> None:
+    """Prints lines and tables: in colour on a terminal, plain anywhere else.
+
+    Args:
+        parts: what to print.
+        folded: whether a terminal folds long lines; nothing else does.
+    """
     console = ShownConsole() if is_live(sys.stdout, os.environ) else None
-    for line in lines:
+    for part in parts:
         if console:
-            console.print(line, soft_wrap=True)
+            console.print(part, soft_wrap=not folded)
         else:
-            sys.stdout.write(encodable(line.plain, sys.stdout) + "\n")
+            text = part.plain if isinstance(part, Text) else as_plain(part).strip("\n")
+            sys.stdout.write(encodable(text, sys.stdout) + "\n")
     sys.stdout.flush()
 
 
