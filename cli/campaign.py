@@ -34,13 +34,10 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.run import Target
     from numaproof.fleet.cluster import WorkerPool
-    from numaproof.fleet.job import Job
     from numaproof.fleet.journal import Journal
-    from numaproof.fleet.planning import CampaignSpec
+    from numaproof.fleet.planning import CampaignSpec, Job
     from numaproof.fleet.summary import FinishedUnits
     from numaproof.protocol.campaign import CampaignSummary
-    from numaproof.protocol.events import JudgedAs
-    from numaproof.protocol.messages import Level
     from numaproof.reports.campaign import CampaignProgress
 
 
@@ -79,6 +76,8 @@ scheduler_options = all_of(
     ),
 )
 """The options that `workers_opener` takes: where units are done, here or on a cluster."""
+
+_WORKERS = ("scheduler", "authority", "certificate", "key", "insecure", "workers")
 
 
 def workers_opener(
@@ -206,11 +205,8 @@ _SEEDS_PER_UNIT = 50
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def campaign(
     *,
-    implementation: str | None,
     timeout: float,
     releases: tuple[str, ...],
-    level: Level | None,
-    judged_as: JudgedAs | None,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     no_cases: bool,
@@ -224,7 +220,7 @@ def campaign(
     fresh: bool,
     out: Path,
     as_json: bool,
-    **where: Any,
+    **target: Any,
 ) -> int:
     """Run cases and generated scenarios on many workers, here or on a cluster.
 
@@ -246,19 +242,13 @@ def campaign(
     from numaproof.protocol.campaign import Seeds
     from numaproof.reports.campaign import clear_summary
 
-    opener = workers_opener(**where)
+    opener = workers_opener(**{name: target.pop(name) for name in _WORKERS})
     if no_cases and (select or exclude):
         raise click.UsageError("--no-cases runs no cases: leave out --select and --exclude")
     cases = loading.bundled_cases()
     with scratch_folder() as trees:
-        options = {
-            "implementation": implementation,
-            "timeout": timeout,
-            "level": level,
-            "judged_as": judged_as,
-        }
         spec = CampaignSpec(
-            targets=_targets(options, releases),
+            targets=_targets(releases, timeout=timeout, **target),
             cases=cases,
             machines=tuple(named_machines(machine_names, trees)),
             chosen=() if no_cases else selection(select, exclude, cases).of(cases),
@@ -314,13 +304,11 @@ def _conduct(
                 progress.line(_extent(spec, workers))
                 _follow(journal, spec, workers, progress)
     except (KeyboardInterrupt, click.Abort):
-        return _cut(journal, "interrupted")
+        why = "interrupted"
     except ClusterError as error:
-        return _cut(journal, str(error))
-    return ""
-
-
-def _cut(journal: Journal, why: str) -> str:
+        why = str(error)
+    else:
+        return ""
     journal.end(complete=False, message=why)
     return why
 
@@ -362,22 +350,16 @@ def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
 def _report(
     summary: CampaignSummary, finished: FinishedUnits, out: Path, cut: str, *, as_json: bool
 ) -> int:
-    from numaproof.reports.campaign import as_json as summary_as_json
-    from numaproof.reports.campaign import as_text, notes_text, write_summary
+    from numaproof.reports import campaign as shown
+    from numaproof.reports.summary import EXIT_CODES
 
-    write_summary(summary, out)
-    click.echo(summary_as_json(summary) if as_json else as_text(summary, out), nl=False)
-    click.echo(notes_text(finished.notes), nl=False, err=as_json)
+    shown.write_summary(summary, out)
+    click.echo(shown.as_json(summary) if as_json else shown.as_text(summary, out), nl=False)
+    click.echo(shown.notes_text(finished.notes), nl=False, err=as_json)
     if cut:
         click.echo(f"numaproof: {cut}; run the same command to resume", err=True)
     elif not as_json:
         click.echo(f"Reports: {out}")
-    return _code(summary)
-
-
-def _code(summary: CampaignSummary) -> int:
-    from numaproof.reports.summary import EXIT_CODES
-
     if not summary.complete:
         # Unlike a check, which is over: whoever runs it again until it is done needs to know.
         return EXIT_CODES["incomplete"]
@@ -386,7 +368,7 @@ def _code(summary: CampaignSummary) -> int:
     return EXIT_CODES["nothing tested" if summary.nothing else "passed"]
 
 
-def _targets(wanted: dict[str, Any], releases: Sequence[str]) -> tuple[Target, ...]:
+def _targets(releases: Sequence[str], **wanted: Any) -> tuple[Target, ...]:
     """One target for each release; the program is only asked `hello`.
 
     Raises:

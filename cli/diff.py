@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Target
-    from numaproof.protocol.events import AnyEvent, JudgedAs
-    from numaproof.protocol.messages import Level
+    from numaproof.protocol.events import AnyEvent
 
 _CASES = (".yaml", ".yml")
 _DEFAULT_EXAMPLES = 200
@@ -113,14 +112,11 @@ def diff(
     examples: int | None,
     seed: int | None,
     machine_names: Iterable[str],
-    timeout: float,
-    kubernetes: str | None,
-    level: Level | None,
-    judged_as: JudgedAs | None,
     tries: int,
     out: Path,
     keep_going: bool,
     as_json: bool,
+    **target: Any,
 ) -> int:
     """Make the same calls to two implementations and show the first answer that differs.
 
@@ -144,15 +140,15 @@ def diff(
     from numaproof.conformance.execution.harness_run import timeout_options
     from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
 
-    if left and judged_as:
+    if left and target["judged_as"]:
         raise click.UsageError("--as needs the reference on the left: remove --left")
-    sides = _Sides(left, right, timeout, kubernetes, level, judged_as)
+    sides = _Sides(left, right, target)
     chosen, added = _seeds(files, seeds, examples, seed)
     written = [file for file in files if file.suffix in _CASES]
     cases = tuple(chain.from_iterable(map(loading.read_file, written)))
     trees = tuple(file for file in files if file not in written)
     findings = out / FINDINGS
-    again = (*sides.options(), *timeout_options(timeout), *elsewhere("diff", out))
+    again = (*sides.options(), *timeout_options(target["timeout"]), *elsewhere("diff", out))
     course = DiffOptions(findings, keep_going, tries, again)
     if (before or after) and kind != UPGRADE:
         raise click.UsageError("--from and --to need --kind upgrade")
@@ -166,7 +162,7 @@ def diff(
     with located(written):
         return run_harness(
             start,
-            sides.target(right),
+            {"implementation": right, **target},
             out,
             as_json=as_json,
             added=added,
@@ -176,33 +172,19 @@ def diff(
 
 @dataclass(frozen=True)
 class _Sides:
-    """Both programs, and what the user asks of them."""
+    """Both programs, and what the user asks of them by `targets.target_options`."""
 
     left: tuple[str, ...]
     right: tuple[str, ...]
-    timeout: float
-    kubernetes: str | None
-    level: Level | None
-    judged_as: JudgedAs | None
-
-    def target(self, commands: tuple[str, ...]) -> dict[str, Any]:
-        """The values of `targets.target_options` for one side."""
-        return {
-            "implementation": commands,
-            "timeout": self.timeout,
-            "kubernetes": self.kubernetes,
-            "level": self.level,
-            "judged_as": self.judged_as,
-        }
+    target: dict[str, Any]
 
     def options(self) -> tuple[str, ...]:
         """The options of the command that name both sides again."""
+        asked = (("--kubernetes", "kubernetes"), ("--level", "level"), ("--as", "judged_as"))
         named = (
             *(("--left", command) for command in self.left),
             *(("--right", command) for command in self.right),
-            ("--kubernetes", self.kubernetes),
-            ("--level", self.level),
-            ("--as", self.judged_as),
+            *((option, self.target[name]) for option, name in asked),
         )
         return tuple(word for name, value in named if value for word in (name, value))
 
@@ -213,16 +195,15 @@ class _Sides:
         from numaproof.conformance.differential.lockstep import Pair
         from numaproof.conformance.execution.run import reference
 
-        kubernetes, judged_as = right.kubernetes, right.judged_as
-        own = {"kubernetes": kubernetes, "judged_as": judged_as}
-        with open_target(**self.target(self.left) | own) as left:
+        own = {"kubernetes": right.kubernetes, "judged_as": right.judged_as}
+        with open_target(self.left, **self.target | own) as left:
             level = min(left.level, right.level, key=LEVELS.index)
             if level == LEVELS[0]:
                 raise click.UsageError(
                     "one side claims only level invariants, which compares no answers"
                 )
-            capabilities = shared_capabilities(left.hello, right.hello, kubernetes)
-            sides = reference if judged_as == "either" and not self.left else None
+            capabilities = shared_capabilities(left.hello, right.hello, right.kubernetes)
+            sides = reference if right.judged_as == "either" and not self.left else None
             tell = told_by_both(capabilities)
             yield Pair(left.implementation, right.implementation, capabilities, level, sides, tell)
 

@@ -89,7 +89,7 @@ def record(
     day = (date or dt.datetime.now(dt.UTC)).date().isoformat()
     with (
         named_failure(),
-        open_target(implementation, timeout, kubernetes, None, None) as target,
+        open_target(implementation, timeout, kubernetes) as target,
         scratch_folder() as scratch,
     ):
         skipped: Counter[str] = Counter()

@@ -94,15 +94,15 @@ def simulate(
     from numaproof.cli.simulated import answer
     from numaproof.folders.output_files import write_file
     from numaproof.folders.scratch import scratch_folder
-    from numaproof.reports import answer_page
+    from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted import visible
     from numaproof.simulation import configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question
     from numaproof.simulation.simulate import simulate as run
 
-    if out is not None and out.suffix not in answer_page.WRITERS:
-        kinds = " or ".join(answer_page.WRITERS)
+    if out is not None and out.suffix not in WRITERS:
+        kinds = " or ".join(WRITERS)
         raise click.BadParameter(f"{out}: the name must end with {kinds}", param_hint="--out")
     settings, asked = read_node(config, files, (kubernetes,), lenient=lenient, replicas=replicas)
     assert settings is not None
@@ -121,7 +121,7 @@ def simulate(
             raise
     told = answer(found, question, machine)
     if out is not None:
-        write_file(out, visible(answer_page.WRITERS[out.suffix](told)))
+        write_file(out, visible(WRITERS[out.suffix](told)))
     if as_json:
         click.echo(codec.encode(found))
     else:
@@ -133,8 +133,8 @@ def simulate(
 
 def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
-    from numaproof.reports import answer_text
+    from numaproof.reports.answers import parts
     from numaproof.reports.terminal import PLAIN_WIDTH, show, terminal_width
 
-    parts = answer_text.parts(told, terminal_width() or PLAIN_WIDTH)
-    show(islice((one for part in parts for one in ("", part)), 1, None), folded=True)
+    shown = parts(told, terminal_width() or PLAIN_WIDTH)
+    show(islice((one for part in shown for one in ("", part)), 1, None), folded=True)

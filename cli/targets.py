@@ -142,9 +142,9 @@ target_options = all_of(
 def open_target(
     implementation: str | Sequence[str] | None,
     timeout: float,
-    kubernetes: str | None,
-    level: Level | None,
-    judged_as: JudgedAs | None,
+    kubernetes: str | None = None,
+    level: Level | None = None,
+    judged_as: JudgedAs | None = None,
     *,
     patient: bool = False,
 ) -> Iterator[Target]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -150,9 +150,8 @@ def _kubelet(
     """
     from numaproof.conformance.execution.implementation import ImplementationFailure
 
-    options: dict[str, Any] = {"kubernetes": None, "level": None, "judged_as": None}
     try:
-        with open_target(implementation=commands, timeout=timeout, **options) as target:
+        with open_target(commands, timeout) as target:
             claimed = target.hello.kubernetes
             missing = [release for release in releases if release not in claimed]
             if missing:

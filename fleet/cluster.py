@@ -30,7 +30,7 @@ from numaproof.protocol.exits import freeze_at_exit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numaproof.fleet.job import Job
+    from numaproof.fleet.planning import Job
     from numaproof.fleet.worker import UnitResult
     from numaproof.protocol.campaign import Unit
 

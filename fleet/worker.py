@@ -27,7 +27,7 @@ from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
-from numaproof.fleet.job import digest_of_cases
+from numaproof.fleet.planning import digest_of_cases
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import needing_room
 from numaproof.protocol import campaign as events
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import RunResult
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.conformance.judging.baselines import Baseline
-    from numaproof.fleet.job import Job
+    from numaproof.fleet.planning import Job
     from numaproof.protocol.campaign import (
         CaseSlice,
         Configuration,

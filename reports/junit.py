@@ -15,12 +15,7 @@ from xml.etree import ElementTree as ET
 
 from numaproof.protocol.events import GOOD, CaseFinished, headline, said
 from numaproof.reports.groups import causes
-from numaproof.reports.story import (
-    Failure,
-    both_ends,
-    failure_of,
-    plain_story,
-)
+from numaproof.reports.story import Failure, both_ends, failure_of, plain_story
 from numaproof.reports.summary import FAILURES
 from numaproof.reports.untrusted import one_line, shortened, visible
 from numaproof.reports.values import collected
@@ -134,19 +129,18 @@ def _add_failure(case: ET.Element, failure: Failure) -> None:
 
 
 def _run_errors(summary: Summary) -> list[ET.Element]:
-    cases = []
     if gaps := " ".join(summary.gaps):
-        case = _element("run", "the run is complete", 0)
+        name, kind = "the run is complete", "incomplete"
         message = one_line(f"incomplete: {gaps}", 300)
-        error = ET.SubElement(case, "error", message=message, type="incomplete")
-        error.text = f"The run is incomplete. {visible(gaps)}"
-        cases.append(case)
-    if not summary.gaps and summary.verdict == "nothing tested":
-        case = _element("run", "something was tested", 0)
-        text = "Nothing was tested: no case ran, or none is supported."
-        ET.SubElement(case, "error", message=text, type="nothing tested").text = text
-        cases.append(case)
-    return cases
+        text = f"The run is incomplete. {visible(gaps)}"
+    elif summary.verdict == "nothing tested":
+        name, kind = "something was tested", "nothing tested"
+        message = text = "Nothing was tested: no case ran, or none is supported."
+    else:
+        return []
+    case = _element("run", name, 0)
+    ET.SubElement(case, "error", message=message, type=kind).text = text
+    return [case]
 
 
 def _add_violated(case: ET.Element, failure: Failure) -> None:

@@ -167,24 +167,25 @@ def told_steps(failure: Failure) -> Iterator[BadStep | HarnessStep]:
 
 
 def _answer(failure: Failure, step: ReportedCall) -> str:
-    if step.answer is not None:
-        return compact(step.answer)
-    return "(none valid)" if failure.outcome == "protocol error" else "(none)"
+    none = "(none valid)" if failure.outcome == "protocol error" else "(none)"
+    return none if step.answer is None else compact(step.answer)
 
 
 def plain_story(failure: Failure) -> str:
     """The failure as plain text: message, requirements, bad steps, how to reproduce it."""
-    return "\n".join([*_heading(failure), *_events(failure)])
+    return "\n".join([*_news(failure), *_heading(failure), *_events(failure)])
 
 
 def plain_events(failure: Failure) -> str:
     """The same without title and requirements, which some formats show differently."""
-    return "\n".join([*(problem_lines(failure.news) if failure.news else ()), *_events(failure)])
+    return "\n".join([*_news(failure), *_events(failure)])
+
+
+def _news(failure: Failure) -> tuple[str, ...]:
+    return problem_lines(failure.news) if failure.news else ()
 
 
 def _heading(failure: Failure) -> Iterator[str]:
-    if failure.news:
-        yield from problem_lines(failure.news)
     yield failure.title
     for requirement in failure.requirements:
         yield f"Requirement {requirement.id}: {requirement.statement}"
