@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from numaproof.cli import targets
 from numaproof.cli.accepted import Accepted, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import clear_findings, out_option
 from numaproof.cli.selecting import select_options, selection
-from numaproof.cli.targets import (
-    SeedRangeParam,
-    all_of,
-    as_option,
-    level_option,
-    open_target,
-    program_option,
-    release_choice,
-    timeout_option,
-)
 from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
@@ -48,7 +39,7 @@ _TLS = (
 )
 
 
-scheduler_options = all_of(
+scheduler_options = targets.all_of(
     click.option(
         "--scheduler",
         metavar="tls://HOST:PORT",
@@ -152,25 +143,27 @@ _SEEDS_PER_UNIT = 50
 
 
 @click.command()
-@program_option(
+@targets.program_option(
     "Program that speaks the protocol, installed on every worker (default: the reference)."
 )
-@timeout_option
-@release_choice(
+@targets.timeout_option
+@targets.release_choice(
     "--kubernetes",
     "releases",
     multiple=True,
     help="Kubernetes release to test against (default: the newest that the program claims)."
     " Repeatable.",
 )
-@level_option("How closely to compare answers (default: the level that the program claims).")
-@as_option
+@targets.level_option(
+    "How closely to compare answers (default: the level that the program claims)."
+)
+@targets.as_option
 @select_options
 @click.option("--no-cases", is_flag=True, help="Run only the scenarios.")
 @machines_option("Run cases only on this machine: a bundled profile, a glob or a file. Repeatable.")
 @click.option(
     "--seeds",
-    type=SeedRangeParam(),
+    type=targets.SeedRangeParam(),
     default=_SEEDS,
     help="Seeds of the generated scenarios (default: 0:10000).",
 )
@@ -376,14 +369,14 @@ def _targets(releases: Sequence[str], **wanted: Any) -> tuple[Target, ...]:
     """
     from numaproof.conformance.execution.implementation import ImplementationFailure
 
-    targets = []
+    opened: list[Target] = []
     for release in dict.fromkeys(releases) or (None,):
         try:
-            with open_target(**wanted, kubernetes=release, patient=True) as target:
-                targets.append(target)
+            with targets.open_target(**wanted, kubernetes=release, patient=True) as target:
+                opened.append(target)
         except ImplementationFailure as failure:
             log = f"\n{failure.stderr}" if failure.stderr else ""
             raise click.ClickException(
                 f"the implementation did not answer hello: {failure}{log}"
             ) from None
-    return tuple(targets)
+    return tuple(opened)

@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.cli import targets
 from numaproof.cli.harness import elsewhere, run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import FINDINGS, out_option
-from numaproof.cli.targets import (
-    Duration,
-    SeedsParam,
-    as_option,
-    level_option,
-    open_target,
-    program_option,
-    release_choice,
-)
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE, TRIES, UPGRADE
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
@@ -46,18 +38,20 @@ _MOST = (1 << 32) - 1
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@program_option(
+@targets.program_option(
     "Program on the left (default: the reference). Repeatable, with one for each release.",
     "--left",
     multiple=True,
 )
-@program_option(
+@targets.program_option(
     "Program under test. Repeatable, with one for each release.",
     "--right",
     multiple=True,
     required=True,
 )
-@click.option("--seeds", type=SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9.")
+@click.option(
+    "--seeds", type=targets.SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9."
+)
 @click.option(
     "--kind",
     type=click.Choice((LIFE, START, FILE, TREE, UPGRADE)),
@@ -67,10 +61,12 @@ _MOST = (1 << 32) - 1
     " made-up machines, odd ones among them. upgrade: lives that go on in another release, from"
     " each to each that both sides claim (default: life).",
 )
-@release_choice(
+@targets.release_choice(
     "--from", "before", multiple=True, help="Upgrade only from this release. Repeatable."
 )
-@release_choice("--to", "after", multiple=True, help="Upgrade only to this release. Repeatable.")
+@targets.release_choice(
+    "--to", "after", multiple=True, help="Upgrade only to this release. Repeatable."
+)
 @click.option(
     "--examples",
     type=click.IntRange(1),
@@ -82,15 +78,15 @@ _MOST = (1 << 32) - 1
 @machines_option("Play FILES only on this machine. Repeatable.")
 @click.option(
     "--timeout",
-    type=Duration(),
+    type=targets.Duration(),
     default="30s",
     help="Time limit for one call to a program (default: 30s).",
 )
-@release_choice(help="Kubernetes release to compare (default: the newest that both claim).")
-@level_option(
+@targets.release_choice(help="Kubernetes release to compare (default: the newest that both claim).")
+@targets.level_option(
     "How closely to compare answers (default: the highest level that both claim).", LEVELS[1:]
 )
-@as_option
+@targets.as_option
 @click.option("--keep-going", is_flag=True, help="Continue after the first difference.")
 @click.option(
     "--tries",
@@ -196,7 +192,7 @@ class _Sides:
         from numaproof.conformance.execution.run import reference
 
         own = {"kubernetes": right.kubernetes, "judged_as": right.judged_as}
-        with open_target(self.left, **self.target | own) as left:
+        with targets.open_target(self.left, **self.target | own) as left:
             level = min(left.level, right.level, key=LEVELS.index)
             if level == LEVELS[0]:
                 raise click.UsageError(

@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli import targets
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.selecting import complete_requirement
-from numaproof.cli.targets import (
-    as_option,
-    level_option,
-    named_failure,
-    open_target,
-    program_option,
-    release_choice,
-    timeout_option,
-)
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.shell_words import quoted
 
@@ -62,15 +54,15 @@ def _defects() -> click.Choice[str]:
     type=OUTPUT_FILE,
     help=f"Case file to add to (default: {_OWN}; in a checkout, {_CHECKOUT}/promoted.yaml).",
 )
-@program_option(
+@targets.program_option(
     "Program with the failure: the case must fail on it, and expects no more than that needs."
 )
-@timeout_option
-@release_choice(
+@targets.timeout_option
+@targets.release_choice(
     help="Release whose answers to expect (default: the newest that the program claims)."
 )
-@level_option("Level of the case (default: the lowest that shows the failure).")
-@as_option
+@targets.level_option("Level of the case (default: the lowest that shows the failure).")
+@targets.as_option
 @click.option(
     "--defect",
     metavar="NAME",
@@ -118,9 +110,9 @@ def promote(
     taken = _taken(target)
     try:
         with (
-            named_failure(),
+            targets.named_failure(),
             located([file]),
-            open_target(implementation, timeout, kubernetes, None, judged_as) as opened,
+            targets.open_target(implementation, timeout, kubernetes, None, judged_as) as opened,
         ):
             made = promoted(
                 finding,

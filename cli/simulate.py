@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli import user_files
 from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.targets import release_option
-from numaproof.cli.user_files import (
-    USER_FILE,
-    UserFile,
-    asking_of,
-    lenient_option,
-    read_node,
-    require_pods,
-)
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
@@ -32,7 +25,7 @@ SOME_REFUSED = 1
 @node_machine_option
 @click.option(
     "--config",
-    type=USER_FILE,
+    type=user_files.USER_FILE,
     required=True,
     metavar="FILE",
     help="KubeletConfiguration of the node.",
@@ -57,18 +50,18 @@ SOME_REFUSED = 1
     is_flag=True,
     help="Exit with 1 also if a known defect of the kubelet shaped an answer.",
 )
-@lenient_option
+@user_files.lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-@click.argument("files", metavar="PODS...", type=USER_FILE, nargs=-1)
+@click.argument("files", metavar="PODS...", type=user_files.USER_FILE, nargs=-1)
 def simulate(
     *,
     machine: str,
-    config: UserFile,
+    config: user_files.UserFile,
     devices: tuple[str, ...],
     replicas: int | None,
     kubernetes: str,
     out: Path | None,
-    files: tuple[UserFile, ...],
+    files: tuple[user_files.UserFile, ...],
     documented: bool,
     explain: bool,
     strict: bool,
@@ -104,15 +97,17 @@ def simulate(
     if out is not None and out.suffix not in WRITERS:
         kinds = " or ".join(WRITERS)
         raise click.BadParameter(f"{out}: the name must end with {kinds}", param_hint="--out")
-    settings, asked = read_node(config, files, (kubernetes,), lenient=lenient, replicas=replicas)
+    settings, asked = user_files.read_node(
+        config, files, (kubernetes,), lenient=lenient, replicas=replicas
+    )
     assert settings is not None
     for note in asked.notes:
         click.echo(note, err=True)
-    require_pods(asked, files)
+    user_files.require_pods(asked, files)
     info = discover_machine(machine, kubernetes)
     plugins = given_devices.read(devices, info)
     question = Question(info, settings.settings, kubernetes, documented, plugins)
-    with scratch_folder() as folder, asking_of(settings.document):
+    with scratch_folder() as folder, user_files.asking_of(settings.document):
         try:
             notes = (*settings.notes, *asked.notes)
             found = run(question, asked.pods, folder, notes=notes, explain_all=explain)

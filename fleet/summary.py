@@ -9,20 +9,12 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.known_failures.entries import SCENARIO
 from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
-from numaproof.protocol.campaign import (
-    CampaignFinding,
-    CampaignSummary,
-    CampaignTally,
-    ScenarioFailed,
-    Shrink,
-    UnitFinished,
-)
+from numaproof.protocol import campaign
 from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from numaproof.protocol.campaign import CampaignPlanned, Configuration, UnitEvent
     from numaproof.protocol.events import Outcome
 
 
@@ -32,12 +24,14 @@ class _Alike:
 
     count: int = 0
     first: tuple[int, int, str] | None = None
-    event: CaseFinished | ScenarioFailed | None = None
+    event: CaseFinished | campaign.ScenarioFailed | None = None
     configurations: set[int] = field(default_factory=set)
     machines: set[str] = field(default_factory=set)
     outcomes: Counter[tuple[int, Outcome]] = field(default_factory=Counter)
 
-    def add(self, place: tuple[int, int, str], event: CaseFinished | ScenarioFailed) -> None:
+    def add(
+        self, place: tuple[int, int, str], event: CaseFinished | campaign.ScenarioFailed
+    ) -> None:
         self.count += 1
         self.configurations.add(place[0])
         self.outcomes[place[0], event.outcome] += 1
@@ -52,14 +46,14 @@ class _Counted:
     cases: Counter[Outcome] = field(default_factory=Counter)
     scenarios: Counter[Outcome] = field(default_factory=Counter)
 
-    def tally(self) -> CampaignTally:
-        return CampaignTally(_sorted(self.cases), _sorted(self.scenarios))
+    def tally(self) -> campaign.CampaignTally:
+        return campaign.CampaignTally(_sorted(self.cases), _sorted(self.scenarios))
 
 
 class FinishedUnits:
     """Counts units as they finish, each once, whoever did it; `known` are the known failures."""
 
-    def __init__(self, plan: CampaignPlanned, known: KnownFailures | None = None) -> None:
+    def __init__(self, plan: campaign.CampaignPlanned, known: KnownFailures | None = None) -> None:
         self.plan = plan
         self._known = known or KnownFailures()
         self.done: set[str] = set()
@@ -75,7 +69,7 @@ class FinishedUnits:
         self._alike: dict[tuple[bool, str], _Alike] = {}  # whether of scenarios, signature
         self._smallest: dict[str, DivergenceFound | None] = {}
 
-    def add(self, events: Iterable[UnitEvent], ended: UnitFinished) -> bool:
+    def add(self, events: Iterable[campaign.UnitEvent], ended: campaign.UnitFinished) -> bool:
         """Counts a unit by its events; False where that had been done before."""
         if ended.unit in self.done:
             return False
@@ -89,7 +83,7 @@ class FinishedUnits:
         counted = self._counted[ended.configuration]
         outcomes = Counter(ended.outcomes)
         for event in events:
-            if not isinstance(event, CaseFinished | ScenarioFailed):
+            if not isinstance(event, CaseFinished | campaign.ScenarioFailed):
                 continue
             judged = self._judged(event)
             if judged.outcome == KNOWN:
@@ -105,18 +99,20 @@ class FinishedUnits:
             counted.scenarios += outcomes
         return True
 
-    def _judged(self, event: CaseFinished | ScenarioFailed) -> CaseFinished | ScenarioFailed:
+    def _judged(
+        self, event: CaseFinished | campaign.ScenarioFailed
+    ) -> CaseFinished | campaign.ScenarioFailed:
         if isinstance(event, CaseFinished):
             return self._known.judged(event)
         return self._known.judged_scenario(event)
 
     def _add_failure(
-        self, event: CaseFinished | ScenarioFailed, configuration: Configuration
+        self, event: CaseFinished | campaign.ScenarioFailed, configuration: campaign.Configuration
     ) -> None:
         if event.outcome in GOOD:
             return
-        number, scenario = self._places[configuration], isinstance(event, ScenarioFailed)
-        if isinstance(event, ScenarioFailed):
+        number, scenario = self._places[configuration], isinstance(event, campaign.ScenarioFailed)
+        if isinstance(event, campaign.ScenarioFailed):
             place = (number, event.seed, "")
         else:
             machine = self._machines.get(event.machine, len(self._machines))
@@ -142,7 +138,7 @@ class FinishedUnits:
                 found[shown.signature] = shown.message
         return found
 
-    def shrinks(self) -> list[Shrink]:
+    def shrinks(self) -> list[campaign.Shrink]:
         """The first scenario of each signature, to be shrunk.
 
         It follows from the plan alone once all units of seeds are done, and only then.
@@ -153,11 +149,11 @@ class FinishedUnits:
             if alike.first and scenario
         ]
         return [
-            Shrink(self.plan.configurations[first[0]], like, first[1])
+            campaign.Shrink(self.plan.configurations[first[0]], like, first[1])
             for first, like in sorted(firsts)[: self.plan.shrinks]
         ]
 
-    def summary(self) -> CampaignSummary:
+    def summary(self) -> campaign.CampaignSummary:
         """What the units come to; the same for the same units in any order."""
         # What was shrunk before may be a known failure by now.
         shrunk = {one.id for one in self.shrinks()}
@@ -168,7 +164,7 @@ class FinishedUnits:
             whole.cases.update(one.cases)
             whole.scenarios.update(one.scenarios)
         names = [*self.plan.machines, ""]
-        return CampaignSummary(
+        return campaign.CampaignSummary(
             plan=self.plan,
             complete=not missing,
             missing=missing,
@@ -183,7 +179,7 @@ class FinishedUnits:
             message=self.message if missing else "",
         )
 
-    def _judged_counts(self) -> dict[Configuration, _Counted]:
+    def _judged_counts(self) -> dict[campaign.Configuration, _Counted]:
         """The counts, with scenarios that are known failures once they are shrunk."""
         found = {
             key: _Counted(one.cases, Counter(one.scenarios)) for key, one in self._counted.items()
@@ -197,10 +193,10 @@ class FinishedUnits:
                     scenarios[outcome] -= count
         return {key: _Counted(one.cases, +one.scenarios) for key, one in found.items()}
 
-    def _missing(self) -> Iterator[CampaignFinding]:
+    def _missing(self) -> Iterator[campaign.CampaignFinding]:
         """What is known to fail and did not."""
         for one in self._known.missing(0.0):
-            yield CampaignFinding(
+            yield campaign.CampaignFinding(
                 signature=one.signature,
                 subject=one.case,
                 outcome=one.outcome,
@@ -210,7 +206,7 @@ class FinishedUnits:
                 configurations=(),
             )
 
-    def _findings(self) -> Iterator[CampaignFinding]:
+    def _findings(self) -> Iterator[campaign.CampaignFinding]:
         in_order = sorted(
             self._alike.items(),
             key=lambda one: (one[0][0], one[1].first, one[0]),
@@ -228,22 +224,22 @@ class FinishedUnits:
         for name, group in merged.items():
             yield self._finding(name, group)
 
-    def _finding(self, name: str, group: list[tuple[str, _Alike]]) -> CampaignFinding:
+    def _finding(self, name: str, group: list[tuple[str, _Alike]]) -> campaign.CampaignFinding:
         like, alike = group[0]
         event, first = alike.event, alike.first
         assert event is not None
         assert first is not None
         # What a scenario shrank to says nothing about a case that fails in the same way.
-        smallest = self._smallest.get(like) if isinstance(event, ScenarioFailed) else None
+        smallest = self._smallest.get(like) if isinstance(event, campaign.ScenarioFailed) else None
         configurations = {number for _, one in group for number in one.configurations}
         machines = {machine for _, one in group for machine in one.machines}
         order = [*self.plan.machines, *sorted(machines - set(self.plan.machines))]
-        shown: CaseFinished | DivergenceFound | ScenarioFailed = smallest or event
+        shown: CaseFinished | DivergenceFound | campaign.ScenarioFailed = smallest or event
         at = self.plan.configurations[first[0]]
         where = (
             f"on {event.machine}" if isinstance(event, CaseFinished) else f"with seed {first[1]}"
         )
-        return CampaignFinding(
+        return campaign.CampaignFinding(
             signature=name,
             subject=event.case if isinstance(event, CaseFinished) else SCENARIO,
             outcome=shown.outcome,
@@ -257,17 +253,19 @@ class FinishedUnits:
             machines=tuple(one for one in order if one in machines),
             requirements=_requirements(shown),
             file=smallest.file if smallest else None,
-            reproduce="" if isinstance(shown, ScenarioFailed) else shown.reproduce,
+            reproduce="" if isinstance(shown, campaign.ScenarioFailed) else shown.reproduce,
         )
 
 
-def _requirements(shown: CaseFinished | DivergenceFound | ScenarioFailed) -> tuple[str, ...]:
+def _requirements(
+    shown: CaseFinished | DivergenceFound | campaign.ScenarioFailed,
+) -> tuple[str, ...]:
     match shown:
         case CaseFinished():
             return shown.judged
         case DivergenceFound():
             return shown.requirements
-        case ScenarioFailed():
+        case campaign.ScenarioFailed():
             return ()
 
 

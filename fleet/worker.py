@@ -44,14 +44,6 @@ if TYPE_CHECKING:
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.conformance.judging.baselines import Baseline
     from numaproof.fleet.planning import Job
-    from numaproof.protocol.campaign import (
-        CaseSlice,
-        Configuration,
-        SeedSlice,
-        Shrink,
-        Unit,
-        UnitEvent,
-    )
     from numaproof.protocol.events import CaseFinished, Outcome
     from numaproof.protocol.messages import Hello
 
@@ -147,7 +139,7 @@ class UnitWorker:
                 f" other things than {wanted.name} {wanted.version} did where the campaign began"
             )
 
-    def _target(self, configuration: Configuration) -> Target:
+    def _target(self, configuration: events.Configuration) -> Target:
         judged_as = configuration.judged_as
         baseline = DOCUMENTED if judged_as == "documented" else KUBELET
         compared = self._job.program or judged_as == "either"
@@ -161,7 +153,7 @@ class UnitWorker:
             judged_as=judged_as,
         )
 
-    def do(self, unit: Unit) -> UnitResult:
+    def do(self, unit: events.Unit) -> UnitResult:
         """Does a unit.
 
         Raises:
@@ -189,7 +181,7 @@ class UnitWorker:
         left = left_of(target.implementation)[before:]
         return one.result(unit, time.monotonic() - began, left)
 
-    def _runs(self, unit: CaseSlice) -> Iterator[SelectedCase]:
+    def _runs(self, unit: events.CaseSlice) -> Iterator[SelectedCase]:
         for name in unit.cases:
             case = self._cases[name]
             machine: AnyMachine
@@ -208,7 +200,7 @@ class _UnitRun:
         self._harness_run = HarnessRun(target, registry, "", "", options=options)
         self._target = target
         self._scratch = scratch
-        self._events: list[UnitEvent] = []
+        self._events: list[events.UnitEvent] = []
         self._outcomes: Counter[Outcome] = Counter()
         self._files: dict[str, str] = {}
         self._notes: list[str] = []
@@ -223,7 +215,7 @@ class _UnitRun:
             self._outcomes[finished.outcome] += 1
             self._events.append(finished)
 
-    def add_seeds(self, unit: SeedSlice) -> None:
+    def add_seeds(self, unit: events.SeedSlice) -> None:
         for seed in range(unit.first, unit.first + unit.count):
             scratch = self._scratch / str(seed)
             played = self._played(Explorer(self._target, scratch), seed)
@@ -241,7 +233,7 @@ class _UnitRun:
                 )
                 self._events.append(failed)
 
-    def add_smallest(self, unit: Shrink) -> None:
+    def add_smallest(self, unit: events.Shrink) -> None:
         explorer = Explorer(self._target, self._scratch)
         first = self._played(explorer, unit.seed)
         # What the implementation does not do again has no steps to show.
@@ -285,7 +277,7 @@ class _UnitRun:
             )
         )
 
-    def result(self, unit: Unit, seconds: float, left: Sequence[str]) -> UnitResult:
+    def result(self, unit: events.Unit, seconds: float, left: Sequence[str]) -> UnitResult:
         self._notes += [f"could not end process {one}, which the program started" for one in left]
         ended = events.UnitFinished(
             at=0.0,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
 
-from numaproof.reports.layout import NOTHING, apart, arrange, cpus_of, of_node, ownership
+from numaproof.reports import layout
 from numaproof.reports.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.events import Owner
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reports.layout import (
-        DrawnCore,
-        DrawnDevice,
-        DrawnMemory,
-        Group,
-        Holder,
-        Kind,
-        Ownership,
-        Stock,
-    )
 
 WIDEST = 1040
 """Maximum width of a drawing, in CSS pixels."""
@@ -51,7 +41,7 @@ _COLOURS = (
 )
 _SHARED, _DARK = "#e4e7eb", ' fill="#14181d"'
 
-_LOOKS: Mapping[Kind, str] = {
+_LOOKS: Mapping[layout.Kind, str] = {
     "reserved": 'fill="#aeb6c0"',
     "offline": 'fill="#f4f4f4" stroke="#999" stroke-dasharray="2 2"',
     "nobody": 'fill="none" stroke="#d9822b" stroke-dasharray="3 2"',
@@ -71,7 +61,7 @@ def draw_svg(
     owners: Iterable[Owner] = (),
     shared: str = "",
     *,
-    stock: Stock = NOTHING,
+    stock: layout.Stock = layout.NOTHING,
 ) -> Markup:
     """The machine as an ``<svg>`` element, for a page or for a separate file.
 
@@ -84,11 +74,11 @@ def draw_svg(
         shared: the CPUs of the shared pool, in the Linux list format.
         stock: memory and devices; an owner may have devices but no CPUs.
     """
-    held = ownership(cpus_of(machine), owners, shared)
-    whole = arrange(machine, held.elsewhere)
+    held = layout.ownership(layout.cpus_of(machine), owners, shared)
+    whole = layout.arrange(machine, held.elsewhere)
     longest = len(str(max(held.holders, default=0)))
     drawing = _Drawing(10 + 7 * longest + (8 if held.legend else 0), stock, held)
-    box, other = drawing.group(whole, WIDEST), drawing.shelf(apart(stock))
+    box, other = drawing.group(whole, WIDEST), drawing.shelf(layout.apart(stock))
     below = box.height + (other.height + _GAP if other.height else 0)
     legend, legend_height = drawing.legend(below + 4, max(box.width, 420))
     width = max(box.width, other.width, 420 if legend else 0)
@@ -116,10 +106,10 @@ class _Drawing:
     """The width of a thread's cell, set by the longest CPU number, the nodes' stock, the owners."""
 
     cell: int
-    stock: Stock
-    held: Ownership
+    stock: layout.Stock
+    held: layout.Ownership
 
-    def group(self, group: Group, limit: int) -> _Box:
+    def group(self, group: layout.Group, limit: int) -> _Box:
         """A group as a box with what is in it, no wider than `limit` if that is possible."""
         bare = group.kind == "machine"
         pad, top = (0, 0) if bare else (_PAD, _LABEL + 6)
@@ -135,7 +125,7 @@ class _Drawing:
             more, wider, higher = _flow(parts[full:], limit - 2 * pad, gap)
             places += [(x, y + height + _GAP) for x, y in more]
             width, height = max(width, wider), height + _GAP + higher
-        shelf = self.shelf(of_node(self.stock, group.node))
+        shelf = self.shelf(layout.of_node(self.stock, group.node))
         heading = "" if bare else " · ".join(filter(None, (group.label, group.detail)))
         width = max(width, ceil(len(heading) * _LETTER), shelf.width) + 2 * pad
         height += top + shelf.height + (pad if parts or shelf.height else 0)
@@ -149,7 +139,7 @@ class _Drawing:
 
         return _Box(width, height, draw)
 
-    def core(self, core: DrawnCore) -> _Box:
+    def core(self, core: layout.DrawnCore) -> _Box:
         """A core: its threads in one column up to SMT 2, in two rows beyond."""
         rows = min(len(core.cpus), 2)
         columns = ceil(len(core.cpus) / max(rows, 1))
@@ -164,7 +154,7 @@ class _Drawing:
 
         return _Box(width, height, draw)
 
-    def thread(self, core: DrawnCore, cpu: int, x: int, y: int) -> str:
+    def thread(self, core: layout.DrawnCore, cpu: int, x: int, y: int) -> str:
         """A thread with its number and its owner."""
         holder = self.held.holders[cpu]
         where = f"CPU {cpu}" + (f", core {core.core}" if core.core is not None else "")
@@ -175,7 +165,7 @@ class _Drawing:
         text = _centred(f"{cpu}{shown}", x + self.cell // 2, y, dark)
         return f"<g><title>{where}{whose}</title>{_swatch(holder, x, y, self.cell)}{text}</g>"
 
-    def shelf(self, stock: Stock) -> _Box:
+    def shelf(self, stock: layout.Stock) -> _Box:
         """Memory and devices, one below the other."""
         parts: list[str] = []
         y = 0
@@ -199,7 +189,9 @@ class _Drawing:
             lambda x, y: [f'<g transform="translate({x} {y})">{drawn}</g>'] if drawn else (),
         )
 
-    def _rows(self, devices: list[DrawnDevice]) -> list[tuple[int, int, int, DrawnDevice]]:
+    def _rows(
+        self, devices: list[layout.DrawnDevice]
+    ) -> list[tuple[int, int, int, layout.DrawnDevice]]:
         """The devices side by side in rows: position, row and width of each."""
         placed, x, row = [], 0, 0
         for device in devices:
@@ -210,12 +202,12 @@ class _Drawing:
             x += wide + _SHELF_GAP
         return placed
 
-    def _label(self, device: DrawnDevice) -> str:
+    def _label(self, device: layout.DrawnDevice) -> str:
         if holder := self.held.named.get(device.owner):
             return f"{device.label} {holder.symbol}"
         return device.label if device.healthy else f"{device.label} unhealthy"
 
-    def _tile(self, device: DrawnDevice, x: int, y: int, wide: int) -> str:
+    def _tile(self, device: layout.DrawnDevice, x: int, y: int, wide: int) -> str:
         holder = self.held.named.get(device.owner)
         dash = "" if device.healthy else ' stroke-dasharray="3 2"'
         look = f'rx="2" fill="none" stroke="currentColor" stroke-opacity=".5"{dash}'
@@ -287,7 +279,9 @@ def _text_width(text: str) -> int:
     return ceil(len(text) * _LETTER * 0.86)
 
 
-def _frame(group: Group, heading: str, place: tuple[int, int], width: int, height: int) -> str:
+def _frame(
+    group: layout.Group, heading: str, place: tuple[int, int], width: int, height: int
+) -> str:
     x, y = place
     dash = ' stroke-dasharray="4 3"' if group.kind == "elsewhere" else ""
     note = f"<title>{escape(group.note)}</title>" if group.note else ""
@@ -302,7 +296,7 @@ def _frame(group: Group, heading: str, place: tuple[int, int], width: int, heigh
     )
 
 
-def _swatch(holder: Holder, x: int, y: int, width: int) -> str:
+def _swatch(holder: layout.Holder, x: int, y: int, width: int) -> str:
     """The background of a cell: a colour, with lines where colour alone is not enough."""
     wide, high = width - 1, _HEIGHT - 1
     colours = [_COLOURS[number % len(_COLOURS)] for number in (holder.number, *holder.parts)]
@@ -325,11 +319,11 @@ def _swatch(holder: Holder, x: int, y: int, width: int) -> str:
     return ground
 
 
-def _memory_text(memory: DrawnMemory) -> str:
+def _memory_text(memory: layout.DrawnMemory) -> str:
     return f"{memory.kind}: {memory.text}"
 
 
-def _bar(memory: DrawnMemory, y: int, width: int) -> str:
+def _bar(memory: layout.DrawnMemory, y: int, width: int) -> str:
     reserved, allocated = (width * share for share in memory.shares)
     segments = (
         ("free", 0.0, width),

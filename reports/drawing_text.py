@@ -8,22 +8,13 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from numaproof.protocol.sets import IntegerSet
-from numaproof.reports.layout import NOTHING, apart, arrange, cpus_of, of_node, ownership
+from numaproof.reports import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from numaproof.protocol.events import Owner
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reports.layout import (
-        DrawnCore,
-        DrawnMemory,
-        Group,
-        Holder,
-        Kind,
-        Ownership,
-        Stock,
-    )
 
 # Colours from the terminal's own palette, which suit its background.
 _CONTAINER_STYLES = (
@@ -36,7 +27,7 @@ _CONTAINER_STYLES = (
     "black on cyan",
     "black on yellow",
 )
-_STYLES: Mapping[Kind, str] = {
+_STYLES: Mapping[layout.Kind, str] = {
     "shared": "",
     "reserved": "bold reverse",
     "offline": "dim strike",
@@ -52,7 +43,7 @@ def drawn_text(
     owners: Iterable[Owner] = (),
     shared: str = "",
     *,
-    stock: Stock = NOTHING,
+    stock: layout.Stock = layout.NOTHING,
     width: int = 80,
 ) -> Text:
     """The machine as lines of text with colours, without a trailing line break.
@@ -64,9 +55,9 @@ def drawn_text(
         stock: as in `draw_svg`.
         width: maximum width in columns; a core with many threads may exceed a narrow width.
     """
-    held = ownership(cpus_of(machine), owners, shared)
+    held = layout.ownership(layout.cpus_of(machine), owners, shared)
     drawing = _Drawing(width, len(str(max(held.holders, default=0))), stock, held)
-    lines = list(drawing.lines(arrange(machine, held.elsewhere)))
+    lines = list(drawing.lines(layout.arrange(machine, held.elsewhere)))
     for line in lines:
         line.rstrip()
     return Text("\n").join(lines)
@@ -78,13 +69,13 @@ class _Drawing:
 
     width: int
     digits: int
-    stock: Stock
-    held: Ownership
+    stock: layout.Stock
+    held: layout.Ownership
 
-    def lines(self, whole: Group) -> Iterator[Text]:
+    def lines(self, whole: layout.Group) -> Iterator[Text]:
         yield Text(f"{whole.label} · {whole.detail}", "bold")
         yield from self._children(whole, "")
-        yield from self._stock_lines(apart(self.stock), "  ")
+        yield from self._stock_lines(layout.apart(self.stock), "  ")
         if self.held.legend:
             yield Text()
         column = max((len(holder.name) for holder, _ in self.held.legend), default=0)
@@ -92,7 +83,7 @@ class _Drawing:
             mark = (f" {holder.symbol} ", _style(holder))
             yield Text.assemble(mark, f" {holder.name.ljust(column)}  {cpus}")
 
-    def _children(self, group: Group, rail: str) -> Iterator[Text]:
+    def _children(self, group: layout.Group, rail: str) -> Iterator[Text]:
         if group.cores:
             for row in self._rows(group.cores, len(rail) + 2):
                 yield Text.assemble(rail, "  ", row)
@@ -110,7 +101,7 @@ class _Drawing:
                 yield Text.assemble(rail, branch, label)
                 branches = part.groups and part.groups[0].kind != "cache"
                 within = rail + below + ("│ " if branches else "  ")
-                yield from self._stock_lines(of_node(self.stock, part.node), within)
+                yield from self._stock_lines(layout.of_node(self.stock, part.node), within)
                 yield from self._children(part, rail + below)
                 continue
             label.pad_right(column - len(label))
@@ -118,7 +109,7 @@ class _Drawing:
                 yield Text.assemble(rail, branch, label, row)
                 branch, label = below, Text(" " * column)
 
-    def _label_column(self, parts: list[Group], used: int) -> int:
+    def _label_column(self, parts: list[layout.Group], used: int) -> int:
         """The width of labels to the left of the cores, or 0 to put the cores below their label.
 
         Caches are many and small, so their cores are always beside them; so are those of other
@@ -127,18 +118,18 @@ class _Drawing:
         beside = bool(parts) and all(
             part.cores
             and (part.kind == "cache" or len(part.cores) == 1)
-            and not of_node(self.stock, part.node)
+            and not layout.of_node(self.stock, part.node)
             for part in parts
         )
         column = max((len(part.label) + len(part.detail) + 4 for part in parts), default=0)
         return column if beside and used + column < self.width // 2 else 0
 
-    def _memory_only_together(self, groups: tuple[Group, ...]) -> list[Group]:
+    def _memory_only_together(self, groups: tuple[layout.Group, ...]) -> list[layout.Group]:
         """The groups, with identical neighbouring nodes without CPUs merged into one."""
-        merged: list[tuple[Group, list[int]]] = []
+        merged: list[tuple[layout.Group, list[int]]] = []
         for group in groups:
             bare = group.kind == "node" and not (group.cores or group.groups)
-            bare = bare and not of_node(self.stock, group.node)
+            bare = bare and not layout.of_node(self.stock, group.node)
             if bare and merged and merged[-1][1] and merged[-1][0].detail == group.detail:
                 merged[-1][1].append(group.node or 0)
             else:
@@ -150,7 +141,7 @@ class _Drawing:
             for group, ids in merged
         ]
 
-    def _rows(self, cores: tuple[DrawnCore, ...], used: int) -> Iterator[Text]:
+    def _rows(self, cores: tuple[layout.DrawnCore, ...], used: int) -> Iterator[Text]:
         """Rows of cores that fit beside `used` columns, separated by lines."""
         holders = self.held.holders
         cell = self.digits + (0 if holders[cores[0].cpus[0]].kind == "plain" else 1)
@@ -166,7 +157,7 @@ class _Drawing:
                 text.pad_right(column - len(core.cpus) * (cell + 1))
             yield Text("│").join(drawn)
 
-    def _stock_lines(self, stock: Stock, rail: str) -> Iterator[Text]:
+    def _stock_lines(self, stock: layout.Stock, rail: str) -> Iterator[Text]:
         """Memory and devices of a node, one line per memory type and resource."""
         column = max((len(one.kind) for one in stock.memory), default=0)
         for memory in stock.memory:
@@ -186,7 +177,7 @@ class _Drawing:
             yield line
 
 
-def _bar(memory: DrawnMemory, length: int) -> str:
+def _bar(memory: layout.DrawnMemory, length: int) -> str:
     reserved, allocated = (round(length * share) for share in memory.shares)
     # However small, a segment that exists must be visible.
     reserved = max(reserved, memory.reserved > 0)
@@ -195,7 +186,7 @@ def _bar(memory: DrawnMemory, length: int) -> str:
     return f"[{'#' * reserved}{'=' * allocated}{free}]"
 
 
-def _style(holder: Holder) -> str:
+def _style(holder: layout.Holder) -> str:
     if holder.kind == "container":
         return _CONTAINER_STYLES[holder.number % len(_CONTAINER_STYLES)]
     return _STYLES[holder.kind]

@@ -7,7 +7,7 @@ servers), nodes contain sockets instead, so that no node is drawn in pieces.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from string import ascii_letters
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.inputs.plurals import plural
@@ -194,6 +194,8 @@ OFFLINE = "offline"
 
 Kind = Literal["container", "shared", "reserved", "offline", "several", "nobody", "plain"]
 
+_LETTERS = ascii_uppercase + ascii_lowercase
+
 _LOOKS: Mapping[Kind, tuple[str, str]] = {
     "shared": ("·", "shared pool"),
     "reserved": ("#", "reserved for the system"),
@@ -266,7 +268,7 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
 def _holder(name: str, number: int) -> Holder:
     if kind := _SPECIAL.get(name):
         return Holder(kind, *_LOOKS[kind])
-    letter = ascii_letters[(number + 26) % 52]
+    letter = _LETTERS[number % len(_LETTERS)]
     return Holder("container", letter, one_line(name, _LONGEST), number)
 
 

@@ -6,16 +6,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.events import headline
+from numaproof.protocol import events
 from numaproof.reports.untrusted import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.protocol.events import Coverage, Outcome, Parted, RunStarted, Said
     from numaproof.reports.summary import OutcomeTally, Summary
 
-SYMBOLS: Mapping[Outcome, str] = {
+SYMBOLS: Mapping[events.Outcome, str] = {
     "fail": "✗",
     "missing expected failure": "≠",
     "nondeterministic": "≁",
@@ -32,7 +31,7 @@ SYMBOLS: Mapping[Outcome, str] = {
 }
 """A symbol for each outcome, the worst first: beside its name, or instead if there is no room."""
 
-COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
+COLUMNS: tuple[tuple[str, tuple[events.Outcome, ...]], ...] = (
     ("pass", ("pass",)),
     ("fail", ("fail", "missing expected failure", "nondeterministic", "missing known failure")),
     ("error", ("fault", "crash", "time-out", "protocol error", "not run")),
@@ -63,7 +62,7 @@ def implementation(summary: Summary) -> str:
     return f"{who.name} {who.version} ({who.language})"
 
 
-def taken_side(parted: Parted) -> str:
+def taken_side(parted: events.Parted) -> str:
     """The side that was taken where a kubelet breaks its documents, and by which defects it does.
 
     The names are those of `docs/findings.md`.
@@ -138,7 +137,7 @@ def left_lines(summary: Summary) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def reached_lines(reached: Coverage) -> tuple[tuple[str, str], ...]:
+def reached_lines(reached: events.Coverage) -> tuple[tuple[str, str], ...]:
     """What fuzzing covered: pairs of a subject and the counts of what occurred."""
     rows = [
         (subject, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
@@ -150,7 +149,7 @@ def reached_lines(reached: Coverage) -> tuple[tuple[str, str], ...]:
     return tuple(rows)
 
 
-def claimed(started: RunStarted) -> tuple[str, str]:
+def claimed(started: events.RunStarted) -> tuple[str, str]:
     """The Kubernetes release and the level of the run; unknown without an answer to hello."""
     if started.implementation is None:
         return "unknown", "unknown"
@@ -173,14 +172,14 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
     )
 
 
-def problem_lines(sentence: Said) -> tuple[str, ...]:
+def problem_lines(sentence: events.Said) -> tuple[str, ...]:
     """A problem as lines: what differs, and on labelled lines what was expected and what came."""
     if isinstance(sentence, str):
         return tuple(sentence.split("\n"))
     return (sentence.what, *side_lines(sentence))
 
 
-def side_lines(sentence: Said, limit: int | None = None) -> tuple[str, ...]:
+def side_lines(sentence: events.Said, limit: int | None = None) -> tuple[str, ...]:
     """What was expected and what came on labelled lines, each side at most `limit` characters."""
     if isinstance(sentence, str):
         return ()
@@ -190,6 +189,6 @@ def side_lines(sentence: Said, limit: int | None = None) -> tuple[str, ...]:
     )
 
 
-def short_lines(sentence: Said, limit: int) -> tuple[str, ...]:
+def short_lines(sentence: events.Said, limit: int) -> tuple[str, ...]:
     """The lines of a difference, each at most `limit` characters; any other text is one line."""
-    return (one_line(headline(sentence), limit), *side_lines(sentence, limit))
+    return (one_line(events.headline(sentence), limit), *side_lines(sentence, limit))
