@@ -16,10 +16,9 @@ from xml.etree import ElementTree as ET
 from numaproof.protocol.events import GOOD, CaseFinished, headline, said
 from numaproof.reports.groups import causes
 from numaproof.reports.story import Failure, both_ends, failure_of, plain_story
-from numaproof.reports.summary import FAILURES
 from numaproof.reports.untrusted import one_line, shortened, visible
 from numaproof.reports.values import collected
-from numaproof.reports.wording import claimed, taken_side
+from numaproof.reports.wording import claimed, is_wrong_answer, taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,7 +121,7 @@ def _fuzz_cases(summary: Summary) -> list[ET.Element]:
 def _add_failure(case: ET.Element, failure: Failure) -> None:
     if failure.signature:
         _add_property(case, "signature", failure.signature)
-    tag = "failure" if failure.outcome in FAILURES else "error"
+    tag = "failure" if is_wrong_answer(failure.outcome) else "error"
     message = _message(failure.outcome, failure)
     found = ET.SubElement(case, tag, message=message, type=failure.outcome)
     found.text = shortened(plain_story(failure), _LONGEST)

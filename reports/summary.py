@@ -61,23 +61,9 @@ class OutcomeTally:
         """How many fail the run."""
         return sum(count for outcome, count in self.counts.items() if outcome not in events.GOOD)
 
-    @property
-    def errors(self) -> int:
-        """How many broke rather than giving a wrong answer."""
-        return self.bad - sum(self.counts.get(outcome, 0) for outcome in FAILURES)
-
     def of(self, outcome: events.Outcome) -> int:
         """How many had this outcome."""
         return self.counts.get(outcome, 0)
-
-
-FAILURES: tuple[events.Outcome, ...] = (
-    "fail",
-    "missing expected failure",
-    "nondeterministic",
-    "missing known failure",
-)
-"""Outcomes of a wrong answer; other bad outcomes are errors: the program or the run broke."""
 
 
 @dataclass(frozen=True, slots=True)

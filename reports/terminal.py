@@ -31,9 +31,9 @@ from numaproof.protocol.events import GOOD
 from numaproof.reports.groups import likeness
 from numaproof.reports.story import transcript
 from numaproof.reports.summary import summarize
-from numaproof.reports.terminal_summary import OUTCOME_STYLES, print_part, summary_parts
+from numaproof.reports.terminal_summary import print_part, summary_parts
 from numaproof.reports.untrusted import one_line, visible
-from numaproof.reports.wording import SYMBOLS, claimed, implementation
+from numaproof.reports.wording import STYLES, SYMBOLS, claimed, implementation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -237,7 +237,7 @@ class Terminal:
         if self._lines > MOST_FAILURE_LINES:
             return
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
-        line = Text(head, style=OUTCOME_STYLES[event.outcome])
+        line = Text(head, style=STYLES[event.outcome])
         line.append(one_line(name, 160), style="bold")
         message = events.headline(events.said(event.message, event.finding))
         if not name.startswith(message):

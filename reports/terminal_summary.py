@@ -25,28 +25,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from numaproof.protocol.events import Outcome, Said
+    from numaproof.protocol.events import Said
     from numaproof.reports.story import BadStep, Failure
     from numaproof.reports.summary import Summary, Verdict
 
 MOST_FAILURES = 10
 """Causes shown, each with its smallest failure; the others are in the written reports."""
 
-OUTCOME_STYLES: Mapping[Outcome, str] = {
-    "pass": "green",
-    "fail": "bold red",
-    "unsupported": "dim",
-    "fault": "bold magenta",
-    "crash": "bold magenta",
-    "time-out": "bold magenta",
-    "protocol error": "bold magenta",
-    "not run": "bold yellow",
-    "expected failure": "yellow",
-    "missing expected failure": "bold red",
-    "nondeterministic": "bold red",
-    "known failure": "yellow",
-    "missing known failure": "bold red",
-}
 _COLUMN_STYLES = ("green", "bold red", "bold magenta", "dim", "yellow", "yellow")
 _VERDICT_STYLES: Mapping[Verdict, str] = {
     "passed": "bold green",
@@ -155,7 +140,7 @@ def _reached(summary: Summary) -> Iterator[RenderableType]:
 
 def _failure(failure: Failure, width: int) -> Iterator[RenderableType]:
     where = f"{failure.name} on {failure.machine}" if failure.name else failure.title
-    style = OUTCOME_STYLES[failure.outcome]
+    style = wording.STYLES[failure.outcome]
     head = Text(f"{SYMBOLS[failure.outcome]} {failure.outcome.upper()}  ", style)
     yield head.append(one_line(where, _TITLE), "bold")
     yield from (Padding(part, (0, 0, 0, 2)) for part in _body(failure, width - 2))

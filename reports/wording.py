@@ -14,32 +14,35 @@ if TYPE_CHECKING:
 
     from numaproof.reports.summary import OutcomeTally, Summary
 
-SYMBOLS: Mapping[events.Outcome, str] = {
-    "fail": "✗",
-    "missing expected failure": "≠",
-    "nondeterministic": "≁",
-    "missing known failure": "≠",
-    "fault": "!",
-    "crash": "†",
-    "time-out": "◔",
-    "protocol error": "?",
-    "not run": "∅",
-    "known failure": "≈",
-    "expected failure": "≈",
-    "pass": "✓",
-    "unsupported": "○",
+_LOOKS: Mapping[events.Outcome, tuple[str, str, str]] = {
+    "fail": ("✗", "bold red", "fail"),
+    "missing expected failure": ("≠", "bold red", "fail"),
+    "nondeterministic": ("≁", "bold red", "fail"),
+    "missing known failure": ("≠", "bold red", "fail"),
+    "fault": ("!", "bold magenta", "error"),
+    "crash": ("†", "bold magenta", "error"),
+    "time-out": ("◔", "bold magenta", "error"),
+    "protocol error": ("?", "bold magenta", "error"),
+    "not run": ("∅", "bold yellow", "error"),
+    "known failure": ("≈", "yellow", "known failure"),
+    "expected failure": ("≈", "yellow", "expected failure"),
+    "pass": ("✓", "green", "pass"),
+    "unsupported": ("○", "dim", "unsupported"),
 }
+"""Each outcome's symbol, its style in a terminal and its column in a narrow table."""
+
+SYMBOLS = {outcome: symbol for outcome, (symbol, _, _) in _LOOKS.items()}
 """A symbol for each outcome, the worst first: beside its name, or instead if there is no room."""
 
-COLUMNS: tuple[tuple[str, tuple[events.Outcome, ...]], ...] = (
-    ("pass", ("pass",)),
-    ("fail", ("fail", "missing expected failure", "nondeterministic", "missing known failure")),
-    ("error", ("fault", "crash", "time-out", "protocol error", "not run")),
-    ("unsupported", ("unsupported",)),
-    ("expected failure", ("expected failure",)),
-    ("known failure", ("known failure",)),
-)
-"""Outcomes combined into the columns of narrow tables; wide tables list each."""
+STYLES = {outcome: style for outcome, (_, style, _) in _LOOKS.items()}
+
+COLUMNS = ("pass", "fail", "error", "unsupported", "expected failure", "known failure")
+"""The columns of narrow tables, in which outcomes are combined; wide tables list each."""
+
+
+def is_wrong_answer(outcome: events.Outcome) -> bool:
+    """Whether an outcome is one of a wrong answer; where others are bad, program or run broke."""
+    return _LOOKS[outcome][2] == "fail"
 
 
 def columns(tally: OutcomeTally, whole: OutcomeTally) -> tuple[tuple[str, int], ...]:
@@ -47,11 +50,11 @@ def columns(tally: OutcomeTally, whole: OutcomeTally) -> tuple[tuple[str, int], 
 
     Only a run with known failures has a column of them.
     """
-    return tuple(
-        (name, sum(map(tally.of, outcomes)))
-        for name, outcomes in COLUMNS
-        if name != "known failure" or whole.of("known failure")
-    )
+    counts = Counter[str]()
+    for outcome, count in tally.counts.items():
+        counts[_LOOKS[outcome][2]] += count
+    shown = COLUMNS if whole.of("known failure") else COLUMNS[:-1]
+    return tuple((name, counts[name]) for name in shown)
 
 
 def implementation(summary: Summary) -> str:

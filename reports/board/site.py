@@ -65,11 +65,6 @@ class Board:
         """Those on the page of findings: a named defect of a release is none of its own."""
         return tuple(one for one in self.findings if one.finding.kind != "expected")
 
-    @property
-    def incomplete(self) -> list[BoardImplementation]:
-        """The implementations whose newest runs are incomplete."""
-        return [one for one in self.implementations if one.newest.gaps]
-
     @cached_property
     def machines(self) -> Mapping[str, MachineSize | None]:
         """The machines that a run describes or has discovered, the smallest first.

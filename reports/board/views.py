@@ -24,30 +24,22 @@ if TYPE_CHECKING:
     from numaproof.reports.board.standing import BoardImplementation, Entry, State
 
 
-SIGNS: Mapping[State, str] = {
-    "failed": "✗",
-    "crash": "†",
-    "finding": "!",
-    "known failure": "~",
-    "own rules": "◇",
-    "expected": "≈",
-    "pass": "✓",
-    "unsupported": "○",
-    "untested": "·",
+_LEGEND: Mapping[State, tuple[str, str]] = {
+    "failed": ("✗", "a wrong answer that nobody has accounted for"),
+    "crash": ("†", "crashes, hangs or does not answer"),
+    "finding": ("!", "breaks the requirement, checked by hand"),
+    "known failure": ("~", "a known failure of another kind"),
+    "own rules": ("◇", "different by rules of its own, which are legitimate"),
+    "expected": ("≈", "a named defect of the release, as its kubelet has it"),
+    "pass": ("✓", "as documented"),
+    "unsupported": ("○", "not claimed, so not asked"),
+    "untested": ("·", "in no case of the run"),
 }
+
+SIGNS = {state: sign for state, (sign, _) in _LEGEND.items()}
 """A sign for each state, beside its name or, where there is no room, in its place."""
 
-MEANINGS: Mapping[State, str] = {
-    "failed": "a wrong answer that nobody has accounted for",
-    "crash": "crashes, hangs or does not answer",
-    "finding": "breaks the requirement, checked by hand",
-    "known failure": "a known failure of another kind",
-    "own rules": "different by rules of its own, which are legitimate",
-    "expected": "a named defect of the release, as its kubelet has it",
-    "pass": "as documented",
-    "unsupported": "not claimed, so not asked",
-    "untested": "in no case of the run",
-}
+MEANINGS = {state: meaning for state, (_, meaning) in _LEGEND.items()}
 """What each state says, for the legend."""
 
 Bar = tuple["State", int, str, str]
@@ -199,16 +191,10 @@ class VersionChange:
     to break one by a named defect alone is between to meet it and not to.
     """
 
-    since: Entry
     better: tuple[str, ...]
     worse: tuple[str, ...]
     newly_asked: tuple[str, ...]
     no_longer_asked: tuple[str, ...]
-
-    @property
-    def is_any(self) -> bool:
-        """Whether anything is different."""
-        return bool(self.better or self.worse or self.newly_asked or self.no_longer_asked)
 
 
 def changes(one: BoardImplementation) -> list[tuple[Entry, VersionChange | None]]:
@@ -229,7 +215,6 @@ def _change(before: Entry, after: Entry) -> VersionChange:
     was, now = _asked(before), _asked(after)
     both = was.keys() & now.keys()
     return VersionChange(
-        before,
         better=tuple(sorted(one for one in both if now[one] > was[one])),
         worse=tuple(sorted(one for one in both if now[one] < was[one])),
         newly_asked=tuple(sorted(now.keys() - both)),
