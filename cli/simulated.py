@@ -33,12 +33,8 @@ Difference = tuple[str, str, str]
 """What differs, what the kubelet answers, and what is documented."""
 
 
-def shaped_answers(warnings: Sequence[DefectWarning]) -> tuple[answers.ShapedAnswer, ...]:
-    """The answers that the warnings are about, as a report shows them."""
-    return tuple(_shaped(one) for one in warnings)
-
-
-def _shaped(one: DefectWarning) -> answers.ShapedAnswer:
+def shaped_answer(one: DefectWarning) -> answers.ShapedAnswer:
+    """The answer that a warning is about, as a report shows it."""
     subject = one.pod or _SUBJECTS[one.part]
     if one.container:
         subject += f", container {one.container}"
@@ -162,6 +158,7 @@ _CONFIG_CHECK = "run `numaproof config check` to see everything that is wrong, a
 def answer(found: CheckedSimulation, question: Question, machine: str) -> answers.AnswerReport:
     """The answer about the machine that the user calls `machine`."""
     node, start = found.node, found.start
+    shaped = tuple(map(shaped_answer, found.warnings))
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
         assert isinstance(start, messages.StartRefused)
@@ -170,7 +167,6 @@ def answer(found: CheckedSimulation, question: Question, machine: str) -> answer
             "KubeletConfiguration", False, said, "no pod can run", (), (_CONFIG_CHECK,)
         )
         title = "The kubelet does not start"
-        shaped = shaped_answers(found.warnings)
         return answers.AnswerReport(
             title, False, tuple(setting), (), (story,), question.machine, shaped=shaped
         )
@@ -195,7 +191,7 @@ def answer(found: CheckedSimulation, question: Question, machine: str) -> answer
         owners=tuple(_owners(found, node)),
         shared=str(node.shared),
         stock=_stock(node, question.machine),
-        shaped=shaped_answers(found.warnings),
+        shaped=shaped,
     )
 
 
@@ -288,17 +284,15 @@ def _stories(found: Simulation) -> Iterator[answers.Story]:
 
 
 def _step(step: explanation.ExplanationStep) -> answers.StoryStep:
+    place = ""
     if isinstance(step, explanation.ManagerHints):
-        place = f"{step.manager}, {step.resource}" if step.resource else step.manager
-        return _with(f"{place}: {step.text}", step.candidates)
-    if isinstance(step, explanation.Allocation):
+        place = f"{step.manager}, {step.resource}: " if step.resource else f"{step.manager}: "
+    elif isinstance(step, explanation.Allocation):
         who = f"container {step.container}" if step.container else "the pod as a whole"
-        return _with(f"{step.manager}, {who}: {step.text}", step.candidates)
-    return answers.StoryStep(step.text)
-
-
-def _with(text: str, candidates: explanation.Candidates) -> answers.StoryStep:
-    return answers.StoryStep(text, tuple(_item(one) for one in candidates.told), candidates.more)
+        place = f"{step.manager}, {who}: "
+    candidates = getattr(step, "candidates", explanation.Candidates())
+    items = tuple(map(_item, candidates.told))
+    return answers.StoryStep(f"{place}{step.text}", items, candidates.more)
 
 
 def _item(one: explanation.Candidate) -> answers.Item:
