@@ -367,16 +367,11 @@ def _targets(releases: Sequence[str], **wanted: Any) -> tuple[Target, ...]:
     Raises:
         click.ClickException: the options do not fit the program, or it did not answer `hello`.
     """
-    from numaproof.conformance.execution.implementation import ImplementationFailure
-
     opened: list[Target] = []
     for release in dict.fromkeys(releases) or (None,):
-        try:
-            with targets.open_target(**wanted, kubernetes=release, patient=True) as target:
-                opened.append(target)
-        except ImplementationFailure as failure:
-            log = f"\n{failure.stderr}" if failure.stderr else ""
-            raise click.ClickException(
-                f"the implementation did not answer hello: {failure}{log}"
-            ) from None
+        with (
+            targets.named_failure(log=True),
+            targets.open_target(**wanted, kubernetes=release, patient=True) as target,
+        ):
+            opened.append(target)
     return tuple(opened)

@@ -97,9 +97,7 @@ def promote(
     """
     from numaproof.conformance.cases.errors import located
     from numaproof.conformance.execution.shown import reported
-    from numaproof.conformance.promotion import appending
-    from numaproof.conformance.promotion.promotion import PromotionError, Wanted
-    from numaproof.conformance.promotion.promotion import promote as promoted
+    from numaproof.conformance.promotion import appending, promotion
     from numaproof.conformance.requirements import load_registry
     from numaproof.folders.output_files import update_file
     from numaproof.protocol.events import said
@@ -114,20 +112,20 @@ def promote(
             located([file]),
             targets.open_target(implementation, timeout, kubernetes, None, judged_as) as opened,
         ):
-            made = promoted(
+            made = promotion.promote(
                 finding,
-                Wanted(case_id, title, requirements, opened.kubernetes, level, defect),
+                promotion.Wanted(case_id, title, requirements, opened.kubernetes, level, defect),
                 load_registry(),
                 taken,
                 opened if implementation else None,
             )
-    except PromotionError as error:
-        raise PromotionError(f"{file}: {error}") from None
+    except promotion.PromotionError as error:
+        raise promotion.PromotionError(f"{file}: {error}") from None
     case = made.case
 
     def text() -> str:
         if case.id in _taken(target):
-            raise PromotionError(f"{target}: another command has just added {case.id}")
+            raise promotion.PromotionError(f"{target}: another command has just added {case.id}")
         return appending.appended(_text(target), case, str(target))
 
     update_file(target, text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.cli.case import unknown_id
+from numaproof.cli.case import case_of
 from numaproof.cli.harness import run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import out_option, repeat_option
@@ -207,12 +207,8 @@ class _Played:
 
 
 def _bundled(name: str) -> Case:
-    from numaproof.conformance.cases import loading, naming
+    from numaproof.conformance.cases import loading
 
-    cases = loading.bundled_cases()
-    found = next((one for one in cases if name in naming.names(one)), None)
-    if found is None:
-        is_file = Path(name).suffix or "/" in name
-        also = "" if is_file else f", and {unknown_id(name, cases)}"
-        raise click.UsageError(f"there is no file {name!r}{also}")
-    return found
+    if Path(name).suffix or "/" in name:
+        raise click.UsageError(f"there is no file {name!r}")
+    return case_of(name, loading.bundled_cases(), f"there is no file {name!r}, and ")
