@@ -39,7 +39,7 @@ ROOM = 6_000_000
 MOST_LINES = 5_000
 """Maximum number of failures that get a line."""
 
-_VALUE, _DIFF, _CONTEXT, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 3, 200, 60, 40
+_VALUE, _DIFF, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 200, 60, 40
 _LINE = 500
 
 
@@ -125,16 +125,13 @@ def _card(group: FailureGroup) -> Card:
 
 
 def _shown(number: int, step: ReportedCall, *, bad: bool) -> ShownStep:
-    diff: tuple[tuple[str, str], ...] = ()
-    if bad and step.expected is not None:
-        diff = _near_changes(diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH))
     return ShownStep(
         number,
         step.operation,
         _laid_out(without_machine(step.args)),
         "no answer" if step.answer is None else _laid_out(step.answer),
         step.problems,
-        diff,
+        _diff(step) if bad and step.expected is not None else (),
         bad,
         tuple(shortened(deed, _VALUE) for deed in step.before),
     )
@@ -144,19 +141,13 @@ def _laid_out(value: Any) -> str:
     return shortened(pretty(value), _VALUE)
 
 
-def _near_changes(lines: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+def _diff(step: ReportedCall) -> tuple[tuple[str, str], ...]:
     """The changed lines with a little context; gaps are marked by dots."""
-    changed = [number for number, (mark, _) in enumerate(lines) if mark != " "]
-    near = {number + offset for number in changed for offset in range(-_CONTEXT, _CONTEXT + 1)}
-    kept: list[tuple[str, str]] = []
-    for number, line in enumerate(lines):
-        if number in near:
-            kept.append(line)
-        elif not kept or kept[-1][0] != "…":
-            kept.append(("…", ""))
-    if len(kept) > _DIFF:
-        kept = [*kept[:_DIFF], ("…", f"{plural(len(kept) - _DIFF, 'more line')} in events.jsonl")]
-    return tuple((mark, shortened(line, 2_000)) for mark, line in kept)
+    lines = diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH)
+    if len(lines) > _DIFF:
+        left = f"{plural(len(lines) - _DIFF, 'more line')} in events.jsonl"
+        lines = (*lines[:_DIFF], ("…", left))
+    return tuple((mark, shortened(line, 2_000)) for mark, line in lines)
 
 
 _MOST_DRAWN_CPUS = 8_000
