@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
 
+_FIELDS = ("id", "title", "requirements", "level", "kubernetes", "aliases")
+"""What `case list --json` says of a case."""
+
 _LISTED = 5
 """So many machines are named where a case does not run on the one asked for."""
 
@@ -78,21 +81,11 @@ def list_cases(
     cases = loading.with_own(loading.bundled_cases(), own)
     found = selection(patterns, exclude, cases, option="").of(cases)
     if as_json:
-        click.echo(codec.encode([_row(case) for case in found]))
+        rows = [{name: getattr(case, name) for name in _FIELDS} for case in found]
+        click.echo(codec.encode(rows))
         return
     width = max((len(case.id) for case in found), default=0)
     show(Text.assemble((f"{case.id:<{width}}", "bold"), "  ", case.title) for case in found)
-
-
-def _row(case: Case) -> dict[str, object]:
-    return {
-        "id": case.id,
-        "title": case.title,
-        "requirements": case.requirements,
-        "level": case.level,
-        "kubernetes": case.kubernetes,
-        "aliases": case.aliases,
-    }
 
 
 @case_group.command("show")

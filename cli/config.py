@@ -81,17 +81,12 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
     return 0 if all(one["severity"] == "warning" for one in told) else ERRORS
 
 
-def _found(  # noqa: PLR0917 - the fields of a finding, in their order
-    severity: str, field: str, line: int, message: str, fix: str, section: str = ""
-) -> dict[str, Any]:
-    return {
-        "severity": severity,
-        "field": field,
-        "line": line,
-        "message": message,
-        "fix": fix,
-        "section": section,
-    }
+_FIELDS = ("severity", "field", "line", "message", "fix", "section")
+
+
+def _found(*values: str | int) -> dict[str, Any]:
+    """A finding of these fields, in their order; the section may be left out."""
+    return dict.fromkeys(_FIELDS, "") | dict(zip(_FIELDS, values, strict=False))
 
 
 def _shaped(document: Document, one: DefectNote) -> dict[str, Any]:

@@ -11,8 +11,7 @@ import pytest
 
 from numaproof.cli.targets import Duration, open_target
 from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.conformance.known_failures import entries
-from numaproof.conformance.known_failures.verdicts import KnownFailures
+from numaproof.conformance.known_failures import entries, verdicts
 from numaproof.inputs.errors import DocumentError
 from numaproof.protocol.events import SIDES
 from numaproof.protocol.exits import freeze_at_exit
@@ -53,14 +52,14 @@ def opened(implementation: str, given: Mapping[str, str | None]) -> Iterator[Tar
         ) from None
 
 
-def known(file: str | None, config: pytest.Config) -> KnownFailures:
+def known(file: str | None, config: pytest.Config) -> verdicts.KnownFailures:
     """What the project's file names; nothing without a file. A wrong one fails the tests."""
     try:
         found = entries.read(config.rootpath / file) if file else ()
     except DocumentError as error:
         raise _failed(f"numaproof: {error}") from None
     # A test plays one case on one machine.
-    return KnownFailures(found, dt.datetime.now(dt.UTC).date(), whole=False)
+    return verdicts.KnownFailures(found, dt.datetime.now(dt.UTC).date(), whole=False)
 
 
 def _failed(message: str) -> BaseException:
