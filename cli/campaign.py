@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from numaproof.cli import targets
 from numaproof.cli.accepted import Accepted, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import clear_findings, out_option
 from numaproof.cli.selecting import select_options, selection
-from numaproof.cli.targets import (
-    SeedRangeParam,
-    all_of,
-    as_option,
-    level_option,
-    open_target,
-    program_option,
-    release_choice,
-    timeout_option,
-)
 from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
@@ -34,13 +25,10 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.run import Target
     from numaproof.fleet.cluster import WorkerPool
-    from numaproof.fleet.job import Job
     from numaproof.fleet.journal import Journal
-    from numaproof.fleet.planning import CampaignSpec
+    from numaproof.fleet.planning import CampaignSpec, Job
     from numaproof.fleet.summary import FinishedUnits
     from numaproof.protocol.campaign import CampaignSummary
-    from numaproof.protocol.events import JudgedAs
-    from numaproof.protocol.messages import Level
     from numaproof.reports.campaign import CampaignProgress
 
 
@@ -51,7 +39,7 @@ _TLS = (
 )
 
 
-scheduler_options = all_of(
+scheduler_options = targets.all_of(
     click.option(
         "--scheduler",
         metavar="tls://HOST:PORT",
@@ -79,6 +67,8 @@ scheduler_options = all_of(
     ),
 )
 """The options that `workers_opener` takes: where units are done, here or on a cluster."""
+
+_WORKERS = ("scheduler", "authority", "certificate", "key", "insecure", "workers")
 
 
 def workers_opener(
@@ -153,25 +143,27 @@ _SEEDS_PER_UNIT = 50
 
 
 @click.command()
-@program_option(
+@targets.program_option(
     "Program that speaks the protocol, installed on every worker (default: the reference)."
 )
-@timeout_option
-@release_choice(
+@targets.timeout_option
+@targets.release_choice(
     "--kubernetes",
     "releases",
     multiple=True,
     help="Kubernetes release to test against (default: the newest that the program claims)."
     " Repeatable.",
 )
-@level_option("How closely to compare answers (default: the level that the program claims).")
-@as_option
+@targets.level_option(
+    "How closely to compare answers (default: the level that the program claims)."
+)
+@targets.as_option
 @select_options
 @click.option("--no-cases", is_flag=True, help="Run only the scenarios.")
 @machines_option("Run cases only on this machine: a bundled profile, a glob or a file. Repeatable.")
 @click.option(
     "--seeds",
-    type=SeedRangeParam(),
+    type=targets.SeedRangeParam(),
     default=_SEEDS,
     help="Seeds of the generated scenarios (default: 0:10000).",
 )
@@ -206,11 +198,8 @@ _SEEDS_PER_UNIT = 50
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def campaign(
     *,
-    implementation: str | None,
     timeout: float,
     releases: tuple[str, ...],
-    level: Level | None,
-    judged_as: JudgedAs | None,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     no_cases: bool,
@@ -224,7 +213,7 @@ def campaign(
     fresh: bool,
     out: Path,
     as_json: bool,
-    **where: Any,
+    **target: Any,
 ) -> int:
     """Run cases and generated scenarios on many workers, here or on a cluster.
 
@@ -246,19 +235,13 @@ def campaign(
     from numaproof.protocol.campaign import Seeds
     from numaproof.reports.campaign import clear_summary
 
-    opener = workers_opener(**where)
+    opener = workers_opener(**{name: target.pop(name) for name in _WORKERS})
     if no_cases and (select or exclude):
         raise click.UsageError("--no-cases runs no cases: leave out --select and --exclude")
     cases = loading.bundled_cases()
     with scratch_folder() as trees:
-        options = {
-            "implementation": implementation,
-            "timeout": timeout,
-            "level": level,
-            "judged_as": judged_as,
-        }
         spec = CampaignSpec(
-            targets=_targets(options, releases),
+            targets=_targets(releases, timeout=timeout, **target),
             cases=cases,
             machines=tuple(named_machines(machine_names, trees)),
             chosen=() if no_cases else selection(select, exclude, cases).of(cases),
@@ -314,13 +297,11 @@ def _conduct(
                 progress.line(_extent(spec, workers))
                 _follow(journal, spec, workers, progress)
     except (KeyboardInterrupt, click.Abort):
-        return _cut(journal, "interrupted")
+        why = "interrupted"
     except ClusterError as error:
-        return _cut(journal, str(error))
-    return ""
-
-
-def _cut(journal: Journal, why: str) -> str:
+        why = str(error)
+    else:
+        return ""
     journal.end(complete=False, message=why)
     return why
 
@@ -362,22 +343,16 @@ def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
 def _report(
     summary: CampaignSummary, finished: FinishedUnits, out: Path, cut: str, *, as_json: bool
 ) -> int:
-    from numaproof.reports.campaign import as_json as summary_as_json
-    from numaproof.reports.campaign import as_text, notes_text, write_summary
+    from numaproof.reports import campaign as shown
+    from numaproof.reports.summary import EXIT_CODES
 
-    write_summary(summary, out)
-    click.echo(summary_as_json(summary) if as_json else as_text(summary, out), nl=False)
-    click.echo(notes_text(finished.notes), nl=False, err=as_json)
+    shown.write_summary(summary, out)
+    click.echo(shown.as_json(summary) if as_json else shown.as_text(summary, out), nl=False)
+    click.echo(shown.notes_text(finished.notes), nl=False, err=as_json)
     if cut:
         click.echo(f"numaproof: {cut}; run the same command to resume", err=True)
     elif not as_json:
         click.echo(f"Reports: {out}")
-    return _code(summary)
-
-
-def _code(summary: CampaignSummary) -> int:
-    from numaproof.reports.summary import EXIT_CODES
-
     if not summary.complete:
         # Unlike a check, which is over: whoever runs it again until it is done needs to know.
         return EXIT_CODES["incomplete"]
@@ -386,22 +361,17 @@ def _code(summary: CampaignSummary) -> int:
     return EXIT_CODES["nothing tested" if summary.nothing else "passed"]
 
 
-def _targets(wanted: dict[str, Any], releases: Sequence[str]) -> tuple[Target, ...]:
+def _targets(releases: Sequence[str], **wanted: Any) -> tuple[Target, ...]:
     """One target for each release; the program is only asked `hello`.
 
     Raises:
         click.ClickException: the options do not fit the program, or it did not answer `hello`.
     """
-    from numaproof.conformance.execution.implementation import ImplementationFailure
-
-    targets = []
+    opened: list[Target] = []
     for release in dict.fromkeys(releases) or (None,):
-        try:
-            with open_target(**wanted, kubernetes=release, patient=True) as target:
-                targets.append(target)
-        except ImplementationFailure as failure:
-            log = f"\n{failure.stderr}" if failure.stderr else ""
-            raise click.ClickException(
-                f"the implementation did not answer hello: {failure}{log}"
-            ) from None
-    return tuple(targets)
+        with (
+            targets.named_failure(log=True),
+            targets.open_target(**wanted, kubernetes=release, patient=True) as target,
+        ):
+            opened.append(target)
+    return tuple(opened)

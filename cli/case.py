@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli import selecting
 from numaproof.cli.commands import SentenceGroup
 from numaproof.cli.machine_names import MACHINE, named_machines
-from numaproof.cli.selecting import complete_case, complete_pattern, exclude_option, selection
+from numaproof.cli.selecting import own_cases_option, selection
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
+    from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
+
+_FIELDS = ("id", "title", "requirements", "level", "kubernetes", "aliases")
+"""What `case list --json` says of a case."""
 
 _LISTED = 5
 """So many machines are named where a case does not run on the one asked for."""
 
 
-def unknown_id(name: str, cases: Iterable[Case]) -> str:
-    """What to say of an id that no case has."""
+def case_of(name: str, cases: Sequence[Case], before: str = "") -> Case:
+    """The case with an id or an alias.
+
+    Raises:
+        click.UsageError: there is none; the message begins with `before`.
+    """
     from numaproof.conformance.cases import naming
 
-    if "*" in name:
-        return f"no case has the id {name!r}: give an id, not a glob"
+    for case in cases:
+        if name in naming.names(case):
+            return case
     near = naming.did_you_mean(name, (one for case in cases for one in naming.names(case)))
-    return f"no case has the id {name!r}{near or '; `numaproof case list` lists them'}"
+    fix = near or "; `numaproof case list` lists them"
+    if "*" in name:
+        fix = ": give an id, not a glob"
+    raise click.UsageError(f"{before}no case has the id {name!r}{fix}")
 
 
-_own_option = click.option(
-    "--cases",
-    "own",
-    type=click.Path(exists=True, path_type=Path),
-    multiple=True,
-    help="Also your own cases: a file or a folder of files. Repeatable.",
-)
+_own_option = own_cases_option("Also your own cases: a file or a folder of files. Repeatable.")
 
 
 @click.group("case", cls=SentenceGroup)
@@ -51,8 +57,10 @@ def case_group() -> None:
 
 
 @case_group.command("list")
-@click.argument("patterns", metavar="[PATTERN]...", nargs=-1, shell_complete=complete_pattern)
-@exclude_option
+@click.argument(
+    "patterns", metavar="[PATTERN]...", nargs=-1, shell_complete=selecting.complete_pattern
+)
+@selecting.exclude_option
 @_own_option
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def list_cases(
@@ -73,26 +81,16 @@ def list_cases(
     cases = loading.with_own(loading.bundled_cases(), own)
     found = selection(patterns, exclude, cases, option="").of(cases)
     if as_json:
-        click.echo(codec.encode([_row(case) for case in found]))
+        rows = [{name: getattr(case, name) for name in _FIELDS} for case in found]
+        click.echo(codec.encode(rows))
         return
     width = max((len(case.id) for case in found), default=0)
     show(Text.assemble((f"{case.id:<{width}}", "bold"), "  ", case.title) for case in found)
 
 
-def _row(case: Case) -> dict[str, object]:
-    return {
-        "id": case.id,
-        "title": case.title,
-        "requirements": case.requirements,
-        "level": case.level,
-        "kubernetes": case.kubernetes,
-        "aliases": case.aliases,
-    }
-
-
 @case_group.command("show")
-@click.argument("name", metavar="ID", shell_complete=complete_case)
-@click.option("--machine", type=MACHINE, help="Fill in expressions as they are on this machine.")
+@click.argument("name", metavar="ID", shell_complete=selecting.complete_case)
+@click.option("--machine", **MACHINE, help="Fill in expressions as they are on this machine.")
 @_own_option
 def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
     """Print a case as a file that `numaproof replay` takes.
@@ -105,15 +103,11 @@ def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
       numaproof case show static-gives-what-the-limit-says
       numaproof case show static-gives-what-the-limit-says --machine laptop-4c8t > case.yaml
     """
-    from numaproof.conformance.cases import loading, naming, writing
-    from numaproof.conformance.cases.loading import located
+    from numaproof.conformance.cases import loading, writing
 
-    cases = loading.with_own(loading.bundled_cases(), own)
-    case = next((one for one in cases if name in naming.names(one)), None)
-    if case is None:
-        raise click.UsageError(unknown_id(name, cases))
+    case = case_of(name, loading.with_own(loading.bundled_cases(), own))
     if machine:
-        with located(own):
+        with loading.located(own):
             case = _filled_in(case, machine)
     click.echo(f"cases:\n{writing.item(case)}", nl=False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,11 +10,12 @@ from numaproof.cli.accepted import Accepted, known_failures_options
 from numaproof.cli.harness import run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import out_option, repeat_option
-from numaproof.cli.selecting import select_options, selection
+from numaproof.cli.selecting import own_cases_option, select_options, selection
 from numaproof.cli.targets import target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.differential.recordings import Recording
@@ -26,13 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @target_options
 @select_options
-@click.option(
-    "--cases",
-    "own",
-    type=click.Path(exists=True, path_type=Path),
-    multiple=True,
-    help="Also run your own cases: a file or a folder of files. Repeatable.",
-)
+@own_cases_option("Also run your own cases: a file or a folder of files. Repeatable.")
 @machines_option()
 @click.option(
     "--quick",
@@ -70,10 +64,8 @@ def check(
       numaproof check --select area:memory --select "CPU-OPT-*" --exclude "*-huge-pages-*"
       numaproof check --implementation "./my-driver" --cases numaproof-cases.yaml
     """
+    from numaproof.conformance import check as checking
     from numaproof.conformance.cases import loading
-    from numaproof.conformance.cases.loading import located
-    from numaproof.conformance.check import CheckOptions
-    from numaproof.conformance.check import check as play
     from numaproof.conformance.differential import recordings
     from numaproof.conformance.execution import runner
     from numaproof.conformance.selection import quick as quick_set
@@ -83,8 +75,8 @@ def check(
     cases = loading.with_own(bundled, own)
     table = not (select or exclude or quick)
     known = accepted.known(cases, whole=table and not machine_names)
-    options = CheckOptions(times=repeat, known=known, whole=table)
-    with located(own), scratch_folder() as trees:
+    options = checking.CheckOptions(times=repeat, known=known, whole=table)
+    with loading.located(own), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
@@ -102,7 +94,7 @@ def check(
                     f"none of the selected cases applies to these machines at level"
                     f" {chosen.level} for Kubernetes {chosen.kubernetes}"
                 )
-            return play(runs, harness_run, kept, options)
+            return checking.check(runs, harness_run, kept, options)
 
         return run_harness(
             start,

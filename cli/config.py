@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.cli.commands import SentenceGroup
-from numaproof.cli.machine_names import MACHINE, discover_machine
+from numaproof.cli.machine_names import discover_machine, profile_option
 from numaproof.cli.targets import release_option
 from numaproof.cli.user_files import USER_FILE, UserFile, lenient_option
 from numaproof.protocol import codec
@@ -34,7 +34,7 @@ def config() -> None:
 
 @config.command()
 @click.argument("file", type=USER_FILE)
-@click.option("--machine", type=MACHINE, required=True, help="Bundled profile or profile file.")
+@profile_option
 @release_option
 @lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
@@ -81,17 +81,12 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
     return 0 if all(one["severity"] == "warning" for one in told) else ERRORS
 
 
-def _found(  # noqa: PLR0917 - the fields of a finding, in their order
-    severity: str, field: str, line: int, message: str, fix: str, section: str = ""
-) -> dict[str, Any]:
-    return {
-        "severity": severity,
-        "field": field,
-        "line": line,
-        "message": message,
-        "fix": fix,
-        "section": section,
-    }
+_FIELDS = ("severity", "field", "line", "message", "fix", "section")
+
+
+def _found(*values: str | int) -> dict[str, Any]:
+    """A finding of these fields, in their order; the section may be left out."""
+    return dict.fromkeys(_FIELDS, "") | dict(zip(_FIELDS, values, strict=False))
 
 
 def _shaped(document: Document, one: DefectNote) -> dict[str, Any]:

@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.cli import targets
 from numaproof.cli.harness import elsewhere, run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import FINDINGS, out_option
-from numaproof.cli.targets import (
-    Duration,
-    SeedsParam,
-    as_option,
-    level_option,
-    open_target,
-    program_option,
-    release_choice,
-)
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE, TRIES, UPGRADE
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
@@ -37,8 +29,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Target
-    from numaproof.protocol.events import AnyEvent, JudgedAs
-    from numaproof.protocol.messages import Level
+    from numaproof.protocol.events import AnyEvent
 
 _CASES = (".yaml", ".yml")
 _DEFAULT_EXAMPLES = 200
@@ -47,18 +38,20 @@ _MOST = (1 << 32) - 1
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@program_option(
+@targets.program_option(
     "Program on the left (default: the reference). Repeatable, with one for each release.",
     "--left",
     multiple=True,
 )
-@program_option(
+@targets.program_option(
     "Program under test. Repeatable, with one for each release.",
     "--right",
     multiple=True,
     required=True,
 )
-@click.option("--seeds", type=SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9.")
+@click.option(
+    "--seeds", type=targets.SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9."
+)
 @click.option(
     "--kind",
     type=click.Choice((LIFE, START, FILE, TREE, UPGRADE)),
@@ -68,10 +61,12 @@ _MOST = (1 << 32) - 1
     " made-up machines, odd ones among them. upgrade: lives that go on in another release, from"
     " each to each that both sides claim (default: life).",
 )
-@release_choice(
+@targets.release_choice(
     "--from", "before", multiple=True, help="Upgrade only from this release. Repeatable."
 )
-@release_choice("--to", "after", multiple=True, help="Upgrade only to this release. Repeatable.")
+@targets.release_choice(
+    "--to", "after", multiple=True, help="Upgrade only to this release. Repeatable."
+)
 @click.option(
     "--examples",
     type=click.IntRange(1),
@@ -83,15 +78,15 @@ _MOST = (1 << 32) - 1
 @machines_option("Play FILES only on this machine. Repeatable.")
 @click.option(
     "--timeout",
-    type=Duration(),
+    type=targets.Duration(),
     default="30s",
     help="Time limit for one call to a program (default: 30s).",
 )
-@release_choice(help="Kubernetes release to compare (default: the newest that both claim).")
-@level_option(
+@targets.release_choice(help="Kubernetes release to compare (default: the newest that both claim).")
+@targets.level_option(
     "How closely to compare answers (default: the highest level that both claim).", LEVELS[1:]
 )
-@as_option
+@targets.as_option
 @click.option("--keep-going", is_flag=True, help="Continue after the first difference.")
 @click.option(
     "--tries",
@@ -113,14 +108,11 @@ def diff(
     examples: int | None,
     seed: int | None,
     machine_names: Iterable[str],
-    timeout: float,
-    kubernetes: str | None,
-    level: Level | None,
-    judged_as: JudgedAs | None,
     tries: int,
     out: Path,
     keep_going: bool,
     as_json: bool,
+    **target: Any,
 ) -> int:
     """Make the same calls to two implementations and show the first answer that differs.
 
@@ -144,15 +136,15 @@ def diff(
     from numaproof.conformance.execution.harness_run import timeout_options
     from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
 
-    if left and judged_as:
+    if left and target["judged_as"]:
         raise click.UsageError("--as needs the reference on the left: remove --left")
-    sides = _Sides(left, right, timeout, kubernetes, level, judged_as)
+    sides = _Sides(left, right, target)
     chosen, added = _seeds(files, seeds, examples, seed)
     written = [file for file in files if file.suffix in _CASES]
     cases = tuple(chain.from_iterable(map(loading.read_file, written)))
     trees = tuple(file for file in files if file not in written)
     findings = out / FINDINGS
-    again = (*sides.options(), *timeout_options(timeout), *elsewhere("diff", out))
+    again = (*sides.options(), *timeout_options(target["timeout"]), *elsewhere("diff", out))
     course = DiffOptions(findings, keep_going, tries, again)
     if (before or after) and kind != UPGRADE:
         raise click.UsageError("--from and --to need --kind upgrade")
@@ -166,7 +158,7 @@ def diff(
     with located(written):
         return run_harness(
             start,
-            sides.target(right),
+            {"implementation": right, **target},
             out,
             as_json=as_json,
             added=added,
@@ -176,33 +168,19 @@ def diff(
 
 @dataclass(frozen=True)
 class _Sides:
-    """Both programs, and what the user asks of them."""
+    """Both programs, and what the user asks of them by `targets.target_options`."""
 
     left: tuple[str, ...]
     right: tuple[str, ...]
-    timeout: float
-    kubernetes: str | None
-    level: Level | None
-    judged_as: JudgedAs | None
-
-    def target(self, commands: tuple[str, ...]) -> dict[str, Any]:
-        """The values of `targets.target_options` for one side."""
-        return {
-            "implementation": commands,
-            "timeout": self.timeout,
-            "kubernetes": self.kubernetes,
-            "level": self.level,
-            "judged_as": self.judged_as,
-        }
+    target: dict[str, Any]
 
     def options(self) -> tuple[str, ...]:
         """The options of the command that name both sides again."""
+        asked = (("--kubernetes", "kubernetes"), ("--level", "level"), ("--as", "judged_as"))
         named = (
             *(("--left", command) for command in self.left),
             *(("--right", command) for command in self.right),
-            ("--kubernetes", self.kubernetes),
-            ("--level", self.level),
-            ("--as", self.judged_as),
+            *((option, self.target[name]) for option, name in asked),
         )
         return tuple(word for name, value in named if value for word in (name, value))
 
@@ -213,16 +191,15 @@ class _Sides:
         from numaproof.conformance.differential.lockstep import Pair
         from numaproof.conformance.execution.run import reference
 
-        kubernetes, judged_as = right.kubernetes, right.judged_as
-        own = {"kubernetes": kubernetes, "judged_as": judged_as}
-        with open_target(**self.target(self.left) | own) as left:
+        own = {"kubernetes": right.kubernetes, "judged_as": right.judged_as}
+        with targets.open_target(self.left, **self.target | own) as left:
             level = min(left.level, right.level, key=LEVELS.index)
             if level == LEVELS[0]:
                 raise click.UsageError(
                     "one side claims only level invariants, which compares no answers"
                 )
-            capabilities = shared_capabilities(left.hello, right.hello, kubernetes)
-            sides = reference if judged_as == "either" and not self.left else None
+            capabilities = shared_capabilities(left.hello, right.hello, right.kubernetes)
+            sides = reference if right.judged_as == "either" and not self.left else None
             tell = told_by_both(capabilities)
             yield Pair(left.implementation, right.implementation, capabilities, level, sides, tell)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from pathlib import Path
 
 import click
@@ -45,8 +44,8 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
     from numaproof.conformance.diagnosis.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
     from numaproof.folders.scratch import require_room, scratch_folder
-    from numaproof.reports.diagnosis import diagnosis_lines
-    from numaproof.reports.terminal import ShownConsole, encodable, is_live
+    from numaproof.reports.diagnosis import PLAIN_WIDTH, diagnosis_lines
+    from numaproof.reports.terminal import show, terminal_width
 
     words = _words(command)
     try:
@@ -58,13 +57,8 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
         raise click.UsageError(f"{error}. {_cannot_start(words[0])}") from None
     if as_json:
         click.echo(codec.encode(diagnosis))
-    elif is_live(sys.stdout, os.environ):
-        console = ShownConsole()
-        for line in diagnosis_lines(diagnosis, console.width):
-            console.print(line)
     else:
-        for line in diagnosis_lines(diagnosis):
-            click.echo(encodable(line.plain, sys.stdout))
+        show(diagnosis_lines(diagnosis, terminal_width() or PLAIN_WIDTH), folded=True)
     return 0 if diagnosis.healthy else 1
 
 

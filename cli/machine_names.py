@@ -13,8 +13,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from click.shell_completion import CompletionItem
-
     from numaproof import fakesys
     from numaproof.conformance.execution.machines import ProfileMachine
     from numaproof.protocol.machine import MachineInfo
@@ -23,45 +21,25 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
-class MachineName(click.ParamType[str]):
-    """The name of a bundled profile, a glob of names, a profile file or (where allowed) a tree."""
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of bundled profiles, for shell completion."""
+    from numaproof import fixtures
 
-    name = "machine"
-
-    def __init__(self, metavar: str) -> None:
-        """Takes the text that ``--help`` shows."""
-        self._metavar = metavar
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The text that ``--help`` shows."""
-        return self._metavar
-
-    def shell_complete(
-        self,
-        ctx: click.Context,
-        param: click.Parameter,
-        incomplete: str,
-    ) -> list[CompletionItem]:
-        """Names of bundled profiles."""
-        from click.shell_completion import CompletionItem
-
-        from numaproof import fixtures
-
-        names = fixtures.machine_files()
-        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return [name for name in fixtures.machine_files() if name.startswith(incomplete)]
 
 
-MACHINE = MachineName("NAME|FILE")
-"""For `load_machine`."""
-
-ANY_MACHINE = MachineName("NAME|FILE|TREE")
-"""For `discover_machine`."""
+MACHINE: dict[str, Any] = {"metavar": "NAME|FILE", "shell_complete": _complete}
+"""What options and arguments for `load_machine` have in common."""
 
 node_machine_option = click.option(
     "--machine",
-    type=ANY_MACHINE,
+    metavar="NAME|FILE|TREE",
+    shell_complete=_complete,
     required=True,
     help="A bundled profile, a profile file, or a tree: / for this machine, a directory or a tar.",
+)
+profile_option = click.option(
+    "--machine", **MACHINE, required=True, help="Bundled profile or profile file."
 )
 node_devices_option = click.option(
     "--devices",
@@ -76,7 +54,7 @@ def machines_option(
     help: str = "Use only this machine: a bundled profile, a glob or a profile file. Repeatable.",  # noqa: A002
 ) -> Callable[[F], F]:
     """The option that limits a command to machines."""
-    return click.option("--machine", "machine_names", type=MACHINE, multiple=True, help=help)
+    return click.option("--machine", "machine_names", **MACHINE, multiple=True, help=help)
 
 
 def load_machine(name: str) -> fakesys.Profile:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,23 +30,18 @@ _MIB = 1 << 20
 
 def show_machine(machine: MachineInfo) -> None:
     """Prints the totals, a table of the NUMA nodes and a drawing of the machine."""
-    from numaproof.reports.drawing import draw_text
-    from numaproof.reports.terminal import PLAIN_WIDTH, ShownConsole, as_plain, encodable, is_live
+    from numaproof.reports.drawing_text import drawn_text
+    from numaproof.reports.terminal import PLAIN_WIDTH, show, terminal_width
 
     click.echo(
         f"{plural(machine.num_cores, 'CPU')}, {plural(machine.num_physical_cores, 'core')}, "
         f"{plural(machine.num_sockets, 'socket')} by cAdvisor's count; "
         f"{machine.memory_capacity // _MIB} MiB of memory\n"
     )
+    live = terminal_width()
+    drawing = drawn_text(machine, width=live or PLAIN_WIDTH)
     nodes = _nodes_table(machine)
-    if is_live(sys.stdout, os.environ):
-        width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-        console = ShownConsole(width=width)
-        console.print(nodes)
-        console.print(draw_text(machine, width=width, color=True))
-    else:
-        drawing = draw_text(machine, width=PLAIN_WIDTH)
-        click.echo(encodable(f"{as_plain(nodes)}\n\n{drawing}", sys.stdout))
+    show([nodes, drawing] if live else ["", nodes, "", "", drawing], folded=True)
 
 
 def _nodes_table(machine: MachineInfo) -> Table:
@@ -127,7 +119,7 @@ def list_profiles(*, as_json: bool) -> None:
 
 
 @profile.command("show")
-@click.argument("name", type=MACHINE)
+@click.argument("name", **MACHINE)
 def show_profile(name: str) -> None:
     """Draw a bundled machine or the machine of a profile file.
 
@@ -143,7 +135,7 @@ def show_profile(name: str) -> None:
 
 
 @profile.command("tree")
-@click.argument("name", type=MACHINE)
+@click.argument("name", **MACHINE)
 @click.option(
     "--to",
     type=OUTPUT_PATH,

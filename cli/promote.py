@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli import targets
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.selecting import complete_requirement
-from numaproof.cli.targets import (
-    as_option,
-    level_option,
-    named_failure,
-    open_target,
-    program_option,
-    release_choice,
-    timeout_option,
-)
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.shell_words import quoted
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from numaproof.conformance.cases.schema import Case
     from numaproof.protocol.events import JudgedAs
     from numaproof.protocol.messages import Level
@@ -34,26 +24,11 @@ _CHECKOUT = Path("conformance/suite")
 _LONGEST = 400
 
 
-class DefectName(click.ParamType[str]):
-    """The name of a defect of the kubelet."""
-
-    name = "name"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, if a defect has it."""
-        return click.Choice(_defects()).convert(value, param, ctx)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """The names of all defects."""
-        return click.Choice(_defects()).shell_complete(ctx, param, incomplete)
-
-
-def _defects() -> list[str]:
+def _defects() -> click.Choice[str]:
+    """The names of the kubelet's defects, which are loaded only when one is typed."""
     from numaproof.reference.deviations.defects import DEFECTS
 
-    return [one.name for one in DEFECTS]
+    return click.Choice([one.name for one in DEFECTS])
 
 
 @click.command()
@@ -79,18 +54,20 @@ def _defects() -> list[str]:
     type=OUTPUT_FILE,
     help=f"Case file to add to (default: {_OWN}; in a checkout, {_CHECKOUT}/promoted.yaml).",
 )
-@program_option(
+@targets.program_option(
     "Program with the failure: the case must fail on it, and expects no more than that needs."
 )
-@timeout_option
-@release_choice(
+@targets.timeout_option
+@targets.release_choice(
     help="Release whose answers to expect (default: the newest that the program claims)."
 )
-@level_option("Level of the case (default: the lowest that shows the failure).")
-@as_option
+@targets.level_option("Level of the case (default: the lowest that shows the failure).")
+@targets.as_option
 @click.option(
     "--defect",
-    type=DefectName(),
+    metavar="NAME",
+    callback=lambda ctx, param, given: given and _defects().convert(given, param, ctx),
+    shell_complete=lambda ctx, param, typed: _defects().shell_complete(ctx, param, typed),
     help="Named defect of the kubelet that makes it fail the case (docs/findings.md).",
 )
 def promote(
@@ -118,10 +95,9 @@ def promote(
       numaproof promote finding.yaml --id topo-one-node --requirement TOPO-POLICY-004 \\
         --implementation "./my-driver" --into my-cases.yaml
     """
+    from numaproof.conformance import promotion
     from numaproof.conformance.cases.loading import located
     from numaproof.conformance.execution.shown import reported
-    from numaproof.conformance.promotion import PromotionError, Wanted, appended
-    from numaproof.conformance.promotion import promote as promoted
     from numaproof.conformance.requirements import load_registry
     from numaproof.folders.output_files import update_file
     from numaproof.protocol.events import said
@@ -132,25 +108,25 @@ def promote(
     taken = _taken(target)
     try:
         with (
-            named_failure(),
+            targets.named_failure(),
             located([file]),
-            open_target(implementation, timeout, kubernetes, None, judged_as) as opened,
+            targets.open_target(implementation, timeout, kubernetes, None, judged_as) as opened,
         ):
-            made = promoted(
+            made = promotion.promote(
                 finding,
-                Wanted(case_id, title, requirements, opened.kubernetes, level, defect),
+                promotion.Wanted(case_id, title, requirements, opened.kubernetes, level, defect),
                 load_registry(),
                 taken,
                 opened if implementation else None,
             )
-    except PromotionError as error:
-        raise PromotionError(f"{file}: {error}") from None
+    except promotion.PromotionError as error:
+        raise promotion.PromotionError(f"{file}: {error}") from None
     case = made.case
 
     def text() -> str:
         if case.id in _taken(target):
-            raise PromotionError(f"{target}: another command has just added {case.id}")
-        return appended(_text(target), case, str(target))
+            raise promotion.PromotionError(f"{target}: another command has just added {case.id}")
+        return promotion.appended(_text(target), case, str(target))
 
     update_file(target, text)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
@@ -161,11 +137,10 @@ def promote(
         click.echo("\n".join(short_lines(sentence, _LONGEST)))
     own = () if _is_bundled(target) else ("--cases", str(target))
     released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
-    program = ("--implementation", implementation) if implementation else ()
     words = ("numaproof", "check", "--select", case.id, *own, *released)
     click.echo(f"now run: {quoted(words)}")
-    if program:
-        click.echo(f"and:     {quoted((*words, *program))}")
+    if implementation:
+        click.echo(f"and:     {quoted((*words, '--implementation', implementation))}")
     return 0
 
 

@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli import targets
 from numaproof.cli.outputs import OUTPUT_FILE, require_new
-from numaproof.cli.targets import (
-    SeedsParam,
-    named_failure,
-    open_target,
-    program_option,
-    release_choice,
-    timeout_option,
-)
 from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
@@ -36,7 +29,7 @@ _UNSUPPORTED = "it is not supported"
 
 
 @click.command()
-@program_option("Program that speaks the protocol.", required=True)
+@targets.program_option("Program that speaks the protocol.", required=True)
 @click.option(
     "--out",
     type=OUTPUT_FILE,
@@ -45,20 +38,22 @@ _UNSUPPORTED = "it is not supported"
 )
 @click.option(
     "--seeds",
-    type=SeedsParam(),
+    type=targets.SeedsParam(),
     default=_SCENARIOS,
     help="Seeds of the scenarios (default: 0:300).",
 )
 @click.option(
-    "--merges", type=SeedsParam(), default=_MERGES, help="Seeds of merges (default: 0:500)."
+    "--merges", type=targets.SeedsParam(), default=_MERGES, help="Seeds of merges (default: 0:500)."
 )
-@release_choice(help="Kubernetes release to record (default: the newest that the program claims).")
+@targets.release_choice(
+    help="Kubernetes release to record (default: the newest that the program claims)."
+)
 @click.option(
     "--date",
     type=click.DateTime(["%Y-%m-%d"]),
     help="Date to write into the file (default: today).",
 )
-@timeout_option
+@targets.timeout_option
 def record(
     *,
     implementation: str,
@@ -88,8 +83,8 @@ def record(
     require_new(out)
     day = (date or dt.datetime.now(dt.UTC)).date().isoformat()
     with (
-        named_failure(),
-        open_target(implementation, timeout, kubernetes, None, None) as target,
+        targets.named_failure(),
+        targets.open_target(implementation, timeout, kubernetes) as target,
         scratch_folder() as scratch,
     ):
         skipped: Counter[str] = Counter()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.cli.case import unknown_id
+from numaproof.cli.case import case_of
 from numaproof.cli.harness import run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import out_option, repeat_option
@@ -77,7 +77,7 @@ def replay(
     from numaproof.conformance.execution import runner
     from numaproof.folders.scratch import scratch_folder
 
-    played = _Played.read(what, target["kubernetes"] or NEWEST, first=not machine_names)
+    played = _Played.read(what, target["kubernetes"] or NEWEST)
     wanted = selection(select, exclude, (*played.cases, *played.recordings), where=played.where)
     with located(played.own), played.located(), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
@@ -86,7 +86,7 @@ def replay(
             chosen = harness_run.target
             played.check_release(chosen)
             runs = runner.select(wanted.of(played.cases), machines, chosen)
-            if played.first:
+            if not (played.file or machine_names):
                 runs = runs[:1]
             recorded = wanted.of(played.recordings)
             if not runs and not recorded:
@@ -109,25 +109,20 @@ def replay(
 
 @dataclass(frozen=True)
 class _Played:
-    """What is replayed, and where it comes from.
-
-    `first` is whether a case runs only on the first machine that it applies to.
-    """
+    """What is replayed, and where it comes from."""
 
     cases: tuple[Case, ...] = ()
     recordings: tuple[Recording, ...] = ()
     source: Source | None = None
     file: str = ""
-    first: bool = False
 
     @classmethod
-    def read(cls, what: str, kubernetes: str, *, first: bool) -> _Played:
+    def read(cls, what: str, kubernetes: str) -> _Played:
         """The cases or recordings of a file, or the bundled case or recording of an id.
 
         Args:
             what: the file, or the id.
             kubernetes: the release of a bundled recording.
-            first: see above.
 
         Raises:
             click.UsageError: there is neither such a file nor such a case.
@@ -139,7 +134,7 @@ class _Played:
         if not file.exists() and what.startswith(recordings.PREFIX):
             return cls._bundled_recording(what, kubernetes)
         if not file.exists():
-            return cls(cases=(_bundled(what),), first=first)
+            return cls(cases=(_bundled(what),))
         if file.name.endswith(recordings.SUFFIX):
             source, every = recordings.read(file)
             return cls(recordings=tuple(every), source=source, file=what)
@@ -163,10 +158,8 @@ class _Played:
         """The file, by the ids of what is in it; empty for what is bundled."""
         from numaproof.conformance.differential import recordings
 
-        names = (
-            *(one.id for one in self.cases),
-            *(recordings.name_of(one) for one in self.recordings),
-        )
+        names = [one.id for one in self.cases]
+        names += map(recordings.name_of, self.recordings)
         return dict.fromkeys(names, self.file) if self.file else {}
 
     @property
@@ -214,12 +207,8 @@ class _Played:
 
 
 def _bundled(name: str) -> Case:
-    from numaproof.conformance.cases import loading, naming
+    from numaproof.conformance.cases import loading
 
-    cases = loading.bundled_cases()
-    for case in cases:
-        if name in naming.names(case):
-            return case
     if Path(name).suffix or "/" in name:
         raise click.UsageError(f"there is no file {name!r}")
-    raise click.UsageError(f"there is no file {name!r}, and {unknown_id(name, cases)}")
+    return case_of(name, loading.bundled_cases(), f"there is no file {name!r}, and ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -88,6 +89,12 @@ exclude_option = click.option(
     help="Leave out what matches, as for --select. Repeatable.",
     shell_complete=complete_pattern,
 )
+
+
+def own_cases_option(help: str) -> Callable[[F], F]:  # noqa: A002 - as click
+    """The option that names case files of the user's own."""
+    path = click.Path(exists=True, path_type=Path)
+    return click.option("--cases", "own", type=path, multiple=True, help=help)
 
 
 def select_options(command: F) -> F:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli import user_files
 from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.targets import release_option
-from numaproof.cli.user_files import (
-    USER_FILE,
-    UserFile,
-    asking_of,
-    lenient_option,
-    read_node,
-    require_pods,
-)
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
@@ -34,7 +25,7 @@ SOME_REFUSED = 1
 @node_machine_option
 @click.option(
     "--config",
-    type=USER_FILE,
+    type=user_files.USER_FILE,
     required=True,
     metavar="FILE",
     help="KubeletConfiguration of the node.",
@@ -59,18 +50,18 @@ SOME_REFUSED = 1
     is_flag=True,
     help="Exit with 1 also if a known defect of the kubelet shaped an answer.",
 )
-@lenient_option
+@user_files.lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-@click.argument("files", metavar="PODS...", type=USER_FILE, nargs=-1)
+@click.argument("files", metavar="PODS...", type=user_files.USER_FILE, nargs=-1)
 def simulate(
     *,
     machine: str,
-    config: UserFile,
+    config: user_files.UserFile,
     devices: tuple[str, ...],
     replicas: int | None,
     kubernetes: str,
     out: Path | None,
-    files: tuple[UserFile, ...],
+    files: tuple[user_files.UserFile, ...],
     documented: bool,
     explain: bool,
     strict: bool,
@@ -96,25 +87,27 @@ def simulate(
     from numaproof.cli.simulated import answer
     from numaproof.folders.output_files import write_file
     from numaproof.folders.scratch import scratch_folder
-    from numaproof.reports import answer_page
+    from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted import visible
     from numaproof.simulation import configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question
     from numaproof.simulation.admission import simulate as run
 
-    if out is not None and out.suffix not in answer_page.WRITERS:
-        kinds = " or ".join(answer_page.WRITERS)
+    if out is not None and out.suffix not in WRITERS:
+        kinds = " or ".join(WRITERS)
         raise click.BadParameter(f"{out}: the name must end with {kinds}", param_hint="--out")
-    settings, asked = read_node(config, files, (kubernetes,), lenient=lenient, replicas=replicas)
+    settings, asked = user_files.read_node(
+        config, files, (kubernetes,), lenient=lenient, replicas=replicas
+    )
     assert settings is not None
     for note in asked.notes:
         click.echo(note, err=True)
-    require_pods(asked, files)
+    user_files.require_pods(asked, files)
     info = discover_machine(machine, kubernetes)
     plugins = given_devices.read(devices, info)
     question = Question(info, settings.settings, kubernetes, documented, plugins)
-    with scratch_folder() as folder, asking_of(settings.document):
+    with scratch_folder() as folder, user_files.asking_of(settings.document):
         try:
             notes = (*settings.notes, *asked.notes)
             found = run(question, asked.pods, folder, notes=notes, explain_all=explain)
@@ -123,7 +116,7 @@ def simulate(
             raise
     told = answer(found, question, machine)
     if out is not None:
-        write_file(out, visible(answer_page.WRITERS[out.suffix](told)))
+        write_file(out, visible(WRITERS[out.suffix](told)))
     if as_json:
         click.echo(codec.encode(found))
     else:
@@ -135,18 +128,8 @@ def simulate(
 
 def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
-    from numaproof.reports import answer_text
-    from numaproof.reports.terminal import PLAIN_WIDTH, ShownConsole, as_plain, encodable, is_live
+    from numaproof.reports.answers import parts
+    from numaproof.reports.terminal import PLAIN_WIDTH, show, terminal_width
 
-    if not is_live(sys.stdout, os.environ):
-        parts = answer_text.parts(told, width=PLAIN_WIDTH, color=False)
-        # Lines are for programs too, so none is folded.
-        text = "\n\n".join(as_plain(part).strip("\n") for part in parts)
-        click.echo(encodable(text, sys.stdout))
-        return
-    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-    console = ShownConsole(width=width)
-    for number, part in enumerate(answer_text.parts(told, width=width, color=True)):
-        if number:
-            console.print()
-        console.print(part)
+    shown = parts(told, terminal_width() or PLAIN_WIDTH)
+    show(islice((one for part in shown for one in ("", part)), 1, None), folded=True)

@@ -8,25 +8,10 @@ from typing import TYPE_CHECKING
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
-from numaproof.reports.answers import (
-    AnswerReport,
-    ContainerRow,
-    Item,
-    Mark,
-    ShapedAnswer,
-    ShownDefect,
-    Story,
-    StoryStep,
-)
+from numaproof.reports import answers
 from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
+from numaproof.simulation import explaining
 from numaproof.simulation.admission import NodeView
-from numaproof.simulation.explaining import (
-    Allocation,
-    Candidates,
-    Explanation,
-    ManagerHints,
-    likewise,
-)
 from numaproof.simulation.requests import nodes_text, size
 
 if TYPE_CHECKING:
@@ -44,7 +29,6 @@ if TYPE_CHECKING:
         Simulation,
     )
     from numaproof.simulation.defects import DefectNote, NamedDefect
-    from numaproof.simulation.explaining import Candidate, ExplanationStep, Preference
 
 
 _SUBJECTS = {"start": "the start", "node": "the node in the end"}
@@ -55,12 +39,8 @@ Difference = tuple[str, str, str]
 """What differs, what the kubelet answers, and what is documented."""
 
 
-def shaped_answers(warnings: Sequence[DefectWarning]) -> tuple[ShapedAnswer, ...]:
-    """The answers that the warnings are about, as a report shows them."""
-    return tuple(_shaped(one) for one in warnings)
-
-
-def _shaped(one: DefectWarning) -> ShapedAnswer:
+def shaped_answer(one: DefectWarning) -> answers.ShapedAnswer:
+    """The answer that a warning is about, as a report shows it."""
     subject = one.pod or _SUBJECTS[one.part]
     if one.container:
         subject += f", container {one.container}"
@@ -68,7 +48,7 @@ def _shaped(one: DefectWarning) -> ShapedAnswer:
     summary = f"differs from the documented answer because of {names}"
     if one.follows:
         summary = f"follows from an earlier answer that {names} shaped"
-    return ShapedAnswer(
+    return answers.ShapedAnswer(
         subject,
         summary,
         tuple(differences(one.kubelet, one.documented)),
@@ -77,8 +57,8 @@ def _shaped(one: DefectWarning) -> ShapedAnswer:
     )
 
 
-def _shown(defect: NamedDefect) -> ShownDefect:
-    return ShownDefect(defect.name, defect.what, defect.page, defect.issue)
+def _shown(defect: NamedDefect) -> answers.ShownDefect:
+    return answers.ShownDefect(defect.name, defect.what, defect.page, defect.issue)
 
 
 def differences(kubelet: Answer | None, documented: Answer | None) -> Iterator[Difference]:
@@ -114,7 +94,7 @@ def _described(answer: Answer | None) -> Iterator[tuple[str, str]]:
             yield "answer", f"refused: {answer.reason}: {answer.message}"
         case messages.Container():
             yield from described_container(answer)
-        case Explanation():
+        case explaining.Explanation():
             yield "explanation", answer.summary
             yield from ((f"step {n}", _step_text(one)) for n, one in enumerate(answer.steps, 1))
         case NodeView():
@@ -161,8 +141,8 @@ def _described_node(node: NodeView) -> Iterator[tuple[str, str]]:
         yield f"{device.resource} {device.id}", f"{device.pod} {device.container}".strip()
 
 
-def _step_text(step: ExplanationStep) -> str:
-    candidates = getattr(step, "candidates", Candidates()).told
+def _step_text(step: explaining.ExplanationStep) -> str:
+    candidates = getattr(step, "candidates", explaining.Candidates()).told
     return "; ".join((step.text, *(f"{nodes_text(one.numa)}: {one.text}" for one in candidates)))
 
 
@@ -172,22 +152,28 @@ def block_text(block: messages.MemoryBlock, aligned: NUMASet | None = None) -> s
     return what if block.numa == aligned else f"{what} on {nodes_text(block.numa)}"
 
 
-_MARKS: dict[Preference, Mark] = {"preferred": "good", "possible": "fair", "impossible": "bad"}
+_MARKS: dict[explaining.Preference, answers.Mark] = {
+    "preferred": "good",
+    "possible": "fair",
+    "impossible": "bad",
+}
 _MOST_DEVICES = 4
 _CONFIG_CHECK = "run `numaproof config check` to see everything that is wrong, and how to fix it"
 
 
-def answer(found: CheckedSimulation, question: Question, machine: str) -> AnswerReport:
+def answer(found: CheckedSimulation, question: Question, machine: str) -> answers.AnswerReport:
     """The answer about the machine that the user calls `machine`."""
     node, start = found.node, found.start
+    shaped = tuple(map(shaped_answer, found.warnings))
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
         assert isinstance(start, messages.StartRefused)
         said = f"{start.stage}: {start.message}"
-        story = Story("KubeletConfiguration", False, said, "no pod can run", (), (_CONFIG_CHECK,))
+        story = answers.Story(
+            "KubeletConfiguration", False, said, "no pod can run", (), (_CONFIG_CHECK,)
+        )
         title = "The kubelet does not start"
-        shaped = shaped_answers(found.warnings)
-        return AnswerReport(
+        return answers.AnswerReport(
             title, False, tuple(setting), (), (story,), question.machine, shaped=shaped
         )
     policies = node.policies
@@ -201,7 +187,7 @@ def answer(found: CheckedSimulation, question: Question, machine: str) -> Answer
     title = f"{refused} of {pods} refused" if refused else f"{pods} admitted, none refused"
     if found.warnings:
         title += f"; {plural(len(found.warnings), 'answer')} shaped by defects of the kubelet"
-    return AnswerReport(
+    return answers.AnswerReport(
         title=title,
         good=found.admitted,
         setting=tuple(setting),
@@ -211,7 +197,7 @@ def answer(found: CheckedSimulation, question: Question, machine: str) -> Answer
         owners=tuple(_owners(found, node)),
         shared=str(node.shared),
         stock=_stock(node, question.machine),
-        shaped=shaped_answers(found.warnings),
+        shaped=shaped,
     )
 
 
@@ -231,13 +217,13 @@ def _alike(found: Simulation) -> Iterator[tuple[str, list[PodResult]]]:
         yield name, pods
 
 
-def _rows(found: Simulation) -> Iterator[ContainerRow]:
+def _rows(found: Simulation) -> Iterator[answers.ContainerRow]:
     for name, (one, *_) in _alike(found):
         if one.refusal:
-            yield ContainerRow(name, refusal=one.refusal.reason)
+            yield answers.ContainerRow(name, refusal=one.refusal.reason)
         for container, held in (one.containers or {}).items():
             numa = held.affinity.numa
-            yield ContainerRow(
+            yield answers.ContainerRow(
                 pod=name,
                 container=container,
                 cpus=str(held.exclusive) or "shared pool",
@@ -292,29 +278,29 @@ def _stock(node: NodeView, machine: MachineInfo) -> Stock:
     )
 
 
-def _stories(found: Simulation) -> Iterator[Story]:
+def _stories(found: Simulation) -> Iterator[answers.Story]:
     for name, (one, *_) in _alike(found):
         why = one.explanation
         if why is not None:
             said = one.refusal and f"{one.refusal.reason}: {one.refusal.message}"
             steps = tuple(_step(step) for step in why.steps)
-            yield Story(name, one.refusal is None, said or "", why.summary, steps, why.advice)
+            yield answers.Story(
+                name, one.refusal is None, said or "", why.summary, steps, why.advice
+            )
 
 
-def _step(step: ExplanationStep) -> StoryStep:
-    if isinstance(step, ManagerHints):
-        place = f"{step.manager}, {step.resource}" if step.resource else step.manager
-        return _with(f"{place}: {step.text}", step.candidates)
-    if isinstance(step, Allocation):
+def _step(step: explaining.ExplanationStep) -> answers.StoryStep:
+    place = ""
+    if isinstance(step, explaining.ManagerHints):
+        place = f"{step.manager}, {step.resource}: " if step.resource else f"{step.manager}: "
+    elif isinstance(step, explaining.Allocation):
         who = f"container {step.container}" if step.container else "the pod as a whole"
-        return _with(f"{step.manager}, {who}: {step.text}", step.candidates)
-    return StoryStep(step.text)
+        place = f"{step.manager}, {who}: "
+    candidates = getattr(step, "candidates", explaining.Candidates())
+    items = tuple(map(_item, candidates.told))
+    return answers.StoryStep(f"{place}{step.text}", items, candidates.more)
 
 
-def _with(text: str, candidates: Candidates) -> StoryStep:
-    return StoryStep(text, tuple(_item(one) for one in candidates.told), candidates.more)
-
-
-def _item(one: Candidate) -> Item:
+def _item(one: explaining.Candidate) -> answers.Item:
     text = one.text if one.mark == "impossible" else f"{one.mark}: {one.text}"
-    return Item(_MARKS[one.mark], f"{nodes_text(one.numa)}{likewise(one)}", text)
+    return answers.Item(_MARKS[one.mark], f"{nodes_text(one.numa)}{explaining.likewise(one)}", text)

@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli import user_files
 from numaproof.cli.commands import SentenceGroup
-from numaproof.cli.machine_names import MACHINE, discover_machine
+from numaproof.cli.machine_names import discover_machine, profile_option
 from numaproof.cli.targets import release_option
-from numaproof.cli.user_files import (
-    USER_FILE,
-    UserFile,
-    check_read_once,
-    lenient_option,
-    read_configuration,
-)
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
@@ -39,20 +33,20 @@ def state() -> None:
 
 
 @state.command()
-@click.argument("file", type=USER_FILE)
-@click.option("--machine", type=MACHINE, required=True, help="Bundled profile or profile file.")
+@click.argument("file", type=user_files.USER_FILE)
+@profile_option
 @click.option(
     "--config",
-    type=USER_FILE,
+    type=user_files.USER_FILE,
     help="KubeletConfiguration of the node (default: one that fits the file).",
 )
 @release_option
-@lenient_option
+@user_files.lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
-    file: UserFile,
+    file: user_files.UserFile,
     machine: str,
-    config: UserFile | None,
+    config: user_files.UserFile | None,
     kubernetes: str,
     *,
     lenient: bool,
@@ -71,13 +65,13 @@ def check(
     from numaproof.simulation import checkpoints
     from numaproof.simulation.admission import CannotAnswerError, Question
 
-    check_read_once((file, config))
+    user_files.check_read_once((file, config))
     info = discover_machine(machine, kubernetes)
     with scratch_folder() as folder:
         try:
             checkpoint = checkpoints.read(file.read(checkpoints.MOST_BYTES), Path(file.name).name)
             settings = (
-                read_configuration(config, (kubernetes,), lenient=lenient).settings
+                user_files.read_configuration(config, (kubernetes,), lenient=lenient).settings
                 if config
                 else checkpoints.assumed_config(checkpoint, info)
             )

@@ -142,9 +142,9 @@ target_options = all_of(
 def open_target(
     implementation: str | Sequence[str] | None,
     timeout: float,
-    kubernetes: str | None,
-    level: Level | None,
-    judged_as: JudgedAs | None,
+    kubernetes: str | None = None,
+    level: Level | None = None,
+    judged_as: JudgedAs | None = None,
     *,
     patient: bool = False,
 ) -> Iterator[Target]:
@@ -172,8 +172,10 @@ def open_target(
 
 
 @contextmanager
-def named_failure() -> Iterator[None]:
+def named_failure(*, log: bool = False) -> Iterator[None]:
     """Says what is wrong with a program that fails in the block, for commands without a report.
+
+    With `log`, it also shows what the program wrote to standard error.
 
     Raises:
         click.ClickException: it failed.
@@ -183,4 +185,6 @@ def named_failure() -> Iterator[None]:
     try:
         yield
     except ImplementationFailure as failure:
-        raise click.ClickException(f"the implementation did not answer hello: {failure}") from None
+        more = f"\n{failure.stderr}" if log and failure.stderr else ""
+        what = f"the implementation did not answer hello: {failure}{more}"
+        raise click.ClickException(what) from None

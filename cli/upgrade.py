@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli import user_files
 from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.cli.targets import open_target, program_option, release_choice, timeout_option
-from numaproof.cli.user_files import (
-    USER_FILE,
-    UserFile,
-    asking_of,
-    lenient_option,
-    read_node,
-    require_pods,
-)
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
@@ -39,7 +32,7 @@ ATTENTION = 1
 @node_machine_option
 @click.option(
     "--config",
-    type=USER_FILE,
+    type=user_files.USER_FILE,
     metavar="FILE",
     help="KubeletConfiguration of the node (default: the kubelet's defaults).",
 )
@@ -52,7 +45,7 @@ ATTENTION = 1
 @click.option(
     "--pods",
     "files",
-    type=USER_FILE,
+    type=user_files.USER_FILE,
     multiple=True,
     metavar="FILE",
     help="Pods on the node: manifests, or the output of kubectl get pods -o yaml. Repeatable.",
@@ -64,7 +57,7 @@ ATTENTION = 1
     multiple=True,
 )
 @timeout_option
-@lenient_option
+@user_files.lenient_option
 @click.option(
     "--strict",
     is_flag=True,
@@ -76,9 +69,9 @@ def upgrade(
     before: str,
     after: str,
     machine: str,
-    config: UserFile | None,
+    config: user_files.UserFile | None,
     state: Path | None,
-    files: tuple[UserFile, ...],
+    files: tuple[user_files.UserFile, ...],
     devices: tuple[str, ...],
     implementation: tuple[str, ...],
     timeout: float,
@@ -108,9 +101,11 @@ def upgrade(
     from numaproof.simulation.upgrades import UpgradeQuestion, load_files
     from numaproof.simulation.upgrades import upgrade as play
 
-    settings, found = read_node(config, files, (before, after), lenient=lenient, running=True)
+    settings, found = user_files.read_node(
+        config, files, (before, after), lenient=lenient, running=True
+    )
     if files:
-        require_pods(found, files)
+        user_files.require_pods(found, files)
     document = settings.document if settings else None
     info = discover_machine(machine, before)
     question = UpgradeQuestion(
@@ -122,7 +117,7 @@ def upgrade(
         files=load_files(state) if state else None,
     )
     with (
-        asking_of(document),
+        user_files.asking_of(document),
         scratch_folder() as folder,
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):
@@ -149,9 +144,8 @@ def _kubelet(
     """
     from numaproof.conformance.execution.implementation import ImplementationFailure
 
-    options: dict[str, Any] = {"kubernetes": None, "level": None, "judged_as": None}
     try:
-        with open_target(implementation=commands, timeout=timeout, **options) as target:
+        with open_target(commands, timeout) as target:
             claimed = target.hello.kubernetes
             missing = [release for release in releases if release not in claimed]
             if missing:

@@ -30,7 +30,7 @@ from numaproof.protocol.garbage import freeze_at_exit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numaproof.fleet.job import Job
+    from numaproof.fleet.planning import Job
     from numaproof.fleet.worker import UnitResult
     from numaproof.protocol.campaign import Unit
 
@@ -154,8 +154,8 @@ class WorkerPool:
                 if room >= threads:
                     # Many at once: giving out a single one costs the scheduler as much.
                     given = {self._key(one): one for one in islice(units, room)}
-                    for future in self._given(given):
-                        completed.add(future)
+                    if given:
+                        completed.update(self._given(given))
                     out |= given
                 if not out:
                     return
@@ -165,8 +165,6 @@ class WorkerPool:
             raise ClusterError("the scheduler is gone") from error
 
     def _given(self, units: Mapping[str, Unit]) -> Sequence[distributed.Future[Any]]:
-        if not units:
-            return ()
         names = [self._plugin.name] * len(units)
         given: Sequence[distributed.Future[Any]] = self._client.map(
             _do, names, [*units.values()], key=[*units], pure=False

@@ -1,24 +1,72 @@
-"""What a campaign does, and its units, in an order that depends on nothing else."""
+"""What a campaign does, what its workers know, and its units in an order that follows from that."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from numaproof import fakesys
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.machines import GivenMachine
-from numaproof.fleet.job import Job, digest_of_cases, digest_of_machine, named
+from numaproof.protocol import codec
 from numaproof.protocol.campaign import CampaignPlanned, CaseSlice, Configuration, Seeds, SeedSlice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.machines import ProfileMachine
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.protocol.campaign import Unit
+    from numaproof.protocol.messages import Hello
+
+
+@dataclass(frozen=True)
+class NamedProfile:
+    """A machine's profile, and how a person names it where that is not its own name."""
+
+    profile: fakesys.Profile
+    given: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """The same for all units of a campaign; it is sent to each worker once.
+
+    Attributes:
+        key: of the campaign.
+        numaproof: the version that a worker must have.
+        cases: the digest of the table that a worker must have.
+        machines: on which cases run.
+        program: the words of the implementation's command; none for the reference.
+        timeout: seconds that one call of the program may take.
+        hello: what the implementation said of itself where the campaign began.
+    """
+
+    key: str
+    numaproof: str
+    cases: str
+    machines: tuple[NamedProfile, ...]
+    program: tuple[str, ...]
+    timeout: float
+    hello: Hello
+
+
+def digest_of_cases(cases: Iterable[Case]) -> str:
+    """Tells one table of cases from another."""
+    return _digest(codec.encode(tuple(cases)))
+
+
+def digest_of_machine(profile: fakesys.Profile) -> str:
+    """Tells a profile from another of the same name."""
+    return _digest(fakesys.dump_profile(profile).encode())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -93,7 +141,7 @@ class CampaignSpec:
             key=plan.key,
             numaproof=plan.numaproof,
             cases=plan.cases,
-            machines=named(self.machines),
+            machines=tuple(NamedProfile(one.profile, one.given) for one in self.machines),
             program=plan.program,
             timeout=plan.timeout,
             hello=plan.implementation,

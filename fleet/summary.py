@@ -8,20 +8,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.known_failures.entries import KNOWN, SCENARIO, KnownFailures
-from numaproof.protocol.campaign import (
-    CampaignFinding,
-    CampaignSummary,
-    CampaignTally,
-    ScenarioFailed,
-    Shrink,
-    UnitFinished,
-)
+from numaproof.protocol import campaign
 from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from numaproof.protocol.campaign import CampaignPlanned, Configuration, UnitEvent
     from numaproof.protocol.events import Outcome
 
 
@@ -29,16 +21,14 @@ if TYPE_CHECKING:
 class _Alike:
     """Failures of one signature. Places are (configuration, what is in it) in the plan's order."""
 
-    count: int = 0
     first: tuple[int, int, str] | None = None
-    event: CaseFinished | ScenarioFailed | None = None
-    configurations: set[int] = field(default_factory=set)
+    event: CaseFinished | campaign.ScenarioFailed | None = None
     machines: set[str] = field(default_factory=set)
     outcomes: Counter[tuple[int, Outcome]] = field(default_factory=Counter)
 
-    def add(self, place: tuple[int, int, str], event: CaseFinished | ScenarioFailed) -> None:
-        self.count += 1
-        self.configurations.add(place[0])
+    def add(
+        self, place: tuple[int, int, str], event: CaseFinished | campaign.ScenarioFailed
+    ) -> None:
         self.outcomes[place[0], event.outcome] += 1
         if isinstance(event, CaseFinished):
             self.machines.add(event.machine)
@@ -46,19 +36,10 @@ class _Alike:
             self.first, self.event = place, event
 
 
-@dataclass
-class _Counted:
-    cases: Counter[Outcome] = field(default_factory=Counter)
-    scenarios: Counter[Outcome] = field(default_factory=Counter)
-
-    def tally(self) -> CampaignTally:
-        return CampaignTally(_sorted(self.cases), _sorted(self.scenarios))
-
-
 class FinishedUnits:
     """Counts units as they finish, each once, whoever did it; `known` are the known failures."""
 
-    def __init__(self, plan: CampaignPlanned, known: KnownFailures | None = None) -> None:
+    def __init__(self, plan: campaign.CampaignPlanned, known: KnownFailures | None = None) -> None:
         self.plan = plan
         self._known = known or KnownFailures()
         self.done: set[str] = set()
@@ -69,53 +50,53 @@ class FinishedUnits:
         self._shrunk: set[str] = set()
         self._places = {one: number for number, one in enumerate(plan.configurations)}
         self._machines = {name: number for number, name in enumerate(plan.machines)}
-        self._counted = {one: _Counted() for one in plan.configurations}
+        self._outcomes: Counter[tuple[int, bool, Outcome]] = Counter()
+        """By configuration, by whether they are those of scenarios, and by outcome."""
         self._by_machine: dict[str, Counter[Outcome]] = {}
         self._alike: dict[tuple[bool, str], _Alike] = {}  # whether of scenarios, signature
         self._smallest: dict[str, DivergenceFound | None] = {}
 
-    def add(self, events: Iterable[UnitEvent], ended: UnitFinished) -> bool:
-        """Counts a unit by its events; False where that had been done before."""
+    def add(self, events: Iterable[campaign.UnitEvent], ended: campaign.UnitFinished) -> None:
+        """Counts a unit by its events, unless that has been done before."""
         if ended.unit in self.done:
-            return False
+            return
         self.done.add(ended.unit)
         self.notes += [f"{ended.unit}: {note}" for note in ended.notes]
         if ended.signature:
             self._shrunk.add(ended.unit)
             found = (event for event in events if isinstance(event, DivergenceFound))
             self._smallest[ended.signature] = next(map(self._known.judged_scenario, found), None)
-            return True
-        counted = self._counted[ended.configuration]
+            return
         outcomes = Counter(ended.outcomes)
         for event in events:
-            if not isinstance(event, CaseFinished | ScenarioFailed):
+            if not isinstance(event, CaseFinished | campaign.ScenarioFailed):
                 continue
             judged = self._judged(event)
             if judged.outcome == KNOWN:
                 outcomes[event.outcome] -= 1
                 outcomes[KNOWN] += 1
             self._add_failure(judged, ended.configuration)
-        if ended.machine or "/cases/" in ended.unit:
-            counted.cases += outcomes
-            self._by_machine[ended.machine] = (
-                self._by_machine.get(ended.machine, Counter()) + outcomes
-            )
-        else:
-            counted.scenarios += outcomes
-        return True
+        scenarios = not ended.machine and "/cases/" not in ended.unit
+        if not scenarios:
+            self._by_machine.setdefault(ended.machine, Counter()).update(+outcomes)
+        number = self._places[ended.configuration]
+        for outcome, count in (+outcomes).items():
+            self._outcomes[number, scenarios, outcome] += count
 
-    def _judged(self, event: CaseFinished | ScenarioFailed) -> CaseFinished | ScenarioFailed:
+    def _judged(
+        self, event: CaseFinished | campaign.ScenarioFailed
+    ) -> CaseFinished | campaign.ScenarioFailed:
         if isinstance(event, CaseFinished):
             return self._known.judged(event)
         return self._known.judged_scenario(event)
 
     def _add_failure(
-        self, event: CaseFinished | ScenarioFailed, configuration: Configuration
+        self, event: CaseFinished | campaign.ScenarioFailed, configuration: campaign.Configuration
     ) -> None:
         if event.outcome in GOOD:
             return
-        number, scenario = self._places[configuration], isinstance(event, ScenarioFailed)
-        if isinstance(event, ScenarioFailed):
+        number, scenario = self._places[configuration], isinstance(event, campaign.ScenarioFailed)
+        if isinstance(event, campaign.ScenarioFailed):
             place = (number, event.seed, "")
         else:
             machine = self._machines.get(event.machine, len(self._machines))
@@ -125,7 +106,7 @@ class FinishedUnits:
     @property
     def failures(self) -> int:
         """Case runs and scenarios that failed."""
-        return sum(one.count for one in self._alike.values())
+        return sum(one.outcomes.total() for one in self._alike.values())
 
     @property
     def signatures(self) -> int:
@@ -141,7 +122,7 @@ class FinishedUnits:
                 found[shown.signature] = shown.message
         return found
 
-    def shrinks(self) -> list[Shrink]:
+    def shrinks(self) -> list[campaign.Shrink]:
         """The first scenario of each signature, to be shrunk.
 
         It follows from the plan alone once all units of seeds are done, and only then.
@@ -152,27 +133,24 @@ class FinishedUnits:
             if alike.first and scenario
         ]
         return [
-            Shrink(self.plan.configurations[first[0]], like, first[1])
+            campaign.Shrink(self.plan.configurations[first[0]], like, first[1])
             for first, like in sorted(firsts)[: self.plan.shrinks]
         ]
 
-    def summary(self) -> CampaignSummary:
+    def summary(self) -> campaign.CampaignSummary:
         """What the units come to; the same for the same units in any order."""
         # What was shrunk before may be a known failure by now.
         shrunk = {one.id for one in self.shrinks()}
         wanted = self.plan.units + len(shrunk)
         missing = wanted - len(self.done - (self._shrunk - shrunk))
-        whole, counted = _Counted(), self._judged_counts()
-        for one in counted.values():
-            whole.cases.update(one.cases)
-            whole.scenarios.update(one.scenarios)
+        outcomes = self._judged_outcomes()
         names = [*self.plan.machines, ""]
-        return CampaignSummary(
+        return campaign.CampaignSummary(
             plan=self.plan,
             complete=not missing,
             missing=missing,
-            tally=whole.tally(),
-            configurations={str(key): one.tally() for key, one in counted.items()},
+            tally=_tally(outcomes, *self._places.values()),
+            configurations={str(one): _tally(outcomes, at) for one, at in self._places.items()},
             machines={
                 name or "their own": _sorted(self._by_machine[name])
                 for name in names
@@ -182,24 +160,21 @@ class FinishedUnits:
             message=self.message if missing else "",
         )
 
-    def _judged_counts(self) -> dict[Configuration, _Counted]:
-        """The counts, with scenarios that are known failures once they are shrunk."""
-        found = {
-            key: _Counted(one.cases, Counter(one.scenarios)) for key, one in self._counted.items()
-        }
+    def _judged_outcomes(self) -> Counter[tuple[int, bool, Outcome]]:
+        """The outcomes, with scenarios that are known failures once they are shrunk."""
+        found = Counter(self._outcomes)
         for (scenario, like), alike in self._alike.items():
             smallest = self._smallest.get(like)
             if scenario and smallest and smallest.outcome == KNOWN:
                 for (number, outcome), count in alike.outcomes.items():
-                    scenarios = found[self.plan.configurations[number]].scenarios
-                    scenarios[KNOWN] += count
-                    scenarios[outcome] -= count
-        return {key: _Counted(one.cases, +one.scenarios) for key, one in found.items()}
+                    found[number, True, KNOWN] += count
+                    found[number, True, outcome] -= count
+        return +found
 
-    def _missing(self) -> Iterator[CampaignFinding]:
+    def _missing(self) -> Iterator[campaign.CampaignFinding]:
         """What is known to fail and did not."""
         for one in self._known.missing(0.0):
-            yield CampaignFinding(
+            yield campaign.CampaignFinding(
                 signature=one.signature,
                 subject=one.case,
                 outcome=one.outcome,
@@ -209,65 +184,62 @@ class FinishedUnits:
                 configurations=(),
             )
 
-    def _findings(self) -> Iterator[CampaignFinding]:
-        in_order = sorted(
-            self._alike.items(),
-            key=lambda one: (one[0][0], one[1].first, one[0]),
-        )
+    def _findings(self) -> Iterator[campaign.CampaignFinding]:
+        in_order = sorted(self._alike.items(), key=lambda one: (one[0][0], one[1].first, one[0]))
         merged: dict[str, list[tuple[str, _Alike]]] = {}
         for (scenario, like), alike in in_order:
-            smallest = self._smallest.get(like)
-            if scenario and smallest and smallest.outcome == KNOWN:
-                continue
-            after = like
-            if scenario and smallest is not None:
+            smallest = self._smallest.get(like) if scenario else None
+            if smallest is None or smallest.outcome != KNOWN:
                 # Distinct failures may have shrunk to the same one.
-                after = smallest.signature
-            merged.setdefault(after, []).append((like, alike))
+                after = smallest.signature if smallest else like
+                merged.setdefault(after, []).append((like, alike))
         for name, group in merged.items():
             yield self._finding(name, group)
 
-    def _finding(self, name: str, group: list[tuple[str, _Alike]]) -> CampaignFinding:
+    def _finding(self, name: str, group: list[tuple[str, _Alike]]) -> campaign.CampaignFinding:
         like, alike = group[0]
         event, first = alike.event, alike.first
         assert event is not None
         assert first is not None
         # What a scenario shrank to says nothing about a case that fails in the same way.
-        smallest = self._smallest.get(like) if isinstance(event, ScenarioFailed) else None
-        configurations = {number for _, one in group for number in one.configurations}
+        smallest = self._smallest.get(like) if isinstance(event, campaign.ScenarioFailed) else None
+        configurations = {number for _, one in group for number, _ in one.outcomes}
         machines = {machine for _, one in group for machine in one.machines}
         order = [*self.plan.machines, *sorted(machines - set(self.plan.machines))]
-        shown: CaseFinished | DivergenceFound | ScenarioFailed = smallest or event
+        shown: CaseFinished | DivergenceFound | campaign.ScenarioFailed = smallest or event
         at = self.plan.configurations[first[0]]
-        where = (
-            f"on {event.machine}" if isinstance(event, CaseFinished) else f"with seed {first[1]}"
-        )
-        return CampaignFinding(
+        if isinstance(event, CaseFinished):
+            subject, where, requirements = event.case, f"on {event.machine}", event.judged
+        else:
+            subject, where = SCENARIO, f"with seed {first[1]}"
+            requirements = smallest.requirements if smallest else ()
+        return campaign.CampaignFinding(
             signature=name,
-            subject=event.case if isinstance(event, CaseFinished) else SCENARIO,
+            subject=subject,
             outcome=shown.outcome,
             message=shown.message,
             finding=shown.finding,
-            count=sum(one.count for _, one in group),
+            count=sum(one.outcomes.total() for _, one in group),
             first=f"{where}, {at}",
             configurations=tuple(
                 str(self.plan.configurations[one]) for one in sorted(configurations)
             ),
             machines=tuple(one for one in order if one in machines),
-            requirements=_requirements(shown),
+            requirements=requirements,
             file=smallest.file if smallest else None,
-            reproduce="" if isinstance(shown, ScenarioFailed) else shown.reproduce,
+            reproduce="" if isinstance(shown, campaign.ScenarioFailed) else shown.reproduce,
         )
 
 
-def _requirements(shown: CaseFinished | DivergenceFound | ScenarioFailed) -> tuple[str, ...]:
-    match shown:
-        case CaseFinished():
-            return shown.judged
-        case DivergenceFound():
-            return shown.requirements
-        case ScenarioFailed():
-            return ()
+def _tally(
+    outcomes: Mapping[tuple[int, bool, Outcome], int], *configurations: int
+) -> campaign.CampaignTally:
+    """The outcomes of configurations, by the numbers of these."""
+    counts: tuple[Counter[Outcome], Counter[Outcome]] = Counter(), Counter()
+    for (number, scenarios, outcome), count in outcomes.items():
+        if number in configurations:
+            counts[scenarios][outcome] += count
+    return campaign.CampaignTally(*map(_sorted, counts))
 
 
 def _sorted(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:

@@ -12,22 +12,14 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import loading, writing
-from numaproof.conformance.execution.harness_run import HarnessRun, timeout_options
-from numaproof.conformance.execution.implementation import (
-    FROM_OUTSIDE,
-    Implementation,
-    left_of,
-    patient_handshake,
-)
-from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
+from numaproof.conformance.execution import harness_run, implementation, machines, runner
 from numaproof.conformance.execution.run import Target, reference
-from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.execution.shown import reported
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
-from numaproof.fleet.job import digest_of_cases
+from numaproof.fleet.planning import digest_of_cases
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import needing_room
 from numaproof.protocol import campaign as events
@@ -39,19 +31,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.machines import AnyMachine
     from numaproof.conformance.execution.run import RunResult
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.conformance.judging.baselines import Baseline
-    from numaproof.fleet.job import Job
-    from numaproof.protocol.campaign import (
-        CaseSlice,
-        Configuration,
-        SeedSlice,
-        Shrink,
-        Unit,
-        UnitEvent,
-    )
+    from numaproof.fleet.planning import Job
     from numaproof.protocol.events import CaseFinished, Outcome
     from numaproof.protocol.messages import Hello
 
@@ -95,7 +78,7 @@ class UnitWorker:
         self._folder = folder
         self._number = count()
         self._own = threading.local()
-        self._opened: list[Implementation] = []
+        self._opened: list[implementation.Implementation] = []
 
     def close(self) -> None:
         """Ends every program that was started."""
@@ -104,10 +87,10 @@ class UnitWorker:
         self._opened.clear()
 
     @cached_property
-    def _machines(self) -> dict[str, ProfileMachine]:
+    def _machines(self) -> dict[str, machines.ProfileMachine]:
         trees = self._folder / "trees"
         return {
-            one.profile.name: ProfileMachine(one.profile, trees, one.given)
+            one.profile.name: machines.ProfileMachine(one.profile, trees, one.given)
             for one in self._job.machines
         }
 
@@ -118,21 +101,23 @@ class UnitWorker:
             raise WorkerMismatchError("a worker has another table of cases than the campaign")
         return {case.id: case for case in cases}
 
-    def _implementation(self, baseline: Baseline) -> Implementation:
+    def _implementation(self, baseline: Baseline) -> implementation.Implementation:
         """The calling thread's own implementation, after the handshake."""
-        kept: dict[Baseline | None, Implementation] = self._own.__dict__.setdefault("kept", {})
+        kept: dict[Baseline | None, implementation.Implementation] = self._own.__dict__.setdefault(
+            "kept", {}
+        )
         which = None if self._job.program else baseline  # a program behaves as it does
         if which not in kept:
             kept[which] = self._open(baseline)
         return kept[which]
 
-    def _open(self, baseline: Baseline) -> Implementation:
+    def _open(self, baseline: Baseline) -> implementation.Implementation:
         job = self._job
-        reached: Implementation = reference(baseline)
+        reached: implementation.Implementation = reference(baseline)
         if job.program:
             reached = Subprocess(job.program, job.timeout)
         try:
-            self._compare(patient_handshake(reached, f"numaproof {job.numaproof}"))
+            self._compare(implementation.patient_handshake(reached, f"numaproof {job.numaproof}"))
         except BaseException:
             reached.close()
             raise
@@ -147,7 +132,7 @@ class UnitWorker:
                 f" other things than {wanted.name} {wanted.version} did where the campaign began"
             )
 
-    def _target(self, configuration: Configuration) -> Target:
+    def _target(self, configuration: events.Configuration) -> Target:
         judged_as = configuration.judged_as
         baseline = DOCUMENTED if judged_as == "documented" else KUBELET
         compared = self._job.program or judged_as == "either"
@@ -161,7 +146,7 @@ class UnitWorker:
             judged_as=judged_as,
         )
 
-    def do(self, unit: Unit) -> UnitResult:
+    def do(self, unit: events.Unit) -> UnitResult:
         """Does a unit.
 
         Raises:
@@ -171,11 +156,11 @@ class UnitWorker:
         """
         began = time.monotonic()
         target = self._target(unit.configuration)
-        before = len(left_of(target.implementation))
+        before = len(implementation.left_of(target.implementation))
         scratch = self._folder / f"unit-{next(self._number)}"
         scratch.mkdir()
         try:
-            one = _UnitRun(target, scratch, timeout_options(self._job.timeout))
+            one = _UnitRun(target, scratch, harness_run.timeout_options(self._job.timeout))
             with needing_room(scratch):
                 match unit:
                     case events.CaseSlice():
@@ -186,18 +171,18 @@ class UnitWorker:
                         one.add_smallest(unit)
         finally:
             remove_tree(scratch)
-        left = left_of(target.implementation)[before:]
+        left = implementation.left_of(target.implementation)[before:]
         return one.result(unit, time.monotonic() - began, left)
 
-    def _runs(self, unit: CaseSlice) -> Iterator[SelectedCase]:
+    def _runs(self, unit: events.CaseSlice) -> Iterator[runner.SelectedCase]:
         for name in unit.cases:
             case = self._cases[name]
-            machine: AnyMachine
+            machine: machines.AnyMachine
             if case.machine is not None:
-                machine = GivenMachine(case.machine)
+                machine = machines.GivenMachine(case.machine)
             else:
                 machine = self._machines[unit.machine]
-            yield SelectedCase.on(machine, case)
+            yield runner.SelectedCase.on(machine, case)
 
 
 class _UnitRun:
@@ -205,25 +190,25 @@ class _UnitRun:
 
     def __init__(self, target: Target, scratch: Path, options: tuple[str, ...]) -> None:
         registry = Registry(documents={}, requirements=())
-        self._harness_run = HarnessRun(target, registry, "", "", options=options)
+        self._harness_run = harness_run.HarnessRun(target, registry, "", "", options=options)
         self._target = target
         self._scratch = scratch
-        self._events: list[UnitEvent] = []
+        self._events: list[events.UnitEvent] = []
         self._outcomes: Counter[Outcome] = Counter()
         self._files: dict[str, str] = {}
         self._notes: list[str] = []
 
-    def add_cases(self, runs: Iterator[SelectedCase]) -> None:
+    def add_cases(self, runs: Iterator[runner.SelectedCase]) -> None:
         campaign = self._harness_run
         for number, run in enumerate(runs):
-            finished = first = run_case(run, campaign, self._scratch / str(number))
-            if first.outcome in FROM_OUTSIDE:
-                finished = run_case(run, campaign, self._scratch / f"{number}-again")
+            finished = first = runner.run_case(run, campaign, self._scratch / str(number))
+            if first.outcome in implementation.FROM_OUTSIDE:
+                finished = runner.run_case(run, campaign, self._scratch / f"{number}-again")
                 self._compare(f"case {run.case.id}", first, finished)
             self._outcomes[finished.outcome] += 1
             self._events.append(finished)
 
-    def add_seeds(self, unit: SeedSlice) -> None:
+    def add_seeds(self, unit: events.SeedSlice) -> None:
         for seed in range(unit.first, unit.first + unit.count):
             scratch = self._scratch / str(seed)
             played = self._played(Explorer(self._target, scratch), seed)
@@ -241,7 +226,7 @@ class _UnitRun:
                 )
                 self._events.append(failed)
 
-    def add_smallest(self, unit: Shrink) -> None:
+    def add_smallest(self, unit: events.Shrink) -> None:
         explorer = Explorer(self._target, self._scratch)
         first = self._played(explorer, unit.seed)
         # What the implementation does not do again has no steps to show.
@@ -250,7 +235,7 @@ class _UnitRun:
 
     def _played(self, explorer: Explorer, seed: int) -> ScenarioRun:
         played = first = explorer.play_seed(seed)
-        if first.result.outcome in FROM_OUTSIDE:
+        if first.result.outcome in implementation.FROM_OUTSIDE:
             played = explorer.play_seed(seed)
             self._compare(f"scenario {seed}", first.result, played.result)
         return played
@@ -259,7 +244,7 @@ class _UnitRun:
         self, what: str, first: RunResult | CaseFinished, again: RunResult | CaseFinished
     ) -> None:
         """Notes what broke and did not break again: no finding, but perhaps no accident either."""
-        if again.outcome not in FROM_OUTSIDE:
+        if again.outcome not in implementation.FROM_OUTSIDE:
             self._notes.append(f"{what}: {first.outcome}: {first.message}; not so when tried again")
 
     def _divergence(self, played: ScenarioRun) -> None:
@@ -285,7 +270,7 @@ class _UnitRun:
             )
         )
 
-    def result(self, unit: Unit, seconds: float, left: Sequence[str]) -> UnitResult:
+    def result(self, unit: events.Unit, seconds: float, left: Sequence[str]) -> UnitResult:
         self._notes += [f"could not end process {one}, which the program started" for one in left]
         ended = events.UnitFinished(
             at=0.0,

@@ -200,26 +200,20 @@ def resolved(path: Path) -> Path:
         if target.is_symlink():
             target.stat()
         for one in (path, *path.parents):
-            if one.is_symlink() and not _leads_somewhere(one):
+            if one.is_symlink() and not _exists(one, followed=True):
                 link = "" if one == path else f"{one} "
                 fix = "remove it or name another path"
                 raise OSError(errno.EINVAL, f"{link}is a symbolic link that leads nowhere; {fix}")
     return target
 
 
-def _leads_somewhere(link: Path) -> bool:
-    """Whether a link leads to something; unlike `Path.exists`, raises an error for a loop."""
-    try:
-        link.stat()
-    except FileNotFoundError:
-        return False
-    return True
+def _exists(path: Path, *, followed: bool = False) -> bool:
+    """Whether there is something; unlike `Path.exists`, says when this cannot be known.
 
-
-def _exists(path: Path) -> bool:
-    """Whether there is something; unlike `Path.exists`, says when this cannot be known."""
+    A link that is `followed` must lead to something; one that leads to itself is an error.
+    """
     try:
-        path.lstat()
+        path.stat(follow_symlinks=followed)
     except FileNotFoundError:
         return False
     return True

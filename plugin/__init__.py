@@ -82,13 +82,7 @@ def numaproof_target(
     from numaproof.plugin.opening import opened  # noqa: PLC0415 - costs nothing until it is used
 
     given = {name: option(pytestconfig, name) for name in OPTIONS}
-    with opened(
-        numaproof_implementation,
-        given["kubernetes"],
-        given["level"],
-        given["timeout"],
-        given["as"],
-    ) as target:
+    with opened(numaproof_implementation, given) as target:
         yield target
 
 

@@ -15,7 +15,7 @@ from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.fuzzing import strategies
-from numaproof.conformance.known_failures.entries import KNOWN, SCENARIO, KnownFailures
+from numaproof.conformance.known_failures import entries
 from numaproof.conformance.requirements import load_registry
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.events import GOOD, CaseFinished, headline, said
@@ -39,7 +39,7 @@ class Checker:
         known: the failures that are known.
     """
 
-    def __init__(self, target: Target, known: KnownFailures) -> None:
+    def __init__(self, target: Target, known: entries.KnownFailures) -> None:
         self.target = target
         self.known = known
 
@@ -97,10 +97,10 @@ class Checker:
             if hypothesis.currently_in_test_context():
                 hypothesis.reject()
             pytest.skip(played.message)
-        if finished.outcome in ("expected failure", KNOWN):
+        if finished.outcome in ("expected failure", entries.KNOWN):
             if not hypothesis.currently_in_test_context():
                 message = headline(said(finished.message, finished.finding))
-                pytest.xfail(f"{played.defect or KNOWN}: {message}")
+                pytest.xfail(f"{played.defect or entries.KNOWN}: {message}")
         elif played.outcome not in GOOD:
             raise AssertionError(_failure(finished, selected, played))
 
@@ -110,7 +110,7 @@ class Checker:
         Scenarios differ, so an entry with another cause says nothing about one that is generated.
         """
         known = self.known.judged_scenario(finished) if finished.outcome not in GOOD else finished
-        is_known = known.outcome == KNOWN or case.id == SCENARIO
+        is_known = known.outcome == entries.KNOWN or case.id == entries.SCENARIO
         return known if is_known else self._judged(finished, case)
 
     def _judged(self, finished: CaseFinished, case: Case) -> CaseFinished:

@@ -10,8 +10,7 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.cases.loading import CaseError, located
-from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches
+from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.selection.patterns import Selection, SelectionError
@@ -22,15 +21,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.machines import AnyMachine
 
-_MACHINES = pytest.StashKey[list[ProfileMachine]]()
+_MACHINES = pytest.StashKey[list[machines.ProfileMachine]]()
 _KNOWN = frozenset({"select", "exclude", "machine", "cases"})
 
 
 def test_id(selected: SelectedCase) -> str:
     """What pytest calls the test, in brackets."""
-    given = isinstance(selected.machine, GivenMachine)
+    given = isinstance(selected.machine, machines.GivenMachine)
     return selected.case.id if given else f"{selected.case.id}-{selected.machine.name}"
 
 
@@ -58,13 +56,13 @@ def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) ->
         cases = loading.with_own(() if own else loading.bundled_cases(), own)
         selection = Selection(select, exclude, load_registry())
         selection.check(cases, option="select=", excluded="exclude=")
-        with located(own):
+        with loading.located(own):
             found = [
                 SelectedCase(case, machine)
                 for case in selection.of(cases)
                 for machine in _first(case, named, config)
             ]
-    except (fakesys.DocumentError, CaseError, SelectionError) as error:
+    except (fakesys.DocumentError, loading.CaseError, SelectionError) as error:
         raise pytest.UsageError(f"numaproof: {error}") from None
     if not found:
         raise pytest.UsageError(f"numaproof: no selected case applies to a machine {named!r}")
@@ -75,24 +73,24 @@ def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _first(case: Case, named: str, config: pytest.Config) -> Iterator[AnyMachine]:
+def _first(case: Case, named: str, config: pytest.Config) -> Iterator[machines.AnyMachine]:
     if case.machine is not None:
-        yield GivenMachine(case.machine)
+        yield machines.GivenMachine(case.machine)
         return
     for machine in _machines(config):
-        if fnmatchcase(machine.name, named) and matches(machine, case):
+        if fnmatchcase(machine.name, named) and machines.matches(machine, case):
             yield machine
             return
 
 
-def _machines(config: pytest.Config) -> list[ProfileMachine]:
+def _machines(config: pytest.Config) -> list[machines.ProfileMachine]:
     """The bundled machines; their written trees are removed at the end of the run."""
     if _MACHINES not in config.stash:
         kept = ExitStack()
         config.add_cleanup(kept.close)
         folder = kept.enter_context(scratch_folder())
         config.stash[_MACHINES] = [
-            ProfileMachine(fakesys.load_profile(name), folder)
+            machines.ProfileMachine(fakesys.load_profile(name), folder)
             for name in fakesys.bundled_profiles()
         ]
     return config.stash[_MACHINES]

@@ -12,7 +12,6 @@ import pytest
 from numaproof.cli.targets import Duration, open_target
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.known_failures import entries
-from numaproof.conformance.known_failures.entries import KnownFailures
 from numaproof.inputs.errors import DocumentError
 from numaproof.protocol.events import SIDES
 from numaproof.protocol.garbage import freeze_at_exit
@@ -20,30 +19,29 @@ from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
     from numaproof.conformance.execution.run import Target
 
 
 @contextmanager
-def opened(
-    implementation: str,
-    kubernetes: str | None,
-    level: str | None,
-    timeout: str | None,
-    judged_as: str | None,
-) -> Iterator[Target]:
+def opened(implementation: str, given: Mapping[str, str | None]) -> Iterator[Target]:
     """The target of a command, past its handshake; it is stopped when the block ends.
 
-    An error fails the tests that need the target, without a traceback of the plugin.
+    An error fails the tests that need the target, without a traceback of the plugin. `given` are
+    the options by their names.
     """
     freeze_at_exit()
-    chosen: Any = _one_of("level", level, LEVELS)
-    release = _one_of("kubernetes", kubernetes, RELEASES)
-    side: Any = _one_of("as", judged_as, SIDES)
+    for name, known in (("level", LEVELS), ("kubernetes", RELEASES), ("as", SIDES)):
+        value = given[name]
+        if value is not None and value not in known:
+            choices = ", ".join(known)
+            raise _failed(f"invalid numaproof_{name} {value!r}: choose from {choices}")
+    level: Any = given["level"]
+    side: Any = given["as"]
     try:
-        seconds = Duration().convert(timeout or "30s", None, None)
-        with open_target(implementation, seconds, release, chosen, side) as target:
+        seconds = Duration().convert(given["timeout"] or "30s", None, None)
+        with open_target(implementation, seconds, given["kubernetes"], level, side) as target:
             yield target
     except click.ClickException as error:
         raise _failed(f"numaproof: {error.format_message()}") from None
@@ -54,20 +52,14 @@ def opened(
         ) from None
 
 
-def known(file: str | None, config: pytest.Config) -> KnownFailures:
+def known(file: str | None, config: pytest.Config) -> entries.KnownFailures:
     """What the project's file names; nothing without a file. A wrong one fails the tests."""
     try:
         found = entries.read(config.rootpath / file) if file else ()
     except DocumentError as error:
         raise _failed(f"numaproof: {error}") from None
     # A test plays one case on one machine.
-    return KnownFailures(found, dt.datetime.now(dt.UTC).date(), whole=False)
-
-
-def _one_of(name: str, value: str | None, known: Sequence[str]) -> str | None:
-    if value is not None and value not in known:
-        raise _failed(f"invalid numaproof_{name} {value!r}: choose from {', '.join(known)}")
-    return value
+    return entries.KnownFailures(found, dt.datetime.now(dt.UTC).date(), whole=False)
 
 
 def _failed(message: str) -> BaseException:

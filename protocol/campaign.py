@@ -10,15 +10,7 @@ import hashlib
 
 import msgspec
 
-from numaproof.protocol.events import (
-    CaseFinished,
-    DivergenceFound,
-    Event,
-    JudgedAs,
-    Outcome,
-    ReportedFinding,
-    RunEnded,
-)
+from numaproof.protocol import events
 from numaproof.protocol.messages import Hello, Level
 
 
@@ -27,7 +19,7 @@ class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ord
 
     kubernetes: str
     level: Level
-    judged_as: JudgedAs = "kubelet"
+    judged_as: events.JudgedAs = "kubelet"
 
     def __str__(self) -> str:
         side = f" as {self.judged_as}" if self.judged_as != "kubelet" else ""
@@ -85,7 +77,7 @@ class Seeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop: int
 
 
-class CampaignPlanned(Event, frozen=True, tag="campaign planned"):
+class CampaignPlanned(events.Event, frozen=True, tag="campaign planned"):
     """What a campaign does. The same plan yields the same units and the same summary.
 
     `program` is the implementation's command as a list of words, empty for the reference; `cases`
@@ -114,7 +106,7 @@ class CampaignPlanned(Event, frozen=True, tag="campaign planned"):
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:12]
 
 
-class ScenarioFailed(Event, frozen=True, tag="scenario failed", omit_defaults=True):
+class ScenarioFailed(events.Event, frozen=True, tag="scenario failed", omit_defaults=True):
     """The scenario of a seed failed; scenarios with the same `signature` fail the same way.
 
     `reason` is why a known failure is accepted, `finding` has the fields of the message.
@@ -122,13 +114,13 @@ class ScenarioFailed(Event, frozen=True, tag="scenario failed", omit_defaults=Tr
 
     seed: int
     signature: str
-    outcome: Outcome
+    outcome: events.Outcome
     message: str
     reason: str = ""
-    finding: ReportedFinding | None = None
+    finding: events.ReportedFinding | None = None
 
 
-class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
+class UnitFinished(events.Event, frozen=True, tag="unit finished", omit_defaults=True):
     """A unit is complete. `outcomes` counts its case runs, or scenarios, by outcome.
 
     `seconds` is the time the worker took; `machine` is set for a slice of cases, `signature` for
@@ -140,7 +132,7 @@ class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
 
     unit: str
     configuration: Configuration
-    outcomes: dict[Outcome, int]
+    outcomes: dict[events.Outcome, int]
     seconds: float
     machine: str = ""
     signature: str = ""
@@ -149,10 +141,10 @@ class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
     checksum: str = ""
 
 
-UnitEvent = CaseFinished | ScenarioFailed | DivergenceFound | UnitFinished
+UnitEvent = events.CaseFinished | ScenarioFailed | events.DivergenceFound | UnitFinished
 """What a worker reports about a unit."""
 
-CampaignEvent = CampaignPlanned | UnitEvent | RunEnded
+CampaignEvent = CampaignPlanned | UnitEvent | events.RunEnded
 """A line of a campaign's journal."""
 
 
@@ -167,7 +159,7 @@ class CampaignFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
     signature: str
     subject: str
-    outcome: Outcome
+    outcome: events.Outcome
     message: str
     count: int
     first: str
@@ -176,14 +168,14 @@ class CampaignFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     requirements: tuple[str, ...] = ()
     file: str | None = None
     reproduce: str = ""
-    finding: ReportedFinding | None = None
+    finding: events.ReportedFinding | None = None
 
 
 class CampaignTally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Case runs and scenarios by outcome."""
 
-    cases: dict[Outcome, int]
-    scenarios: dict[Outcome, int]
+    cases: dict[events.Outcome, int]
+    scenarios: dict[events.Outcome, int]
 
 
 class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -197,7 +189,7 @@ class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing: int
     tally: CampaignTally
     configurations: dict[str, CampaignTally]
-    machines: dict[str, dict[Outcome, int]]
+    machines: dict[str, dict[events.Outcome, int]]
     findings: tuple[CampaignFinding, ...]
     message: str = ""
 

@@ -40,6 +40,11 @@ _MOST_SHOWN = 80
 T = TypeVar("T")
 
 _ANSWER_KINDS = ("ok", "refused", "unsupported", "fault")
+_NO_RESULTS: dict[str, type[messages.Unsupported | messages.Fault]] = {
+    "unsupported": messages.Unsupported,
+    "fault": messages.Fault,
+}
+_NO_RESULT_KINDS: dict[type, str] = {kind: name for name, kind in _NO_RESULTS.items()}
 
 
 class ProtocolError(Exception):
@@ -220,15 +225,8 @@ def decode_args(request: Request) -> messages.Args:
 
 def encode_answer(number: int, answer: messages.Answer) -> bytes:
     """A response as one line, with its line break."""
-    match answer:
-        case messages.StartRefused() | messages.AdmissionRefused():
-            kind = "refused"
-        case messages.Unsupported():
-            kind = "unsupported"
-        case messages.Fault():
-            kind = "fault"
-        case _:
-            kind = "ok"
+    refused = isinstance(answer, messages.Refusal)
+    kind = "refused" if refused else _NO_RESULT_KINDS.get(type(answer), "ok")
     return _encoder.encode({"id": number, kind: answer}) + b"\n"
 
 
@@ -279,10 +277,8 @@ def _decode_body(kind: str, body: msgspec.Raw, name: str) -> messages.Answer:
         return _decode_hello(body)
     if kind == "ok":
         return cast("messages.Answer", decode(body, operation.result))
-    if kind == "unsupported":
-        return decode(body, messages.Unsupported)
-    if kind == "fault":
-        return decode(body, messages.Fault)
+    if kind in _NO_RESULTS:
+        return decode(body, _NO_RESULTS[kind])
     if not operation.refusals:
         raise ProtocolError(f"`{name}` must not be refused")
     return _decode_refusal(body, operation.refusals)

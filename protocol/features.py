@@ -8,7 +8,7 @@ follow from what ``hello`` says anyway, its operations and policies, and must no
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -51,160 +51,84 @@ class Feature(msgspec.Struct, frozen=True):
         )
 
 
+CHECKPOINT_FILES = "checkpoint-files"
+
+_MEANINGS = {
+    "init-containers": "the app containers of a pod reuse what its init containers held",
+    "sidecars": "restartable init containers keep what they hold as long as their pod lives",
+    "container-removal": "`remove` with a `container` frees what that container held; its pod"
+    " stays",
+    "restart": "state outlives the process: after another `start` in the same `state_dir`, the"
+    " pods on the node keep what they hold",
+    "configuration-validation": "a configuration that the kubelet calls invalid is refused:"
+    " malformed values, unknown policies and options, options that exclude each other",
+    "reconfiguration": "a restart with another configuration or on a changed machine is refused if"
+    " the state left behind does not fit",
+    "feature-gates": "`featureGates` of the configuration are obeyed (a gate that an option needs"
+    " comes with the option)",
+    "pod-level-resources": "`spec.resources` of a pod: its QoS class follows from them",
+    "pod-level-resource-managers": "with the gate `PodLevelResourceManagers`, a pod gets CPUs and"
+    " memory as a whole and shares them out to its containers",
+    "huge-pages": "the Memory Manager reserves and pins `hugepages-SIZE` as it does memory",
+    CHECKPOINT_FILES: "state is in the kubelet's `cpu_manager_state` and `memory_manager_state`, in"
+    " its formats, and a damaged file is refused as the kubelet does",
+    "quota": "a start may ask which containers are to be limited by CFS quota",
+    "effective-configuration": "a start may ask for the configuration in force, its defaults"
+    " filled in",
+    "refused-pods": "a start may ask what becomes of refused pods: phase, reason, message",
+    "flags": "`flags` of a start are obeyed as the kubelet's command line is",
+    "preferred-devices": "a device plugin may say which of its devices it would have allocated",
+    "cpu-manager": "Guaranteed containers with whole CPUs get exclusive ones",
+    "memory-manager": "memory of Guaranteed pods is pinned to NUMA nodes",
+    "topology-manager": "the hints of all managers are merged and a policy admits or refuses the"
+    " pod",
+    "devices": "device plugins report devices, and pods ask for them",
+    "discovery": "the machine is discovered from a tree with `sys/` and `proc/`",
+    "hints": "topology hints are answered for a container or a pod",
+    "reconcile": "one pass of the reconcile loop is run",
+    "merge": "the Topology Manager's merge is run alone",
+    "assignment": "CPU assignment is run alone",
+}
+"""What an implementation that has a feature does, in one line."""
+
+_STATIC = (("cpu", ("static",)),)
 _STATIC_MEMORY = (("memory", ("Static",)),)
 _ALIGNING = (("topology", ("best-effort", "restricted", "single-numa-node")),)
 
-CHECKPOINT_FILES = "checkpoint-files"
 
-FEATURES: Mapping[str, Feature] = MappingProxyType(
-    {
-        feature.name: feature
-        for feature in (
-            Feature(
-                "init-containers",
-                "core",
-                "the app containers of a pod reuse what its init containers held",
-                ("admit",),
-            ),
-            Feature(
-                "sidecars",
-                "core",
-                "restartable init containers keep what they hold as long as their pod lives",
-                ("admit",),
-            ),
-            Feature(
-                "container-removal",
-                "core",
-                "`remove` with a `container` frees what that container held; its pod stays",
-                ("remove",),
-            ),
-            Feature(
-                "restart",
-                "core",
-                "state outlives the process: after another `start` in the same `state_dir`, the"
-                " pods on the node keep what they hold",
-                ("start",),
-            ),
-            Feature(
-                "configuration-validation",
-                "core",
-                "a configuration that the kubelet calls invalid is refused: malformed values,"
-                " unknown policies and options, options that exclude each other",
-                ("start",),
-            ),
-            Feature(
-                "reconfiguration",
-                "extended",
-                "a restart with another configuration or on a changed machine is refused if the"
-                " state left behind does not fit",
-                ("start",),
-            ),
-            Feature(
-                "feature-gates",
-                "extended",
-                "`featureGates` of the configuration are obeyed (a gate that an option needs comes"
-                " with the option)",
-                ("start",),
-            ),
-            Feature(
-                "pod-level-resources",
-                "extended",
-                "`spec.resources` of a pod: its QoS class follows from them",
-                ("admit",),
-            ),
-            Feature(
-                "pod-level-resource-managers",
-                "extended",
-                "with the gate `PodLevelResourceManagers`, a pod gets CPUs and memory as a whole"
-                " and shares them out to its containers",
-                ("admit",),
-            ),
-            Feature(
-                "huge-pages",
-                "extended",
-                "the Memory Manager reserves and pins `hugepages-SIZE` as it does memory",
-                ("admit",),
-                _STATIC_MEMORY,
-            ),
-            Feature(
-                CHECKPOINT_FILES,
-                "extended",
-                "state is in the kubelet's `cpu_manager_state` and `memory_manager_state`, in its"
-                " formats, and a damaged file is refused as the kubelet does",
-                ("start",),
-            ),
-            *(
-                Feature(name, "extended", meaning, (operation,), since="1.1")
-                for name, operation, meaning in (
-                    (
-                        "quota",
-                        "admit",
-                        "a start may ask which containers are to be limited by CFS quota",
-                    ),
-                    (
-                        "effective-configuration",
-                        "start",
-                        "a start may ask for the configuration in force, its defaults filled in",
-                    ),
-                    (
-                        "refused-pods",
-                        "admit",
-                        "a start may ask what becomes of refused pods: phase, reason, message",
-                    ),
-                    (
-                        "flags",
-                        "start",
-                        "`flags` of a start are obeyed as the kubelet's command line is",
-                    ),
-                    (
-                        "preferred-devices",
-                        "devices",
-                        "a device plugin may say which of its devices it would have allocated",
-                    ),
-                )
-            ),
-            Feature(
-                "cpu-manager",
-                "core",
-                "Guaranteed containers with whole CPUs get exclusive ones",
-                ("start", "admit"),
-                (("cpu", ("static",)),),
-                named=False,
-            ),
-            Feature(
-                "memory-manager",
-                "extended",
-                "memory of Guaranteed pods is pinned to NUMA nodes",
-                ("start", "admit"),
-                _STATIC_MEMORY,
-                named=False,
-            ),
-            Feature(
-                "topology-manager",
-                "extended",
-                "the hints of all managers are merged and a policy admits or refuses the pod",
-                ("start", "admit"),
-                _ALIGNING,
-                named=False,
-            ),
-            *(
-                Feature(name, "extended", meaning, (operation,), named=False)
-                for name, operation, meaning in (
-                    ("devices", "devices", "device plugins report devices, and pods ask for them"),
-                    (
-                        "discovery",
-                        "discover",
-                        "the machine is discovered from a tree with `sys/` and `proc/`",
-                    ),
-                    ("hints", "hints", "topology hints are answered for a container or a pod"),
-                    ("reconcile", "reconcile", "one pass of the reconcile loop is run"),
-                    ("merge", "merge", "the Topology Manager's merge is run alone"),
-                    ("assignment", "assign", "CPU assignment is run alone"),
-                )
-            ),
-        )
-    }
+def _feature(name: str, support: Support, operations: str, **more: Any) -> Feature:
+    return Feature(name, support, _MEANINGS[name], tuple(operations.split()), **more)
+
+
+_TABLE = (
+    _feature("init-containers", "core", "admit"),
+    _feature("sidecars", "core", "admit"),
+    _feature("container-removal", "core", "remove"),
+    _feature("restart", "core", "start"),
+    _feature("configuration-validation", "core", "start"),
+    _feature("reconfiguration", "extended", "start"),
+    _feature("feature-gates", "extended", "start"),
+    _feature("pod-level-resources", "extended", "admit"),
+    _feature("pod-level-resource-managers", "extended", "admit"),
+    _feature("huge-pages", "extended", "admit", policies=_STATIC_MEMORY),
+    _feature(CHECKPOINT_FILES, "extended", "start"),
+    _feature("quota", "extended", "admit", since="1.1"),
+    _feature("effective-configuration", "extended", "start", since="1.1"),
+    _feature("refused-pods", "extended", "admit", since="1.1"),
+    _feature("flags", "extended", "start", since="1.1"),
+    _feature("preferred-devices", "extended", "devices", since="1.1"),
+    _feature("cpu-manager", "core", "start admit", policies=_STATIC, named=False),
+    _feature("memory-manager", "extended", "start admit", policies=_STATIC_MEMORY, named=False),
+    _feature("topology-manager", "extended", "start admit", policies=_ALIGNING, named=False),
+    _feature("devices", "extended", "devices", named=False),
+    _feature("discovery", "extended", "discover", named=False),
+    _feature("hints", "extended", "hints", named=False),
+    _feature("reconcile", "extended", "reconcile", named=False),
+    _feature("merge", "extended", "merge", named=False),
+    _feature("assignment", "extended", "assign", named=False),
 )
+
+FEATURES: Mapping[str, Feature] = MappingProxyType({one.name: one for one in _TABLE})
 """Every feature by name."""
 
 NAMED = tuple(feature.name for feature in FEATURES.values() if feature.named)

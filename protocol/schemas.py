@@ -33,7 +33,7 @@ def document() -> dict[str, Any]:
     }
     ordered = sorted(kinds | {messages.Unsupported, messages.Fault}, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(
-        ordered, schema_hook=_set_schema, ref_template="#/$defs/{name}"
+        ordered, schema_hook=_SETS.__getitem__, ref_template="#/$defs/{name}"
     )
     lines: dict[str, Any] = {}
     for name, operation in OPERATIONS.items():
@@ -88,21 +88,19 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _set_schema(kind: type) -> dict[str, Any]:
-    if kind is CPUSet:
-        return {
-            "type": "string",
-            "pattern": _LIST_FORMAT,
-            "description": "CPUs in the Linux list format.",
-        }
-    if kind is NUMASet:
-        return {
-            "type": "array",
-            "items": {"type": "integer", "minimum": 0},
-            "uniqueItems": True,
-            "description": "NUMA node ids, sorted.",
-        }
-    raise NotImplementedError(f"no schema for {kind.__name__}")
+_SETS: dict[type, dict[str, Any]] = {
+    CPUSet: {
+        "type": "string",
+        "pattern": _LIST_FORMAT,
+        "description": "CPUs in the Linux list format.",
+    },
+    NUMASet: {
+        "type": "array",
+        "items": {"type": "integer", "minimum": 0},
+        "uniqueItems": True,
+        "description": "NUMA node ids, sorted.",
+    },
+}
 
 
 def text() -> str:

@@ -1,13 +1,33 @@
-"""An answer about a node, as shown to people: a table, a drawing, and the reasons."""
+"""An answer about a node, as shown to people: a table, a drawing, and the reasons.
+
+The page loads nothing and runs nothing: its content security policy allows only its own style,
+by hash. Jinja escapes every value, and hidden characters are made visible.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from rich import box
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from numaproof.inputs.plurals import plural
+from numaproof.reports.drawing_svg import draw_svg
+from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.layout import NOTHING, Stock
+from numaproof.reports.pages import environment, own_file
+from numaproof.reports.untrusted import visible, whole_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from markupsafe import Markup
+    from rich.console import RenderableType
+
     from numaproof.protocol.events import Owner
     from numaproof.protocol.machine import MachineInfo
 
@@ -133,3 +153,116 @@ def shown(rows: tuple[ContainerRow, ...]) -> list[str]:
     return [
         key for key in HEADS if key in {"pod", "container"} or any(getattr(r, key) for r in rows)
     ]
+
+
+# As text
+
+_STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
+
+
+def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
+    """The answer as renderables: a head, the table, a drawing `width` columns wide, and stories."""
+    mark = mark_of(answer)
+    head = Text(f"{SIGNS[mark]} {answer.title}", style=f"bold {_STYLES[mark]}")
+    yield Group(head, Text(" · ".join(f"{name} {value}" for name, value in answer.setting), "dim"))
+    if answer.rows:
+        yield _table(answer.rows)
+    yield drawn_text(answer.machine, answer.owners, answer.shared, stock=answer.stock, width=width)
+    for story in answer.stories:
+        yield _block("good" if story.good else "bad", story.pod, _story(story))
+    for shaped in answer.shaped:
+        yield _block("fair", shaped.subject, _shaped(shaped))
+
+
+def _table(rows: tuple[ContainerRow, ...]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    keys = shown(rows)
+    table.add_column("")
+    for key in keys:
+        least = max(map(len, HEADS[key].split()))
+        table.add_column(HEADS[key], overflow="fold", no_wrap=key == "pod", min_width=least)
+    for row in rows:
+        mark: Mark = "bad" if row.refusal else "good"
+        cells = {key: whole_line(getattr(row, key)) for key in keys}
+        if row.refusal:
+            # The reason is long and appears in the story.
+            cells["container"] = "refused"
+        style = "red" if row.refusal else ""
+        texts = (Text(cell, style) for cell in cells.values())
+        table.add_row(Text(SIGNS[mark], _STYLES[mark]), *texts)
+    return table
+
+
+def _block(mark: Mark, name: str, parts: Iterable[RenderableType]) -> Group:
+    head = Text(f"{SIGNS[mark]} {whole_line(name)}", style=f"bold {_STYLES[mark]}")
+    return Group(head, *(Padding(part, (0, 0, 0, 2)) for part in parts))
+
+
+def _story(story: Story) -> Iterator[RenderableType]:
+    if story.said:
+        yield Text(visible(story.said), "italic")
+    yield Text(story.summary, "bold")
+    if story.steps:
+        yield _steps(story.steps)
+    yield from (Text(f"Hint: {advice}.", "cyan") for advice in story.advice)
+
+
+def _shaped(shaped: ShapedAnswer) -> Iterator[Text]:
+    yield Text(shaped.summary, "bold")
+    for what, kubelet, documented in shaped.differences:
+        yield Text(f"{what}:")
+        yield Text(f"  {'kubelet':<10}  {whole_line(kubelet)}")
+        yield Text(f"  {'documented':<10}  {whole_line(documented)}")
+    yield from (Text(str(defect), "cyan") for defect in shaped.defects)
+
+
+def _steps(steps: tuple[StoryStep, ...]) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    for number, step in enumerate(steps, 1):
+        items = Table.grid(padding=(0, 2, 0, 0))
+        for item in step.items:
+            cells = (f"{SIGNS[item.mark]} {item.subject}", item.text)
+            items.add_row(*(Text(cell, _STYLES[item.mark]) for cell in cells))
+        if step.more:
+            items.add_row(
+                Text("…", "dim"), Text(f"{plural(step.more, 'more set')} of nodes", "dim")
+            )
+        text: RenderableType = Text(step.text)
+        grid.add_row(f"{number}.", Group(text, items) if step.items else text)
+    return grid
+
+
+# As a page
+
+_WORDS: Mapping[Mark, str] = {"good": "preferred", "fair": "possible", "bad": "impossible"}
+
+
+def html(answer: AnswerReport) -> str:
+    """The whole answer as a page."""
+    template = environment().get_template("answer.html.j2")
+    return template.render(
+        answer=answer,
+        verdict=mark_of(answer),
+        style=own_file("answer.css"),
+        signs=SIGNS,
+        words=_WORDS,
+        heads=HEADS,
+        shown=shown(answer.rows),
+        drawing=_drawing(answer),
+    )
+
+
+def svg(answer: AnswerReport) -> str:
+    """The drawing alone, as an SVG file."""
+    drawing = str(_drawing(answer)).replace("<svg ", '<svg color="#1b2129" ', 1)
+    ground = '</title><rect width="100%" height="100%" fill="#fff"/>'
+    drawing = drawing.replace("</title>", ground, 1)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{drawing}\n'
+
+
+def _drawing(answer: AnswerReport) -> Markup:
+    return draw_svg(answer.machine, answer.owners, answer.shared, stock=answer.stock)
+
+
+WRITERS: Mapping[str, Callable[[AnswerReport], str]] = {".html": html, ".svg": svg}
+"""The writer for each file name extension."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup, escape
-
+from numaproof.reports.pages import environment
 from numaproof.reports.story import all_failures
 from numaproof.reports.untrusted import one_line
 from numaproof.reports.wording import claimed
@@ -22,6 +21,7 @@ _COLOURS: Mapping[Verdict, str] = {
     "nothing tested": "#9a6200",
 }
 _LETTER, _PAD = 6.6, 7
+_TEMPLATE = environment().get_template("badge.svg.j2")
 
 
 def badge(summary: Summary) -> str:
@@ -33,30 +33,15 @@ def badge(summary: Summary) -> str:
 
 def shield(label: str, message: str, colour: str) -> str:
     """A badge with any label and message, on a colour that white text can be read on."""
-    left, right = _width(label), _width(message)
-    text = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" width="{all}" height="20" role="img" '
-        'aria-label="{label}: {message}"><title>numaproof, {label}: {message}</title>'
-        '<clipPath id="r"><rect width="{all}" height="20" rx="3"/></clipPath>'
-        '<g clip-path="url(#r)"><rect width="{left}" height="20" fill="#454d55"/>'
-        '<rect x="{left}" width="{right}" height="20" fill="{colour}"/></g>'
-        '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" '
-        'text-anchor="middle">'
-        '<text x="{first}" y="14" textLength="{first_length}">{label}</text>'
-        '<text x="{second}" y="14" textLength="{second_length}">{message}</text></g></svg>\n'
-    )
-    return text.format(
-        all=left + right,
-        left=left,
-        right=right,
+    drawn = _TEMPLATE.render(
+        label=one_line(label, 40),
+        message=one_line(message, 40),
+        left=_width(label),
+        right=_width(message),
+        pad=_PAD,
         colour=colour,
-        label=escape(one_line(label, 40)),
-        message=escape(one_line(message, 40)),
-        first=left / 2,
-        second=left + right / 2,
-        first_length=left - 2 * _PAD,
-        second_length=right - 2 * _PAD,
     )
+    return "".join(drawn.splitlines()) + "\n"
 
 
 def _message(summary: Summary) -> str:

@@ -25,7 +25,7 @@ _MOST_LINES = 4
 _LOG_LINES = 8
 
 
-def diagnosis_lines(diagnosis: Diagnosis, width: int = PLAIN_WIDTH) -> Iterator[Text]:
+def diagnosis_lines(diagnosis: Diagnosis, width: int) -> Iterator[Text]:
     """The whole diagnosis, line by line; what was said is shortened to the width, in columns."""
     told: set[str] = set()
     for exchange in diagnosis.exchanges:

@@ -22,7 +22,7 @@ from numaproof.reports.summary import summarize
 from numaproof.reports.untrusted import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from io import FileIO
     from pathlib import Path
 
@@ -163,13 +163,13 @@ def render(path: Path, folder: Path) -> Summary:
     return summary
 
 
-def write_reports(summary: Summary, folder: Path, names: Iterable[str] = tuple(_MAKERS)) -> None:
+def write_reports(summary: Summary, folder: Path) -> None:
     """Writes the reports of a summary to a folder, which is created if necessary.
 
     Raises:
         OSError: a report cannot be written.
     """
-    for name in names:
-        made = _MAKERS[name](summary)
+    for name, make in _MAKERS.items():
+        made = make(summary)
         text = made.decode() if isinstance(made, bytes) else made
         write_file(folder / name, visible(text))

@@ -11,28 +11,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from markupsafe import Markup
-
 from numaproof.inputs.plurals import plural
-from numaproof.reports.drawing import draw_svg
+from numaproof.reports import wording
+from numaproof.reports.drawing_svg import draw_svg
 from numaproof.reports.groups import causes, counts_line
-from numaproof.reports.pages import environment, own_file, source_hash
+from numaproof.reports.pages import environment, own_file
 from numaproof.reports.story import all_failures, bad_steps, both_ends, source
 from numaproof.reports.summary import OUTCOMES
 from numaproof.reports.untrusted import shortened, visible
 from numaproof.reports.values import collected, diff_lines, pretty, segments, without_machine
-from numaproof.reports.wording import (
-    SYMBOLS,
-    claims_lines,
-    left_lines,
-    reached_lines,
-    setting,
-    taken_side,
-    untested_line,
-)
+from numaproof.reports.wording import SYMBOLS, taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from markupsafe import Markup
 
     from numaproof.protocol.events import CaseFinished, Outcome, ReportedCall, ReportedRequirement
     from numaproof.reports.groups import FailureGroup
@@ -46,7 +39,7 @@ ROOM = 6_000_000
 MOST_LINES = 5_000
 """Maximum number of failures that get a line."""
 
-_VALUE, _DIFF, _CONTEXT, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 3, 200, 60, 40
+_VALUE, _DIFF, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 200, 60, 40
 _LINE = 500
 
 
@@ -132,16 +125,13 @@ def _card(group: FailureGroup) -> Card:
 
 
 def _shown(number: int, step: ReportedCall, *, bad: bool) -> ShownStep:
-    diff: tuple[tuple[str, str], ...] = ()
-    if bad and step.expected is not None:
-        diff = _near_changes(diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH))
     return ShownStep(
         number,
         step.operation,
         _laid_out(without_machine(step.args)),
         "no answer" if step.answer is None else _laid_out(step.answer),
         step.problems,
-        diff,
+        _diff(step) if bad and step.expected is not None else (),
         bad,
         tuple(shortened(deed, _VALUE) for deed in step.before),
     )
@@ -151,19 +141,13 @@ def _laid_out(value: Any) -> str:
     return shortened(pretty(value), _VALUE)
 
 
-def _near_changes(lines: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+def _diff(step: ReportedCall) -> tuple[tuple[str, str], ...]:
     """The changed lines with a little context; gaps are marked by dots."""
-    changed = [number for number, (mark, _) in enumerate(lines) if mark != " "]
-    near = {number + offset for number in changed for offset in range(-_CONTEXT, _CONTEXT + 1)}
-    kept: list[tuple[str, str]] = []
-    for number, line in enumerate(lines):
-        if number in near:
-            kept.append(line)
-        elif not kept or kept[-1][0] != "…":
-            kept.append(("…", ""))
-    if len(kept) > _DIFF:
-        kept = [*kept[:_DIFF], ("…", f"{plural(len(kept) - _DIFF, 'more line')} in events.jsonl")]
-    return tuple((mark, shortened(line, 2_000)) for mark, line in kept)
+    lines = diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH)
+    if len(lines) > _DIFF:
+        left = f"{plural(len(lines) - _DIFF, 'more line')} in events.jsonl"
+        lines = (*lines[:_DIFF], ("…", left))
+    return tuple((mark, shortened(line, 2_000)) for mark, line in lines)
 
 
 _MOST_DRAWN_CPUS = 8_000
@@ -173,31 +157,25 @@ def html(summary: Summary) -> str:
     """The run as an HTML page."""
     style, script = own_file("report.css"), own_file("report.js")
     cards, remaining = failure_cards(summary)
+    areas = [*summary.areas, *([summary.kind] if summary.fuzz else [])]
     return _TEMPLATE.render(
-        style=Markup(style),  # noqa: S704  # our own file
-        script=Markup(script),  # noqa: S704  # our own file
-        style_hash=source_hash(style),
-        script_hash=source_hash(script),
+        style=style,
+        script=script,
         summary=summary,
         outcomes=OUTCOMES,
-        verdict=summary.verdict.capitalize(),
         counts=counts_line(summary),
-        setting=setting(summary),
-        untested=untested_line(summary),
-        claims=claims_lines(summary),
-        left=left_lines(summary),
+        wording=wording,
         links=tuple(_links(summary)),
         machines=summary.started.machines if summary.started else {},
         drawings=dict(_drawings(summary)),
         cases=_cases(summary),
         registry=_registry(summary),
-        reached=reached_lines(summary.reached) if summary.reached else (),
         cards=cards,
         remaining=remaining,
         failed=len(all_failures(summary)),
         defects=_defects(summary),
         sides=_sides(summary),
-        area_numbers={area: number for number, area in enumerate(_areas(summary))},
+        area_numbers={area: number for number, area in enumerate(areas)},
         machine_numbers={name: number for number, name in enumerate(summary.machines)},
     )
 
@@ -218,10 +196,6 @@ def is_web_address(address: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.netloc) and visible(address) == address
 
 
-def _areas(summary: Summary) -> list[str]:
-    return [*summary.areas, *([summary.kind] if summary.fuzz else [])]
-
-
 def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
     """Drawings of the machines without owners, up to the limit for one page."""
     drawn = 0
@@ -233,21 +207,11 @@ def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
 
 
 def _cases(summary: Summary) -> list[dict[str, Any]]:
-    """One row per case, with its runs as pairs of a machine and an outcome."""
-    rows: dict[str, dict[str, Any]] = {}
-    for run in summary.runs:
-        row = rows.setdefault(
-            run.case,
-            {
-                "case": run.case,
-                "title": run.title,
-                "area": summary.area(run),
-                "requirements": run.requirements,
-                "runs": [],
-            },
-        )
-        row["runs"].append((run.machine, run.outcome))
-    return list(rows.values())
+    """One row per case, with its runs."""
+    return [
+        {"first": runs[0], "area": summary.area(runs[0]), "runs": runs}
+        for runs in collected((run.case, run) for run in summary.runs).values()
+    ]
 
 
 def _registry(summary: Summary) -> dict[str, list[ReportedRequirement]]:
@@ -255,58 +219,28 @@ def _registry(summary: Summary) -> dict[str, list[ReportedRequirement]]:
     return collected((one.area, one) for one in summary.requirements.values())
 
 
-def _place(run: CaseFinished) -> str:
-    return f"{run.case} on {run.machine}"
+def _defects(summary: Summary) -> dict[str, list[CaseFinished]]:
+    """The runs that showed each named defect, or known failure."""
+    expected = ((run.defect or "unnamed defect", run) for run in summary.expected_failures)
+    known = ((f"known: {run.signature}", run) for run in summary.known_failures)
+    return collected((*expected, *known))
 
 
-def _defects(summary: Summary) -> dict[str, list[str]]:
-    """Where each named defect, or known failure, was seen."""
-    return collected(
-        (
-            *((run.defect or "unnamed defect", _place(run)) for run in summary.expected_failures),
-            *((f"known: {run.signature}", _place(run)) for run in summary.known_failures),
-        )
-    )
-
-
-def _sides(summary: Summary) -> dict[str, list[str]]:
-    """Where each side was taken that kubelets and their documents part into."""
-    taken = ((taken_side(run.parted), _place(run)) for run in summary.runs if run.parted)
+def _sides(summary: Summary) -> dict[str, list[CaseFinished]]:
+    """The runs that took each side that kubelets and their documents part into."""
+    taken = ((taken_side(run.parted), run) for run in summary.runs if run.parted)
     return dict(sorted(collected(taken).items()))
-
-
-def _number(outcome: Outcome) -> int:
-    return OUTCOMES.index(outcome)
-
-
-def _bars(tally: OutcomeTally) -> list[tuple[Outcome, int, str, str]]:
-    return segments(tally.counts.items(), 3)
 
 
 def _worst(tally: OutcomeTally) -> Outcome:
     """The worst outcome of a tally, which sets its colour."""
-    order: tuple[Outcome, ...] = (
-        "fail",
-        "missing expected failure",
-        "nondeterministic",
-        "missing known failure",
-        "fault",
-        "crash",
-        "time-out",
-        "protocol error",
-        "not run",
-        "known failure",
-        "expected failure",
-        "pass",
-        "unsupported",
-    )
-    return next(outcome for outcome in order if tally.of(outcome))
+    return next(outcome for outcome in SYMBOLS if tally.of(outcome))
 
 
 _ENVIRONMENT = environment()
 _ENVIRONMENT.filters |= {
-    "number": _number,
-    "bars": _bars,
+    "number": OUTCOMES.index,
+    "bars": lambda tally: segments(tally.counts.items(), 3),
     "worst": _worst,
     "source": source,
     "taken_side": taken_side,

@@ -15,16 +15,10 @@ from xml.etree import ElementTree as ET
 
 from numaproof.protocol.events import GOOD, CaseFinished, headline, said
 from numaproof.reports.groups import causes
-from numaproof.reports.story import (
-    Failure,
-    both_ends,
-    failure_of,
-    plain_story,
-)
-from numaproof.reports.summary import FAILURES
+from numaproof.reports.story import Failure, both_ends, failure_of, plain_story
 from numaproof.reports.untrusted import one_line, shortened, visible
 from numaproof.reports.values import collected
-from numaproof.reports.wording import claimed, taken_side
+from numaproof.reports.wording import claimed, is_wrong_answer, taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,26 +121,25 @@ def _fuzz_cases(summary: Summary) -> list[ET.Element]:
 def _add_failure(case: ET.Element, failure: Failure) -> None:
     if failure.signature:
         _add_property(case, "signature", failure.signature)
-    tag = "failure" if failure.outcome in FAILURES else "error"
+    tag = "failure" if is_wrong_answer(failure.outcome) else "error"
     message = _message(failure.outcome, failure)
     found = ET.SubElement(case, tag, message=message, type=failure.outcome)
     found.text = shortened(plain_story(failure), _LONGEST)
 
 
 def _run_errors(summary: Summary) -> list[ET.Element]:
-    cases = []
     if gaps := " ".join(summary.gaps):
-        case = _element("run", "the run is complete", 0)
+        name, kind = "the run is complete", "incomplete"
         message = one_line(f"incomplete: {gaps}", 300)
-        error = ET.SubElement(case, "error", message=message, type="incomplete")
-        error.text = f"The run is incomplete. {visible(gaps)}"
-        cases.append(case)
-    if not summary.gaps and summary.verdict == "nothing tested":
-        case = _element("run", "something was tested", 0)
-        text = "Nothing was tested: no case ran, or none is supported."
-        ET.SubElement(case, "error", message=text, type="nothing tested").text = text
-        cases.append(case)
-    return cases
+        text = f"The run is incomplete. {visible(gaps)}"
+    elif summary.verdict == "nothing tested":
+        name, kind = "something was tested", "nothing tested"
+        message = text = "Nothing was tested: no case ran, or none is supported."
+    else:
+        return []
+    case = _element("run", name, 0)
+    ET.SubElement(case, "error", message=message, type=kind).text = text
+    return [case]
 
 
 def _add_violated(case: ET.Element, failure: Failure) -> None:

@@ -7,6 +7,7 @@ servers), nodes contain sockets instead, so that no node is drawn in pieces.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.inputs.plurals import plural
@@ -123,30 +124,28 @@ def _node(node: Node, cores: Iterable[Core], sockets: tuple[Group, ...] = ()) ->
         groups=sockets,
         node=node.node_id,
     )
-    return _with_caches(group, list(cores))
+    return _with_caches(group, cores)
 
 
-def _with_caches(group: Group, cores: list[Core]) -> Group:
+def _with_caches(group: Group, cores: Iterable[Core]) -> Group:
     """The group with its cores, in boxes by uncore cache if there are several."""
-    if not cores:
-        return group
-    cores = sorted(cores, key=lambda core: min(core.thread_ids or (0,)))
     found = collected(
-        (tuple(cache.id for cache in core.uncore_caches or ()), core) for core in cores
+        (tuple(cache.id for cache in core.uncore_caches or ()), core)
+        for core in sorted(cores, key=lambda core: min(core.thread_ids or (0,)))
     )
-    if len(found) == 1:
-        detail = " · ".join(one for one in (group.detail, _cache_names(cores[0])) if one)
-        return _replaced(group, detail, (), cores)
     boxes = tuple(
-        _replaced(Group("cache", _cache_names(inside[0]) or "no cache"), "", (), inside)
+        Group("cache", _cache_names(inside[0]), cores=tuple(map(_drawn, inside)))
         for inside in found.values()
     )
-    return _replaced(group, group.detail, boxes, ())
+    if len(boxes) == 1:
+        detail = " · ".join(filter(None, (group.detail, boxes[0].label)))
+        return replace(group, detail=detail, cores=boxes[0].cores)
+    named = (replace(box, label=box.label or "no cache") for box in boxes)
+    return replace(group, groups=tuple(named)) if boxes else group
 
 
-def _replaced(group: Group, detail: str, groups: tuple[Group, ...], cores: Iterable[Core]) -> Group:
-    drawn = tuple(DrawnCore(core.core_id, tuple(sorted(core.thread_ids or ()))) for core in cores)
-    return Group(group.kind, group.label, detail, group.note, groups, drawn, group.node)
+def _drawn(core: Core) -> DrawnCore:
+    return DrawnCore(core.core_id, tuple(sorted(core.thread_ids or ())))
 
 
 def _cache_names(core: Core) -> str:
@@ -195,7 +194,7 @@ OFFLINE = "offline"
 
 Kind = Literal["container", "shared", "reserved", "offline", "several", "nobody", "plain"]
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_LETTERS = ascii_uppercase + ascii_lowercase
 
 _LOOKS: Mapping[Kind, tuple[str, str]] = {
     "shared": ("·", "shared pool"),
@@ -206,6 +205,8 @@ _LOOKS: Mapping[Kind, tuple[str, str]] = {
     "plain": ("", ""),
 }
 """The symbol and the name of CPUs that no container has of its own."""
+
+_SPECIAL: Mapping[str, Kind] = {RESERVED: "reserved", OFFLINE: "offline"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,15 +249,14 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
             is a container.
         shared: the shared pool, in the Linux list format.
     """
-    owners = tuple(owners)
-    if not owners and not shared:
+    # Containers are numbered in their own order, whatever comes between them.
+    ordered = sorted(owners, key=lambda owner: owner.name in _SPECIAL)
+    if not ordered and not shared:
         plain = Holder("plain", *_LOOKS["plain"])
         return Ownership(dict.fromkeys(cpus, plain), (), frozenset())
-    ordered = _containers_first(owners)
-    sets = [_holder_and_cpus(owner, number) for number, owner in enumerate(ordered)]
-    named = {owner.name: holder for owner, (holder, _) in zip(ordered, sets, strict=True)}
-    pool = Holder("shared", *_LOOKS["shared"])
-    sets.append((pool, _parsed(shared)))
+    named = {owner.name: _holder(owner.name, number) for number, owner in enumerate(ordered)}
+    sets = [(named[owner.name], _parsed(owner.cpus)) for owner in ordered]
+    sets.append((Holder("shared", *_LOOKS["shared"]), _parsed(shared)))
     claims = collected((cpu, holder) for holder, claimed in sets for cpu in claimed)
     nobody = Holder("nobody", *_LOOKS["nobody"])
     everyone = cpus | claims.keys()
@@ -265,20 +265,11 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
     return Ownership(holders, legend, frozenset(claims.keys() - cpus), named)
 
 
-def _containers_first(owners: tuple[Owner, ...]) -> list[Owner]:
-    # Containers are numbered in their own order, whatever comes between them.
-    return sorted(owners, key=lambda owner: owner.name in {RESERVED, OFFLINE})
-
-
-def _holder_and_cpus(owner: Owner, number: int) -> tuple[Holder, CPUSet]:
-    if owner.name == RESERVED:
-        holder = Holder("reserved", *_LOOKS["reserved"])
-    elif owner.name == OFFLINE:
-        holder = Holder("offline", *_LOOKS["offline"])
-    else:
-        letter = LETTERS[number % len(LETTERS)]
-        holder = Holder("container", letter, one_line(owner.name, _LONGEST), number)
-    return holder, _parsed(owner.cpus)
+def _holder(name: str, number: int) -> Holder:
+    if kind := _SPECIAL.get(name):
+        return Holder(kind, *_LOOKS[kind])
+    letter = _LETTERS[number % len(_LETTERS)]
+    return Holder("container", letter, one_line(name, _LONGEST), number)
 
 
 def _parsed(text: str) -> CPUSet:
@@ -302,20 +293,18 @@ def _settled(claims: list[Holder]) -> Holder:
     )
 
 
-def _in_legend(holder: Holder, claimed: CPUSet) -> bool:
-    # A container without exclusive CPUs may have devices.
-    return bool(claimed) or holder.kind == "container"
-
-
 def _legend(
     sets: list[tuple[Holder, CPUSet]], holders: Mapping[int, Holder]
 ) -> tuple[tuple[Holder, str], ...]:
-    rows = [(holder, str(claimed)) for holder, claimed in sets if _in_legend(holder, claimed)]
+    rows = [
+        (holder, str(claimed))
+        for holder, claimed in sets
+        if claimed or holder.kind == "container"  # which may have devices alone
+    ]
     kinds: tuple[Kind, ...] = ("several", "nobody")
     for kind in kinds:
-        found = [cpu for cpu, holder in holders.items() if holder.kind == kind]
-        if found:
-            parts = next(holder.parts for holder in holders.values() if holder.kind == kind)
+        if found := {cpu: holder for cpu, holder in holders.items() if holder.kind == kind}:
+            parts = next(iter(found.values())).parts
             rows.append((Holder(kind, *_LOOKS[kind], parts=parts), str(CPUSet(found))))
     return tuple(rows)
 

@@ -7,17 +7,18 @@ import hashlib
 from importlib import resources
 
 import jinja2
+from markupsafe import Markup
 
 from numaproof.inputs.plurals import plural
 from numaproof.reports.untrusted import visible
 
 
-def own_file(name: str, package: str = "numaproof.reports") -> str:
-    """The text of a file installed beside the modules of a package."""
-    return resources.files(package).joinpath(name).read_text("utf-8")
+def own_file(name: str, package: str = "numaproof.reports") -> Markup:
+    """The text of a file installed beside the modules of a package, which is not escaped."""
+    return Markup(resources.files(package).joinpath(name).read_text("utf-8"))  # noqa: S704
 
 
-def source_hash(text: str) -> str:
+def _source_hash(text: str) -> str:
     """The hash of the text as a source expression for a content security policy."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"sha256-{digest}"
@@ -33,7 +34,7 @@ def environment(package: str = "numaproof.reports") -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["plural"] = plural
+    made.filters |= {"plural": plural, "source_hash": _source_hash}
     return made
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.events import GOOD, CaseFinished, headline, said
+from numaproof.protocol import events
 from numaproof.reports.untrusted import one_line, visible
 from numaproof.reports.values import Difference, compact, differences, without_machine
 from numaproof.reports.wording import SYMBOLS, problem_lines, short_lines, taken_side
@@ -15,21 +15,11 @@ from numaproof.reports.wording import SYMBOLS, problem_lines, short_lines, taken
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.events import (
-        DivergenceFound,
-        Outcome,
-        Parted,
-        Picture,
-        ReportedCall,
-        ReportedFinding,
-        ReportedRequirement,
-        Said,
-    )
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reports.summary import Summary
 
 
-BROKEN: frozenset[Outcome] = frozenset({"fault", "crash", "time-out", "protocol error"})
+BROKEN: frozenset[events.Outcome] = frozenset({"fault", "crash", "time-out", "protocol error"})
 """Outcomes in which the program broke; the last call of the run is the one that broke it."""
 
 
@@ -45,29 +35,29 @@ class Failure:
     title: str
     machine: str
     area: str
-    outcome: Outcome
+    outcome: events.Outcome
     message: str
-    requirements: tuple[ReportedRequirement, ...]
-    steps: tuple[ReportedCall, ...]
-    pictures: tuple[Picture, ...]
+    requirements: tuple[events.ReportedRequirement, ...]
+    steps: tuple[events.ReportedCall, ...]
+    pictures: tuple[events.Picture, ...]
     stderr: str
     drawn: MachineInfo | None
     defect: str | None = None
     file: str | None = None
     reproduce: str = ""
-    parted: Parted | None = None
+    parted: events.Parted | None = None
     signature: str = ""
-    finding: ReportedFinding | None = None
+    finding: events.ReportedFinding | None = None
 
     @property
-    def said(self) -> Said:
+    def said(self) -> events.Said:
         """The message."""
-        return said(self.message, self.finding)
+        return events.said(self.message, self.finding)
 
     @property
-    def news(self) -> Said:
+    def news(self) -> events.Said:
         """The message, or empty if the title says the same; the sides stand at their step."""
-        return "" if self.title.startswith(headline(self.said)) else self.said
+        return "" if self.title.startswith(events.headline(self.said)) else self.said
 
     @property
     def log_name(self) -> str:
@@ -80,7 +70,7 @@ class BadStep:
     """A call involved in a failure; `number` counts from 1."""
 
     number: int
-    step: ReportedCall
+    step: events.ReportedCall
     found: tuple[Difference, ...]
     """Where the answer differs from what was expected, without what the problems say."""
     answer: str
@@ -98,10 +88,10 @@ class HarnessStep:
         return f"Before step {self.number}, numaproof {self.deed}"
 
 
-def failure_of(summary: Summary, event: CaseFinished | DivergenceFound) -> Failure:
+def failure_of(summary: Summary, event: events.CaseFinished | events.DivergenceFound) -> Failure:
     """The failure of a case run, or the one that a divergence is."""
     both = {name: getattr(event, name) for name in _OF_BOTH.split()}
-    if isinstance(event, CaseFinished):
+    if isinstance(event, events.CaseFinished):
         machines = summary.started.machines if summary.started else {}
         return Failure(
             name=event.case,
@@ -129,12 +119,12 @@ _OF_BOTH = "title outcome message steps pictures stderr reproduce parted signatu
 
 def all_failures(summary: Summary) -> tuple[Failure, ...]:
     """Every failure of a run: case runs first, then divergences, each in order."""
-    found = (one for one in summary.divergences if one.outcome not in GOOD)
-    failed: tuple[CaseFinished | DivergenceFound, ...] = (*summary.failures, *found)
+    found = (one for one in summary.divergences if one.outcome not in events.GOOD)
+    failed: tuple[events.CaseFinished | events.DivergenceFound, ...] = (*summary.failures, *found)
     return tuple(failure_of(summary, one) for one in failed)
 
 
-def step_differences(step: ReportedCall) -> tuple[Difference, ...]:
+def step_differences(step: events.ReportedCall) -> tuple[Difference, ...]:
     """The differences between a step's answer and what was expected; none if nothing was."""
     if step.expected is None:
         return ()
@@ -152,7 +142,7 @@ def bad_steps(failure: Failure) -> Iterator[BadStep]:
             yield BadStep(number, step, more, "" if found else _answer(failure, step))
 
 
-def _is_said(difference: Difference, step: ReportedCall) -> bool:
+def _is_said(difference: Difference, step: events.ReportedCall) -> bool:
     """Whether a problem of the step is about the same place."""
     return any(difference.path == one.rule for one in step.findings)
 
@@ -166,25 +156,26 @@ def told_steps(failure: Failure) -> Iterator[BadStep | HarnessStep]:
             yield bad[number]
 
 
-def _answer(failure: Failure, step: ReportedCall) -> str:
-    if step.answer is not None:
-        return compact(step.answer)
-    return "(none valid)" if failure.outcome == "protocol error" else "(none)"
+def _answer(failure: Failure, step: events.ReportedCall) -> str:
+    none = "(none valid)" if failure.outcome == "protocol error" else "(none)"
+    return none if step.answer is None else compact(step.answer)
 
 
 def plain_story(failure: Failure) -> str:
     """The failure as plain text: message, requirements, bad steps, how to reproduce it."""
-    return "\n".join([*_heading(failure), *_events(failure)])
+    return "\n".join([*_news(failure), *_heading(failure), *_events(failure)])
 
 
 def plain_events(failure: Failure) -> str:
     """The same without title and requirements, which some formats show differently."""
-    return "\n".join([*(problem_lines(failure.news) if failure.news else ()), *_events(failure)])
+    return "\n".join([*_news(failure), *_events(failure)])
+
+
+def _news(failure: Failure) -> tuple[str, ...]:
+    return problem_lines(failure.news) if failure.news else ()
 
 
 def _heading(failure: Failure) -> Iterator[str]:
-    if failure.news:
-        yield from problem_lines(failure.news)
     yield failure.title
     for requirement in failure.requirements:
         yield f"Requirement {requirement.id}: {requirement.statement}"
@@ -214,7 +205,7 @@ def _events(failure: Failure) -> Iterator[str]:
         yield f"Reproduce: {failure.reproduce}"
 
 
-def source(requirement: ReportedRequirement) -> str:
+def source(requirement: events.ReportedRequirement) -> str:
     """Where a requirement is written: its document and section."""
     return ", ".join(one for one in (requirement.document, requirement.section) if one)
 
@@ -261,7 +252,7 @@ _VALUE = 300
 _MANIFEST = ("uid", "name", "namespace")
 
 
-def transcript(run: CaseFinished) -> Iterator[str]:
+def transcript(run: events.CaseFinished) -> Iterator[str]:
     """The lines that show a case run, call by call.
 
     `run` must have its steps; see `numaproof.conformance.check`.
@@ -277,14 +268,14 @@ def transcript(run: CaseFinished) -> Iterator[str]:
             yield f"     {SYMBOLS['fail']} {first}"
             yield from (f"       {line}" for line in sides)
     defect = f" ({run.defect})" if run.defect else ""
-    first, *sides = short_lines(said(run.message, run.finding), _VALUE)
+    first, *sides = short_lines(events.said(run.message, run.finding), _VALUE)
     message = f": {first}" if first else ""
     side = f", {taken_side(run.parted)}" if run.parted else ""
     yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{side}{message}"
     yield from (f"    {line}" for line in sides)
 
 
-def _arguments(step: ReportedCall) -> dict[str, Any]:
+def _arguments(step: events.ReportedCall) -> dict[str, Any]:
     """The arguments, with the machine and the pods of a start abbreviated."""
     args = without_machine(step.args)
     pods = args.get("pods")

@@ -9,27 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import msgspec
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.events import (
-    GOOD,
-    AnsweredByChance,
-    CaseFinished,
-    Coverage,
-    DivergenceFound,
-    Outcome,
-    Progress,
-    ReportedRequirement,
-    RunEnded,
-    RunStarted,
-)
+from numaproof.protocol import events
+from numaproof.reports.values import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from numaproof.protocol.events import AnyEvent
 
+E = TypeVar("E")
 K = TypeVar("K")
 
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+OUTCOMES: tuple[events.Outcome, ...] = get_args(events.Outcome)
 """Every outcome, in the order in which reports list them."""
 
 NO_AREA = "(no requirement)"
@@ -54,7 +44,7 @@ EXIT_CODES: Mapping[Verdict, int] = {
 class OutcomeTally:
     """Counts by outcome, in the order of `OUTCOMES`, without outcomes that did not occur."""
 
-    counts: Mapping[Outcome, int]
+    counts: Mapping[events.Outcome, int]
 
     @property
     def total(self) -> int:
@@ -69,25 +59,11 @@ class OutcomeTally:
     @property
     def bad(self) -> int:
         """How many fail the run."""
-        return sum(count for outcome, count in self.counts.items() if outcome not in GOOD)
+        return sum(count for outcome, count in self.counts.items() if outcome not in events.GOOD)
 
-    @property
-    def errors(self) -> int:
-        """How many broke rather than giving a wrong answer."""
-        return self.bad - sum(self.counts.get(outcome, 0) for outcome in FAILURES)
-
-    def of(self, outcome: Outcome) -> int:
+    def of(self, outcome: events.Outcome) -> int:
         """How many had this outcome."""
         return self.counts.get(outcome, 0)
-
-
-FAILURES: tuple[Outcome, ...] = (
-    "fail",
-    "missing expected failure",
-    "nondeterministic",
-    "missing known failure",
-)
-"""Outcomes of a wrong answer; other bad outcomes are errors: the program or the run broke."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +78,21 @@ class Summary:
     sentences why the run is incomplete, and is empty if it is complete.
     """
 
-    started: RunStarted | None
-    ended: RunEnded | None
+    started: events.RunStarted | None
+    ended: events.RunEnded | None
     tally: OutcomeTally
     areas: Mapping[str, OutcomeTally]
-    cases: Mapping[str, OutcomeTally]
     machines: Mapping[str, OutcomeTally]
     matrix: Mapping[tuple[str, str], OutcomeTally]
     by_requirement: Mapping[str, OutcomeTally]
-    requirements: Mapping[str, ReportedRequirement]
-    runs: tuple[CaseFinished, ...]
-    failures: tuple[CaseFinished, ...]
-    expected_failures: tuple[CaseFinished, ...]
-    known_failures: tuple[CaseFinished, ...]
-    divergences: tuple[DivergenceFound, ...]
-    by_chance: tuple[AnsweredByChance, ...]
-    reached: Coverage | None
+    requirements: Mapping[str, events.ReportedRequirement]
+    runs: tuple[events.CaseFinished, ...]
+    failures: tuple[events.CaseFinished, ...]
+    expected_failures: tuple[events.CaseFinished, ...]
+    known_failures: tuple[events.CaseFinished, ...]
+    divergences: tuple[events.DivergenceFound, ...]
+    by_chance: tuple[events.AnsweredByChance, ...]
+    reached: events.Coverage | None
     untested: tuple[str, ...]
     gaps: tuple[str, ...]
     seconds: float
@@ -133,14 +108,14 @@ class Summary:
         return self.started.kind if self.started else "check"
 
     @property
-    def known_examples(self) -> tuple[DivergenceFound, ...]:
+    def known_examples(self) -> tuple[events.DivergenceFound, ...]:
         """The known failures that fuzzing met, each by its smallest example."""
         return tuple(one for one in self.divergences if one.outcome == "known failure")
 
     @property
     def failed(self) -> bool:
         """Whether anything was found wrong, complete run or not."""
-        return self.tally.bad > 0 or any(one.outcome not in GOOD for one in self.divergences)
+        return self.tally.bad > 0 or any(one.outcome not in events.GOOD for one in self.divergences)
 
     @property
     def verdict(self) -> Verdict:
@@ -188,115 +163,93 @@ class Summary:
             "left": list(self.ended.left) if self.ended else [],
         }
 
-    def area(self, run: CaseFinished) -> str:
+    def area(self, run: events.CaseFinished) -> str:
         """The area that a case run counts in."""
         return area_of(run, self.requirements)
 
-    def named(self, ids: Iterable[str]) -> tuple[ReportedRequirement, ...]:
+    def named(self, ids: Iterable[str]) -> tuple[events.ReportedRequirement, ...]:
         """The requirements with these ids; one missing from the registry has an empty source."""
         unknown = "(not in the registry of this run)"
         return tuple(
-            self.requirements.get(one, ReportedRequirement(one, NO_AREA, unknown, "", ""))
+            self.requirements.get(one, events.ReportedRequirement(one, NO_AREA, unknown, "", ""))
             for one in ids
         )
 
 
-def area_of(run: CaseFinished, known: Mapping[str, ReportedRequirement]) -> str:
+def area_of(run: events.CaseFinished, known: Mapping[str, events.ReportedRequirement]) -> str:
     """The area of the first known requirement of the case, however the run ended."""
     if run.outcome == "missing known failure":
         return KNOWN_FAILURES
     return next((known[one].area for one in run.requirements if one in known), NO_AREA)
 
 
-def summarize(events: Iterable[AnyEvent]) -> Summary:
+def summarize(stream: Iterable[events.AnyEvent]) -> Summary:
     """Folds a stream of events, complete or not, into its summary."""
-    started: RunStarted | None = None
-    ended: RunEnded | None = None
-    runs: list[CaseFinished] = []
-    divergences: list[DivergenceFound] = []
-    by_chance: list[AnsweredByChance] = []
-    reached: Coverage | None = None
-    done, seconds = 0, 0.0
-    for event in events:
-        seconds = max(seconds, event.at)
-        match event:
-            case RunStarted():
-                started = started or event
-            case CaseFinished():
-                runs.append(event)
-            case DivergenceFound():
-                divergences.append(event)
-            case AnsweredByChance():
-                by_chance.append(event)
-            case Coverage():
-                reached = event
-            case Progress():
-                done = max(done, event.done)
-            case RunEnded():
-                ended = event
+    every = list(stream)
+    started = next(_of(events.RunStarted, every), None)
+    ended = next(_of(events.RunEnded, reversed(every)), None)
+    reached = next(_of(events.Coverage, reversed(every)), None)
+    played, divergences = (
+        list(_of(events.CaseFinished, every)),
+        list(_of(events.DivergenceFound, every)),
+    )
     known = {one.id: one for one in started.requirements} if started else {}
     fuzz = started is not None and started.kind != "check"
-    expected = tuple(run for run in runs if run.outcome == "expected failure")
-    if fuzz:
-        runs = []
+    runs = [] if fuzz else played
     areas = [area_of(run, known) for run in runs]
+    machines = [run.machine for run in runs]
     outcomes = [run.outcome for run in runs]
-    in_order = _area_order(areas, known)
-    tally = _examples(ended, divergences, done) if fuzz else _count(outcomes)
-    machines = dict.fromkeys(
-        [*(started.machines if started else ()), *(run.machine for run in runs)]
-    )
-    of_machine = _by((run.machine for run in runs), outcomes)
-    of_area = _by(areas, outcomes)
+    if fuzz:
+        done = max((one.done for one in _of(events.Progress, every)), default=0)
+        tally = _examples(ended, divergences, done)
+    else:
+        tally = _tally(Counter(outcomes))
     return Summary(
         started=started,
         ended=ended,
         tally=tally,
-        areas={area: of_area[area] for area in in_order if area in of_area},
-        cases=_by((run.case for run in runs), outcomes),
-        machines={name: of_machine[name] for name in machines if name in of_machine},
-        matrix=_by(zip(areas, (run.machine for run in runs), strict=True), outcomes),
+        # In the order of the registry; cases without an area come last.
+        areas=_by([*(one.area for one in known.values()), *areas], areas, outcomes),
+        machines=_by([*(started.machines if started else ()), *machines], machines, outcomes),
+        matrix=_by((), zip(areas, machines, strict=True), outcomes),
         by_requirement=_by(
+            (),
             (one for run in runs for one in run.judged),
             (run.outcome_of(one) for run in runs for one in run.judged),
         ),
         requirements=known,
         runs=tuple(runs),
-        failures=tuple(run for run in runs if run.outcome not in GOOD),
-        expected_failures=expected,
+        failures=tuple(run for run in runs if run.outcome not in events.GOOD),
+        expected_failures=tuple(run for run in played if run.outcome == "expected failure"),
         known_failures=tuple(run for run in runs if run.outcome == "known failure"),
         divergences=tuple(divergences),
-        by_chance=tuple(by_chance),
+        by_chance=tuple(_of(events.AnsweredByChance, every)),
         reached=reached,
         untested=ended.untested if ended else (),
         gaps=tuple(_gaps(started, ended, tally)),
-        seconds=seconds,
+        seconds=max((event.at for event in every), default=0.0),
     )
 
 
-def _area_order(areas: Iterable[str], known: Mapping[str, ReportedRequirement]) -> list[str]:
-    # Areas are in the order of the registry, cases without one last.
-    return list(dict.fromkeys([*(one.area for one in known.values()), *areas]))
+def _of(kind: type[E], stream: Iterable[events.AnyEvent]) -> Iterator[E]:
+    return (event for event in stream if isinstance(event, kind))
 
 
-def _tally(counts: Mapping[Outcome, int]) -> OutcomeTally:
+def _tally(counts: Mapping[events.Outcome, int]) -> OutcomeTally:
     return OutcomeTally({outcome: counts[outcome] for outcome in OUTCOMES if counts.get(outcome)})
 
 
-def _by(keys: Iterable[K], outcomes: Iterable[Outcome]) -> dict[K, OutcomeTally]:
-    counts: dict[K, dict[Outcome, int]] = {}
-    for key, outcome in zip(keys, outcomes, strict=True):
-        of_key = counts.setdefault(key, {})
-        of_key[outcome] = of_key.get(outcome, 0) + 1
-    return {key: _tally(of_key) for key, of_key in counts.items()}
-
-
-def _count(outcomes: Iterable[Outcome]) -> OutcomeTally:
-    return _tally(Counter(outcomes))
+def _by(
+    order: Iterable[K], keys: Iterable[K], outcomes: Iterable[events.Outcome]
+) -> dict[K, OutcomeTally]:
+    """The outcomes of each key: first those in `order`, then in the order in which they come."""
+    found = collected(zip(keys, outcomes, strict=True))
+    ordered = dict.fromkeys([*order, *found])
+    return {key: _tally(Counter(found[key])) for key in ordered if key in found}
 
 
 def _examples(
-    ended: RunEnded | None, divergences: Iterable[DivergenceFound], done: int
+    ended: events.RunEnded | None, divergences: Iterable[events.DivergenceFound], done: int
 ) -> OutcomeTally:
     """Examples by outcome: as counted by the last event or, without it, as seen so far."""
     if ended is not None:
@@ -306,7 +259,9 @@ def _examples(
     return _tally(found)
 
 
-def _gaps(started: RunStarted | None, ended: RunEnded | None, tally: OutcomeTally) -> Iterator[str]:
+def _gaps(
+    started: events.RunStarted | None, ended: events.RunEnded | None, tally: OutcomeTally
+) -> Iterator[str]:
     """Says in sentences why the stream is not that of a complete run."""
     if started is None and (ended is None or ended.complete):
         yield "The stream of events has no beginning."

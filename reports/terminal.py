@@ -31,15 +31,14 @@ from numaproof.protocol.events import GOOD
 from numaproof.reports.groups import likeness
 from numaproof.reports.story import transcript
 from numaproof.reports.summary import summarize
-from numaproof.reports.terminal_summary import OUTCOME_STYLES, print_part, summary_parts
+from numaproof.reports.terminal_summary import print_part, summary_parts
 from numaproof.reports.untrusted import one_line, visible
-from numaproof.reports.wording import SYMBOLS, claimed, implementation
+from numaproof.reports.wording import STYLES, SYMBOLS, claimed, implementation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rich.console import ConsoleOptions, RenderableType
-    from rich.progress import ProgressColumn
 
     from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound
 
@@ -160,7 +159,7 @@ class Terminal:
             return
         summary = summarize(self._seen)
         width = self._console.width if self._live else PLAIN_WIDTH
-        for part in summary_parts(summary, width=width, color=self._live, reports=self.reports):
+        for part in summary_parts(summary, width, self.reports):
             if self._live:
                 print_part(self._console, part)
             else:
@@ -227,9 +226,8 @@ class Terminal:
 
     def _failure(self, name: str, event: CaseFinished | DivergenceFound) -> None:
         self._bad += 1
-        like = event.signature or likeness(name, event.outcome, event.message)
-        if isinstance(event, events.CaseFinished):
-            like = event.signature or likeness(event.case, event.outcome, event.message)
+        case = event.case if isinstance(event, events.CaseFinished) else name
+        like = event.signature or likeness(case, event.outcome, event.message)
         if like in self._shown:
             return  # the same cause in another case or on another machine: the summary names them
         self._shown.add(like)
@@ -239,7 +237,7 @@ class Terminal:
         if self._lines > MOST_FAILURE_LINES:
             return
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
-        line = Text(head, style=OUTCOME_STYLES[event.outcome])
+        line = Text(head, style=STYLES[event.outcome])
         line.append(one_line(name, 160), style="bold")
         message = events.headline(events.said(event.message, event.finding))
         if not name.startswith(message):
@@ -281,16 +279,26 @@ def encodable(text: str, stream: TextIO) -> str:
     return text
 
 
-def show(lines: Iterable[Text], stream: TextIO | None = None) -> None:
-    """Prints lines, none of them folded: in colour on a terminal, plain anywhere else."""
-    stream = stream or sys.stdout
-    console = ShownConsole(stream) if is_live(stream, os.environ) else None
-    for line in lines:
+def terminal_width() -> int | None:
+    """The columns of the terminal on standard output; None where nothing is coloured."""
+    return ShownConsole().width if is_live(sys.stdout, os.environ) else None
+
+
+def show(parts: Iterable[RenderableType], *, folded: bool = False) -> None:
+    """Prints lines and tables: in colour on a terminal, plain anywhere else.
+
+    Args:
+        parts: what to print.
+        folded: whether a terminal folds long lines; nothing else does.
+    """
+    console = ShownConsole() if is_live(sys.stdout, os.environ) else None
+    for part in parts:
         if console:
-            console.print(line, soft_wrap=True)
+            console.print(part, soft_wrap=not folded)
         else:
-            stream.write(encodable(line.plain, stream) + "\n")
-    stream.flush()
+            text = part.plain if isinstance(part, Text) else as_plain(part).strip("\n")
+            sys.stdout.write(encodable(text, sys.stdout) + "\n")
+    sys.stdout.flush()
 
 
 def as_plain(part: RenderableType) -> str:
@@ -314,16 +322,9 @@ class Bar:
         environment: the variables that decide between live and plain output (default: those of
             the process).
         counted: what is counted, such as "units".
-        columns: columns to show after the description.
     """
 
-    def __init__(
-        self,
-        stream: TextIO,
-        environment: Mapping[str, str] | None,
-        counted: str,
-        *columns: ProgressColumn,
-    ) -> None:
+    def __init__(self, stream: TextIO, environment: Mapping[str, str] | None, counted: str) -> None:
         environment = os.environ if environment is None else environment
         self._stream = stream
         self.live = is_live(stream, environment)
@@ -332,7 +333,6 @@ class Bar:
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn(f"{counted}, {{task.description}}", markup=False),
-            *columns,
             console=console,
             transient=True,
         )

@@ -12,52 +12,26 @@ from rich.text import Text
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.events import headline, said
-from numaproof.reports.drawing import draw_text
+from numaproof.reports import wording
+from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.groups import causes, verdict_line
 from numaproof.reports.story import HarnessStep, both_ends, source, told_steps
 from numaproof.reports.untrusted import one_line, shortened, visible
 from numaproof.reports.values import compact, without_machine
-from numaproof.reports.wording import (
-    SYMBOLS,
-    claims_lines,
-    columns,
-    left_lines,
-    reached_lines,
-    short_lines,
-    side_lines,
-    taken_side,
-    taken_sides,
-    untested_line,
-)
+from numaproof.reports.wording import SYMBOLS, columns, short_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rich.console import Console, RenderableType
 
-    from numaproof.protocol.events import Outcome, Picture, Said
-    from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.events import Said
     from numaproof.reports.story import BadStep, Failure
     from numaproof.reports.summary import Summary, Verdict
 
 MOST_FAILURES = 10
 """Causes shown, each with its smallest failure; the others are in the written reports."""
 
-OUTCOME_STYLES: Mapping[Outcome, str] = {
-    "pass": "green",
-    "fail": "bold red",
-    "unsupported": "dim",
-    "fault": "bold magenta",
-    "crash": "bold magenta",
-    "time-out": "bold magenta",
-    "protocol error": "bold magenta",
-    "not run": "bold yellow",
-    "expected failure": "yellow",
-    "missing expected failure": "bold red",
-    "nondeterministic": "bold red",
-    "known failure": "yellow",
-    "missing known failure": "bold red",
-}
 _COLUMN_STYLES = ("green", "bold red", "bold magenta", "dim", "yellow", "yellow")
 _VERDICT_STYLES: Mapping[Verdict, str] = {
     "passed": "bold green",
@@ -70,21 +44,18 @@ _LOG = 2 * _LINES
 _GAP = 2
 
 
-def summary_parts(
-    summary: Summary, *, width: int, color: bool, reports: str
-) -> Iterator[RenderableType]:
+def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[RenderableType]:
     """The summary, part by part, to be printed with `print_part`.
 
     Args:
         summary: the summary to show.
         width: maximum width of drawings, in columns.
-        color: whether drawings are coloured.
         reports: the folder of the written reports; empty for none.
     """
     groups = causes(summary)
     for group in groups[:MOST_FAILURES]:
         yield Text()
-        yield from _failure(group.first, width, color=color)
+        yield from _failure(group.first, width)
         for more in (group.also(), group.elsewhere(_NAMES)):
             if more:
                 yield Padding(Text(more, "bold"), (0, 0, 0, 2))
@@ -95,14 +66,14 @@ def summary_parts(
         yield Text()
         yield _areas(summary)
     yield from _expected(summary)
-    yield from (Text(f"{side}: {count}", "dim") for side, count in taken_sides(summary))
+    yield from (Text(f"{side}: {count}", "dim") for side, count in wording.taken_sides(summary))
     yield from _by_chance(summary)
     yield from _reached(summary)
-    yield from (Text(one_line(line, _VALUE), "dim") for line in claims_lines(summary))
+    yield from (Text(one_line(line, _VALUE), "dim") for line in wording.claims_lines(summary))
     if summary.untested:
-        yield Text(f"{untested_line(summary)}.", style="yellow")
+        yield Text(f"{wording.untested_line(summary)}.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
-    yield from (Text(one_line(line, _VALUE), "bold yellow") for line in left_lines(summary))
+    yield from (Text(one_line(line, _VALUE), "bold yellow") for line in wording.left_lines(summary))
     if summary.verdict == "nothing tested":
         yield Text("Nothing was tested: no case ran, or none is supported.", "bold yellow")
     yield Text(
@@ -131,8 +102,7 @@ def _areas(summary: Summary) -> Table:
 
 
 def _expected(summary: Summary) -> Iterator[Text]:
-    counts = Counter(run.defect or "unnamed defect" for run in summary.expected_failures)
-    for name, count in counts.items():
+    for name, count in wording.expected(summary).items():
         yield Text(f"{SYMBOLS['expected failure']} expected failure {name}: {count}", "yellow")
     causes = Counter(run.signature for run in summary.known_failures)
     for name, count in causes.items():
@@ -163,17 +133,17 @@ def _reached(summary: Summary) -> Iterator[RenderableType]:
         return
     yield Text(f"\nCovered in {plural(summary.reached.examples, 'example')}:", "bold")
     table = Table.grid(padding=(0, _GAP))
-    for subject, shown in reached_lines(summary.reached):
+    for subject, shown in wording.reached_lines(summary.reached):
         table.add_row(Text(f"  {one_line(subject, 40)}", "dim"), Text(one_line(shown, 2_000)))
     yield table
 
 
-def _failure(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableType]:
+def _failure(failure: Failure, width: int) -> Iterator[RenderableType]:
     where = f"{failure.name} on {failure.machine}" if failure.name else failure.title
-    style = OUTCOME_STYLES[failure.outcome]
+    style = wording.STYLES[failure.outcome]
     head = Text(f"{SYMBOLS[failure.outcome]} {failure.outcome.upper()}  ", style)
     yield head.append(one_line(where, _TITLE), "bold")
-    yield from (Padding(part, (0, 0, 0, 2)) for part in _body(failure, width - 2, color=color))
+    yield from (Padding(part, (0, 0, 0, 2)) for part in _body(failure, width - 2))
     # Padding would wrap these lines, which are there to be copied.
     if failure.file:
         yield _whole("  case file: ", failure.file)
@@ -181,7 +151,7 @@ def _failure(failure: Failure, width: int, *, color: bool) -> Iterator[Renderabl
         yield _whole("  reproduce: ", failure.reproduce)
 
 
-def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableType]:
+def _body(failure: Failure, width: int) -> Iterator[RenderableType]:
     if failure.name:
         yield Text(one_line(failure.title, _TITLE))
     for requirement in failure.requirements:
@@ -196,30 +166,19 @@ def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableTy
         else:
             yield from _step(told)
     if failure.parted:
-        yield Text(f"before: {one_line(taken_side(failure.parted), _TITLE)}", "dim")
+        yield Text(f"before: {one_line(wording.taken_side(failure.parted), _TITLE)}", "dim")
     if failure.stderr:
         yield Text(f"{failure.log_name}:", "dim")
         yield Text(both_ends(failure.stderr, _LOG))
     if failure.drawn is not None and failure.pictures:
         both = tuple(one.title for one in failure.pictures) == _BOTH_SIDES
-        shown = failure.pictures if both else failure.pictures[-1:]
-        yield _beside(failure.drawn, shown, width, color=color)
-
-
-def _beside(
-    machine: MachineInfo, pictures: tuple[Picture, ...], width: int, *, color: bool
-) -> RenderableType:
-    """Pictures of one machine, side by side."""
-    columns = Table.grid(padding=(0, _GAP))
-    room = (width - _GAP * (len(pictures) - 1)) // len(pictures)
-    drawn = []
-    for one in pictures:
-        columns.add_column()
-        text = draw_text(machine, one.owners, one.shared, width=room, color=color)
-        drawn.append(Text.from_markup(text, emoji=False) if color else Text(text))
-    columns.add_row(*(Text(one_line(one.title, 120), "italic") for one in pictures))
-    columns.add_row(*drawn)
-    return columns
+        pictures = failure.pictures if both else failure.pictures[-1:]
+        room = (width - _GAP * (len(pictures) - 1)) // len(pictures)
+        beside = Table.grid(*("" for _ in pictures), padding=(0, _GAP))
+        beside.add_row(*(Text(one_line(one.title, 120), "italic") for one in pictures))
+        drawn = (drawn_text(failure.drawn, one.owners, one.shared, width=room) for one in pictures)
+        beside.add_row(*drawn)
+        yield beside
 
 
 def _whole(label: str, text: str) -> Text:
@@ -250,7 +209,7 @@ def _step(bad: BadStep) -> Iterator[RenderableType]:
 def _problem(sentence: Said) -> Iterator[Text]:
     """What is wrong, with what was expected and what came on lines of their own."""
     yield Text(_few_lines(headline(sentence)), "bold")
-    for line, style in zip(side_lines(sentence, _VALUE), ("green", "red"), strict=False):
+    for line, style in zip(wording.side_lines(sentence, _VALUE), ("green", "red"), strict=False):
         yield Text(line, style)
 
 

@@ -101,19 +101,22 @@ def diff_lines(expected: Any, got: Any, width: int = 96) -> tuple[tuple[str, str
     """Formats both values and compares them line by line.
 
     Returns:
-        Pairs of a mark (``" "`` in both, ``"-"`` only expected, ``"+"`` only got) and a line.
+        Pairs of a mark (``" "`` in both, ``"-"`` only expected, ``"+"`` only got, ``"…"`` for lines
+        left out because nothing near them differs) and a line.
     """
     before = pretty(_sorted(expected), width).split("\n")
     after = pretty(_sorted(got), width).split("\n")
     pairs: list[tuple[str, str]] = []
+    shown = 0
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    for kind, low, high, start, end in matcher.get_opcodes():
-        if kind == "equal":
-            pairs += [(" ", line) for line in before[low:high]]
-        else:
-            pairs += [("-", line) for line in before[low:high]]
-            pairs += [("+", line) for line in after[start:end]]
-    return tuple(pairs)
+    for group in matcher.get_grouped_opcodes():
+        if group[0][1] > shown:
+            pairs.append(("…", ""))
+        for kind, low, shown, start, end in group:
+            mark = " " if kind == "equal" else "-"
+            pairs += [(mark, line) for line in before[low:shown]]
+            pairs += [("+", line) for line in after[start:end] if kind != "equal"]
+    return (*pairs, *([("…", "")] if shown < len(before) else []))
 
 
 def _sorted(value: Any) -> Any:

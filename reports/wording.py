@@ -6,41 +6,43 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.events import headline
+from numaproof.protocol import events
 from numaproof.reports.untrusted import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.protocol.events import Coverage, Outcome, Parted, RunStarted, Said
     from numaproof.reports.summary import OutcomeTally, Summary
 
-SYMBOLS: Mapping[Outcome, str] = {
-    "pass": "✓",
-    "fail": "✗",
-    "unsupported": "○",
-    "fault": "!",
-    "crash": "†",
-    "time-out": "◔",
-    "protocol error": "?",
-    "not run": "∅",
-    "expected failure": "≈",
-    "missing expected failure": "≠",
-    "nondeterministic": "≁",
-    "known failure": "≈",
-    "missing known failure": "≠",
+_LOOKS: Mapping[events.Outcome, tuple[str, str, str]] = {
+    "fail": ("✗", "bold red", "fail"),
+    "missing expected failure": ("≠", "bold red", "fail"),
+    "nondeterministic": ("≁", "bold red", "fail"),
+    "missing known failure": ("≠", "bold red", "fail"),
+    "fault": ("!", "bold magenta", "error"),
+    "crash": ("†", "bold magenta", "error"),
+    "time-out": ("◔", "bold magenta", "error"),
+    "protocol error": ("?", "bold magenta", "error"),
+    "not run": ("∅", "bold yellow", "error"),
+    "known failure": ("≈", "yellow", "known failure"),
+    "expected failure": ("≈", "yellow", "expected failure"),
+    "pass": ("✓", "green", "pass"),
+    "unsupported": ("○", "dim", "unsupported"),
 }
-"""A symbol for each outcome, shown beside its name, or instead if there is no room."""
+"""Each outcome's symbol, its style in a terminal and its column in a narrow table."""
 
-COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
-    ("pass", ("pass",)),
-    ("fail", ("fail", "missing expected failure", "nondeterministic", "missing known failure")),
-    ("error", ("fault", "crash", "time-out", "protocol error", "not run")),
-    ("unsupported", ("unsupported",)),
-    ("expected failure", ("expected failure",)),
-    ("known failure", ("known failure",)),
-)
-"""Outcomes combined into the columns of narrow tables; wide tables list each."""
+SYMBOLS = {outcome: symbol for outcome, (symbol, _, _) in _LOOKS.items()}
+"""A symbol for each outcome, the worst first: beside its name, or instead if there is no room."""
+
+STYLES = {outcome: style for outcome, (_, style, _) in _LOOKS.items()}
+
+COLUMNS = ("pass", "fail", "error", "unsupported", "expected failure", "known failure")
+"""The columns of narrow tables, in which outcomes are combined; wide tables list each."""
+
+
+def is_wrong_answer(outcome: events.Outcome) -> bool:
+    """Whether an outcome is one of a wrong answer; where others are bad, program or run broke."""
+    return _LOOKS[outcome][2] == "fail"
 
 
 def columns(tally: OutcomeTally, whole: OutcomeTally) -> tuple[tuple[str, int], ...]:
@@ -48,11 +50,11 @@ def columns(tally: OutcomeTally, whole: OutcomeTally) -> tuple[tuple[str, int], 
 
     Only a run with known failures has a column of them.
     """
-    return tuple(
-        (name, sum(map(tally.of, outcomes)))
-        for name, outcomes in COLUMNS
-        if name != "known failure" or whole.of("known failure")
-    )
+    counts = Counter[str]()
+    for outcome, count in tally.counts.items():
+        counts[_LOOKS[outcome][2]] += count
+    shown = COLUMNS if whole.of("known failure") else COLUMNS[:-1]
+    return tuple((name, counts[name]) for name in shown)
 
 
 def implementation(summary: Summary) -> str:
@@ -63,21 +65,25 @@ def implementation(summary: Summary) -> str:
     return f"{who.name} {who.version} ({who.language})"
 
 
-def taken_side(parted: Parted) -> str:
+def taken_side(parted: events.Parted) -> str:
     """The side that was taken where a kubelet breaks its documents, and by which defects it does.
 
     The names are those of `docs/findings.md`.
     """
     names = f" ({', '.join(parted.defects)})" if parted.defects else ""
-    if parted.side == "kubelet":
-        return f"as the kubelet does{names}"
-    return f"as documented, not as the kubelet does{names}"
+    documented = "" if parted.side == "kubelet" else "as documented, not "
+    return f"{documented}as the kubelet does{names}"
 
 
 def taken_sides(summary: Summary) -> tuple[tuple[str, int], ...]:
     """The sides that were taken, with how many case runs took each."""
     taken = (taken_side(run.parted) for run in summary.runs if run.parted)
     return tuple(sorted(Counter(taken).items()))
+
+
+def expected(summary: Summary) -> Counter[str]:
+    """How many case runs showed each named defect."""
+    return Counter(run.defect or "unnamed defect" for run in summary.expected_failures)
 
 
 def untested_line(summary: Summary) -> str:
@@ -134,20 +140,19 @@ def left_lines(summary: Summary) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def reached_lines(reached: Coverage) -> tuple[tuple[str, str], ...]:
+def reached_lines(reached: events.Coverage) -> tuple[tuple[str, str], ...]:
     """What fuzzing covered: pairs of a subject and the counts of what occurred."""
-    counted = tuple(
-        (
-            subject,
-            ", ".join(f"{name} {count:,}" for name, count in counts.items()),
-        )
+    rows = [
+        (subject, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         for subject, counts in reached.counts.items()
-    )
-    highest = ", ".join(f"{name} {value:g}" for name, value in reached.highest.items())
-    return (*counted, *([("highest", highest)] if highest else []))
+    ]
+    if reached.highest:
+        highest = (f"{name} {value:g}" for name, value in reached.highest.items())
+        rows.append(("highest", ", ".join(highest)))
+    return tuple(rows)
 
 
-def claimed(started: RunStarted) -> tuple[str, str]:
+def claimed(started: events.RunStarted) -> tuple[str, str]:
     """The Kubernetes release and the level of the run; unknown without an answer to hello."""
     if started.implementation is None:
         return "unknown", "unknown"
@@ -170,14 +175,14 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
     )
 
 
-def problem_lines(sentence: Said) -> tuple[str, ...]:
+def problem_lines(sentence: events.Said) -> tuple[str, ...]:
     """A problem as lines: what differs, and on labelled lines what was expected and what came."""
     if isinstance(sentence, str):
         return tuple(sentence.split("\n"))
     return (sentence.what, *side_lines(sentence))
 
 
-def side_lines(sentence: Said, limit: int | None = None) -> tuple[str, ...]:
+def side_lines(sentence: events.Said, limit: int | None = None) -> tuple[str, ...]:
     """What was expected and what came on labelled lines, each side at most `limit` characters."""
     if isinstance(sentence, str):
         return ()
@@ -187,6 +192,6 @@ def side_lines(sentence: Said, limit: int | None = None) -> tuple[str, ...]:
     )
 
 
-def short_lines(sentence: Said, limit: int) -> tuple[str, ...]:
+def short_lines(sentence: events.Said, limit: int) -> tuple[str, ...]:
     """The lines of a difference, each at most `limit` characters; any other text is one line."""
-    return (one_line(headline(sentence), limit), *side_lines(sentence, limit))
+    return (one_line(events.headline(sentence), limit), *side_lines(sentence, limit))

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import yaml
 
 from numaproof.protocol.campaign import CampaignPlanned, ScenarioFailed, UnitFinished
-from numaproof.protocol.events import (
-    CaseFinished,
-    DivergenceFound,
-    RunEnded,
-    RunStarted,
-    headline,
-)
+from numaproof.protocol.events import CaseFinished, DivergenceFound, RunEnded, RunStarted, headline
 from numaproof.protocol.machine import MachineInfo
-from numaproof.reports.board.data import (
-    MOST_LINE,
-    MOST_NAME,
-    MOST_PARAGRAPH,
-    MOST_TEXT,
-    Author,
-    BoardFinding,
-    FoundIn,
-    MachineSize,
-    RunData,
-    kind_of,
-)
+from numaproof.reports.board import data
+from numaproof.reports.board.data import MOST_LINE, MOST_NAME, MOST_PARAGRAPH
 from numaproof.reports.groups import grouped
 from numaproof.reports.story import BROKEN, all_failures, failure_of
 from numaproof.reports.summary import summarize
@@ -38,11 +22,10 @@ from numaproof.reports.values import collected, without_machine
 from numaproof.reports.wording import claimed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numaproof.protocol.campaign import CampaignEvent, Configuration, UnitEvent
     from numaproof.protocol.events import AnyEvent, ReportedRequirement
-    from numaproof.reports.board.data import Kind, Tally
     from numaproof.reports.groups import FailureGroup
     from numaproof.reports.story import Failure
     from numaproof.reports.summary import OutcomeTally, Summary
@@ -61,7 +44,7 @@ _QUICK = "--quick"
 _CLAIMS = 40
 
 
-def run_data(summary: Summary, folder: str, text_of: CaseText) -> RunData:
+def run_data(summary: Summary, folder: str, text_of: CaseText) -> data.RunData:
     """The board data of a run.
 
     Args:
@@ -73,7 +56,10 @@ def run_data(summary: Summary, folder: str, text_of: CaseText) -> RunData:
     assert started is not None
     release, _ = claimed(started)
     findings = _findings(summary, text_of)
-    return RunData(
+    discovered = collected(
+        (_name(run.machine), run.outcome) for run in summary.runs if summary.area(run) == DISCOVERY
+    )
+    return data.RunData(
         kind=started.kind,
         author=_author(summary, folder),
         kubernetes=_name(release),
@@ -82,7 +68,7 @@ def run_data(summary: Summary, folder: str, text_of: CaseText) -> RunData:
         outcomes=dict(summary.tally.counts),
         requirements=_plain(summary.by_requirement),
         machines=_plain(summary.machines),
-        discovery=_discovery(summary),
+        discovery={name: dict(Counter(of)) for name, of in discovered.items()},
         sizes={_name(name): _size(machine) for name, machine in started.machines.items()},
         findings=findings[:MOST_FINDINGS],
         gaps=tuple(one_line(gap, MOST_LINE) for gap in _gaps(summary)),
@@ -94,11 +80,11 @@ def _name(text: str) -> str:
     return one_line(text, MOST_NAME)
 
 
-def _author(summary: Summary, folder: str) -> Author:
+def _author(summary: Summary, folder: str) -> data.Author:
     who = summary.started.implementation if summary.started else None
     if who is None:
-        return Author(_name(folder), "unknown", "unknown")
-    return Author(
+        return data.Author(_name(folder), "unknown", "unknown")
+    return data.Author(
         name=_name(who.name) or "unnamed",
         version=_name(who.version) or "unknown",
         language=_name(who.language),
@@ -132,78 +118,58 @@ def _chosen(command: str) -> str:
     return shlex.join(found)
 
 
-def _plain(tallies: Mapping[str, OutcomeTally]) -> dict[str, Tally]:
+def _plain(tallies: Mapping[str, OutcomeTally]) -> dict[str, data.Tally]:
     return {_name(name): dict(tally.counts) for name, tally in tallies.items()}
 
 
-def _discovery(summary: Summary) -> dict[str, Tally]:
-    found: dict[str, Tally] = {}
-    for run in summary.runs:
-        if summary.area(run) == DISCOVERY:
-            of_machine = found.setdefault(_name(run.machine), {})
-            of_machine[run.outcome] = of_machine.get(run.outcome, 0) + 1
-    return found
-
-
-def _size(machine: MachineInfo) -> MachineSize:
+def _size(machine: MachineInfo) -> data.MachineSize:
     nodes = machine.topology or ()
     sockets = {core.socket_id for node in nodes for core in node.cores or ()}
-    return MachineSize(machine.num_cores, len(nodes), len(sockets))
+    return data.MachineSize(machine.num_cores, len(nodes), len(sockets))
 
 
-def _findings(summary: Summary, text_of: CaseText) -> tuple[BoardFinding, ...]:
+def _findings(summary: Summary, text_of: CaseText) -> tuple[data.BoardFinding, ...]:
     """All findings, each with its smallest case; those that nobody accounts for come first."""
-    failures = grouped(all_failures(summary))
     met: tuple[CaseFinished | DivergenceFound, ...]
     met = (*summary.known_failures, *summary.known_examples)
-    known = collected((one.reason or one.message, failure_of(summary, one)) for one in met)
-    expected = collected(
-        (run.defect or "", failure_of(summary, run)) for run in summary.expected_failures
-    )
     made = [
-        _finding("crash" if group.first.outcome in BROKEN else "failed", "", group, text_of)
-        for group in failures
+        _finding("crash" if group.first.outcome in BROKEN else "failed", "", (group,), text_of)
+        for group in grouped(all_failures(summary))
     ]
-    for reason, several in known.items():
-        kind, said = kind_of(reason)
-        made.append(_finding(kind, said, _one_group(several), text_of))
-    made += [
-        _finding("expected", defect, _one_group(several), text_of)
-        for defect, several in expected.items()
-    ]
+    for reason, known in collected((one.reason or one.message, one) for one in met).items():
+        alike = grouped(failure_of(summary, one) for one in known)
+        made.append(_finding(*data.kind_of(reason), alike, text_of))
+    expected = collected((run.defect or "", run) for run in summary.expected_failures)
+    for defect, runs in expected.items():
+        alike = grouped(failure_of(summary, run) for run in runs)
+        made.append(_finding("expected", defect, alike, text_of))
     return tuple(made)
 
 
-def _one_group(failures: Iterable[Failure]) -> FailureGroup:
-    """Failures with one reason: the largest group by cause takes in the others."""
-    first, *others = grouped(failures)
-    signatures = dict(first.signatures)
-    rest = list(first.others)
-    for group in others:
-        rest += [group.first, *group.others]
-        for name, count in group.signatures.items():
-            signatures[name] = signatures.get(name, 0) + count
-    return type(first)(first.first, tuple(rest), signatures)
-
-
-def _finding(kind: Kind, reason: str, group: FailureGroup, text_of: CaseText) -> BoardFinding:
-    first = group.first
+def _finding(
+    kind: data.Kind, reason: str, groups: Sequence[FailureGroup], text_of: CaseText
+) -> data.BoardFinding:
+    """Failures with one reason; the largest group by cause comes first."""
+    first = groups[0].first
     text = text_of(first.name or _file_name(first.file)) if kind != "expected" else ""
     played = not text and kind != "expected"
-    named = [*group.signatures.items()]
-    return BoardFinding(
+    named: Counter[str] = Counter()
+    for group in groups:
+        named.update(group.signatures)
+    shown = [*named.items()][:_SIGNATURES]
+    return data.BoardFinding(
         kind=kind,
         outcome=first.outcome,
         title=one_line(first.title, MOST_LINE),
-        signatures={one_line(name, MOST_LINE): count for name, count in named[:_SIGNATURES]},
+        signatures={one_line(name, MOST_LINE): count for name, count in shown},
         reason=one_line(reason, MOST_PARAGRAPH),
         message="" if kind == "expected" else one_line(_message(first, reason), MOST_PARAGRAPH),
         case=_name(first.name),
         machine=_name(first.machine) if first.name else "",
-        text=shortened(_played(first) if played else text, MOST_TEXT),
+        text=shortened(_played(first) if played else text, data.MOST_TEXT),
         played=played,
         requirements=tuple(_name(one.id) for one in first.requirements),
-        cases=_cases((first, *group.others)),
+        cases=_cases(one for group in groups for one in (group.first, *group.others)),
     )
 
 
@@ -226,23 +192,23 @@ def _played(failure: Failure) -> str:
     return yaml.safe_dump(calls, sort_keys=False, allow_unicode=True, width=100)
 
 
-def _cases(failures: Iterable[Failure]) -> tuple[FoundIn, ...]:
+def _cases(failures: Iterable[Failure]) -> tuple[data.FoundIn, ...]:
     """Where failures were found: a case once for each cause, and what it breaks."""
-    found: dict[FoundIn, list[str]] = {}
-    for one in failures:
-        if one.name:
-            where = FoundIn(
-                case=_name(one.name),
-                outcome=one.outcome,
-                machines=(),
-                requirements=tuple(_name(row.id) for row in one.requirements),
-                discovers=one.area == DISCOVERY,
-                signature=one_line(one.signature, MOST_LINE),
-            )
-            found.setdefault(where, []).append(_name(one.machine))
+    found = collected((_where(one), _name(one.machine)) for one in failures if one.name)
     return tuple(
         msgspec.structs.replace(where, machines=tuple(sorted(machines)))
         for where, machines in found.items()
+    )
+
+
+def _where(failure: Failure) -> data.FoundIn:
+    return data.FoundIn(
+        case=_name(failure.name),
+        outcome=failure.outcome,
+        machines=(),
+        requirements=tuple(_name(row.id) for row in failure.requirements),
+        discovers=failure.area == DISCOVERY,
+        signature=one_line(failure.signature, MOST_LINE),
     )
 
 
@@ -302,28 +268,27 @@ def summaries(
         registry: the requirements, which a journal only names.
     """
     plan: CampaignPlanned | None = None
-    played: dict[Configuration, _Played] = {}
+    played: defaultdict[Configuration, _Played] = defaultdict(_Played)
     unit: list[UnitEvent] = []
     done = 0
     ended: RunEnded | None = None
     for event in events:
-        if isinstance(event, CampaignPlanned):
-            plan = plan or event
-        elif isinstance(event, UnitFinished):
-            played.setdefault(event.configuration, _Played()).add(unit, event)
-            unit, done = [], done + (not event.signature)
-        elif isinstance(event, RunEnded):
-            unit, ended = [], event
-        else:
-            unit.append(event)
+        match event:
+            case CampaignPlanned():
+                plan = plan or event
+            case UnitFinished():
+                played[event.configuration].add(unit, event)
+                unit, done = [], done + (not event.signature)
+            case RunEnded():
+                unit, ended = [], event
+            case _:
+                unit.append(event)
     if plan is None:
         return
     complete = ended is not None and ended.complete and done >= plan.units
-    message = "" if complete else _UNFINISHED
-    if ended and ended.message and not complete:
-        message = f"{_UNFINISHED} {ended.message}"
+    message = "" if complete else f"{_UNFINISHED} {ended.message if ended else ''}".rstrip()
     for configuration in plan.configurations:
-        one = played.get(configuration, _Played())
+        one = played[configuration]
         started = RunStarted(
             at=0.0,
             kind="check",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -14,20 +16,7 @@ from numaproof.inputs.errors import DocumentError
 from numaproof.protocol import codec
 from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, ScenarioFailed, UnitFinished
 from numaproof.protocol.events import AnyEvent, ReportedRequirement
-from numaproof.reports.board import digest
-from numaproof.reports.board.data import (
-    MOST_LINE,
-    MOST_NAME,
-    MOST_PARAGRAPH,
-    SUFFIX,
-    TAG,
-    VERSION,
-    BoardData,
-    data_name,
-    encoded,
-    run_key,
-)
-from numaproof.reports.board.digest import run_data
+from numaproof.reports.board import data, digest
 from numaproof.reports.board.standing import implementations
 from numaproof.reports.files import EVENTS
 from numaproof.reports.summary import summarize
@@ -36,7 +25,6 @@ from numaproof.reports.values import collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from numaproof.reports.board.data import RunData
 
@@ -78,18 +66,20 @@ class RunsRead:
         """The runs: board data of what has reports, too, is what these were before."""
         over = self.passed_over
         reported = [run for run in self.reported if run not in over]
-        new = {run_key(run) for run in reported}
-        kept = (run for run in self.kept if run_key(run) not in new and run not in over)
+        new = {data.run_key(run) for run in reported}
+        kept = (run for run in self.kept if data.run_key(run) not in new and run not in over)
         return (*reported, *kept)
 
     @property
     def passed_over(self) -> tuple[RunData, ...]:
         """Incomplete runs of which there is a whole one, which says more."""
         runs = (*self.reported, *self.kept)
-        whole = {run_key(run) for run in runs if not run.gaps}
-        again = {run_key(run) for run in self.reported if not run.gaps}
-        old = (run for run in self.kept if run_key(run) not in again)
-        return tuple(run for run in (*self.reported, *old) if run.gaps and run_key(run) in whole)
+        whole = {data.run_key(run) for run in runs if not run.gaps}
+        again = {data.run_key(run) for run in self.reported if not run.gaps}
+        old = (run for run in self.kept if data.run_key(run) not in again)
+        return tuple(
+            run for run in (*self.reported, *old) if run.gaps and data.run_key(run) in whole
+        )
 
     @property
     def others(self) -> tuple[ReportedRequirement, ...]:
@@ -106,11 +96,11 @@ class RunsRead:
         """Adds requirements; of two with one id, the same in whatever order they come."""
         for given in requirements:
             one = ReportedRequirement(
-                one_line(given.id, MOST_NAME),
-                one_line(given.area, MOST_NAME),
-                one_line(given.statement, MOST_PARAGRAPH),
-                one_line(given.document, MOST_LINE),
-                one_line(given.section, MOST_LINE),
+                one_line(given.id, data.MOST_NAME),
+                one_line(given.area, data.MOST_NAME),
+                one_line(given.statement, data.MOST_PARAGRAPH),
+                one_line(given.document, data.MOST_LINE),
+                one_line(given.section, data.MOST_LINE),
             )
             had = self._others.setdefault(one.id, one)
             self._others[one.id] = min(had, one, key=repr)
@@ -137,60 +127,55 @@ def read(paths: Sequence[Path], known: Known) -> RunsRead:
 
 _FIX = (
     f"name a folder that --out of check, fuzz, diff or campaign wrote ({EVENTS}),"
-    f" a folder of such, or board data (*{SUFFIX})"
+    f" a folder of such, or board data (*{data.SUFFIX})"
 )
 
 
 def _sources(folder: Path) -> list[Path]:
     """The streams and the files of board data in a folder and those below it, in order."""
     found: list[Path] = []
-    level = [folder]
-    seen = 0
-    for _ in range(_DEEPEST):
-        below: list[Path] = []
-        for one in level:
-            seen += 1
-            if seen > _MOST_FOLDERS:
-                text = f"more than {_MOST_FOLDERS:,} folders"
-                raise DocumentError(str(folder), 0, "", text, "name the folders of the runs")
-            inside = _listed(one)
-            stream = [path for path in inside if path.name == EVENTS]
-            found += stream or [path for path in inside if path.name.endswith(SUFFIX)]
-            if not stream:
-                below += [path for path in inside if path.is_dir() and not path.is_symlink()]
-        level = below
+    for number, (name, below, files) in enumerate(os.walk(folder, onerror=_refuse)):
+        if number == _MOST_FOLDERS:
+            text = f"more than {_MOST_FOLDERS:,} folders"
+            raise DocumentError(str(folder), 0, "", text, "name the folders of the runs")
+        place = Path(name)
+        stream = EVENTS in files
+        found += [
+            place / file
+            for file in files
+            if file == EVENTS or (not stream and file.endswith(data.SUFFIX))
+        ]
+        if stream or len(place.relative_to(folder).parts) == _DEEPEST - 1:
+            below.clear()
     return sorted(found)
 
 
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError as error:
-        raise DocumentError(str(folder), 0, "", f"cannot read: {error.strerror}") from None
+def _refuse(error: OSError) -> NoReturn:
+    raise DocumentError(error.filename, 0, "", f"cannot read: {error.strerror}") from None
 
 
 def _read_file(path: Path, found: RunsRead) -> None:
     if path.name == EVENTS:
         _read_stream(path, found)
         return
-    data = _board_data(path)
-    found.add(data.requirements)
-    found.kept += data.runs
+    read = _board_data(path)
+    found.add(read.requirements)
+    found.kept += read.runs
 
 
-def _board_data(path: Path) -> BoardData:
+def _board_data(path: Path) -> data.BoardData:
     content = door.read(path)
     fix = f"{_FIX}; `numaproof board --data` writes it"
     try:
-        data = msgspec.json.decode(content, type=BoardData)
+        read = msgspec.json.decode(content, type=data.BoardData)
     except msgspec.ValidationError as error:
         raise DocumentError(str(path), 0, "", f"no board data: {error}", fix) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DocumentError(str(path), 0, "", f"damaged, no JSON: {error}", fix) from None
-    if data.version != VERSION:
-        text = f"{TAG} in version {data.version}, and this is for version {VERSION}"
+    if read.version != data.VERSION:
+        text = f"{data.TAG} in version {read.version}, and this is for version {data.VERSION}"
         raise DocumentError(str(path), 0, "version", text, "use the numaproof that wrote it")
-    return data
+    return read
 
 
 def _read_stream(path: Path, found: RunsRead) -> None:
@@ -216,7 +201,7 @@ def _read_stream(path: Path, found: RunsRead) -> None:
             text = "the stream has no beginning, so nothing says whose run it is"
             raise DocumentError(str(path), 1, "", text, "repeat the run")
         found.add(summary.started.requirements)
-        found.reported.append(run_data(summary, folder.resolve().name, text_of))
+        found.reported.append(digest.run_data(summary, folder.resolve().name, text_of))
 
 
 def _finding_text(folder: Path, name: str) -> str:
@@ -260,7 +245,7 @@ def refuse_others(path: Path) -> None:
         found = codec.decode(door.read(path), _AnyVersion).data
     except codec.ProtocolError:
         found = ""
-    if found != TAG:
+    if found != data.TAG:
         text = "there is something in it that is no board data"
         raise DocumentError(str(path), 0, "", text, "name another file for --data")
 
@@ -280,8 +265,8 @@ def write_data(reading: RunsRead, path: Path) -> None:
     ]
     others = reading.others
     if _is_file(path):
-        write_file(path, encoded(entries, others))
+        write_file(path, data.encoded(entries, others))
         return
-    for name, runs in collected((data_name(run), run) for run in entries).items():
+    for name, runs in collected((data.data_name(run), run) for run in entries).items():
         cited = {cited for run in runs for cited in run.requirements}
-        write_file(path / name, encoded(runs, [one for one in others if one.id in cited]))
+        write_file(path / name, data.encoded(runs, [one for one in others if one.id in cited]))

@@ -16,29 +16,14 @@ from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.plurals import plural
 from numaproof.reports.badge import shield
+from numaproof.reports.board import views
 from numaproof.reports.board.data import KINDS, documented
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Score, implementations, worst
-from numaproof.reports.board.views import (
-    MEANINGS,
-    SIGNS,
-    areas,
-    bars,
-    cell_data,
-    changes,
-    commands,
-    counted,
-    good_first,
-    known_failures,
-    met_text,
-    shown_findings,
-    size_text,
-    state_number,
-    tally_text,
-)
 from numaproof.reports.html import is_web_address
 from numaproof.reports.pages import environment, own_file
 from numaproof.reports.story import source
 from numaproof.reports.untrusted import escaped, visible
+from numaproof.reports.values import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -73,17 +58,12 @@ class Board:
     @cached_property
     def findings(self) -> tuple[ShownFinding, ...]:
         """The findings of the newest versions, with addresses."""
-        return shown_findings(self.implementations)
+        return views.shown_findings(self.implementations)
 
     @property
     def told(self) -> tuple[ShownFinding, ...]:
         """Those on the page of findings: a named defect of a release is none of its own."""
         return tuple(one for one in self.findings if one.finding.kind != "expected")
-
-    @property
-    def incomplete(self) -> list[BoardImplementation]:
-        """The implementations whose newest runs are incomplete."""
-        return [one for one in self.implementations if one.newest.gaps]
 
     @cached_property
     def machines(self) -> Mapping[str, MachineSize | None]:
@@ -139,18 +119,14 @@ class Board:
 
     def agreement(self, one: BoardImplementation) -> str:
         """On how many machines discovery agrees, of those asked about."""
-        states = [one.newest.discovered(name) for name in one.newest.discovery]
-        asked = [state for state in states if state != "unsupported"]
+        asked = [state for state in one.newest.discovered.values() if state != "unsupported"]
         return f"{asked.count('pass')}/{len(asked)}" if asked else ""
 
-    def on_machine(self, one: BoardImplementation, machine: str) -> tuple[int, int, State]:
-        """The good case runs on a machine, those asked, and the worst that they came to."""
+    def on_machine(self, one: BoardImplementation, machine: str) -> tuple[Score, State]:
+        """The case runs on a machine, and the worst that they came to."""
         tally = one.newest.machines.get(machine, {})
-        counts: Counter[State] = Counter()
-        for outcome, count in tally.items():
-            counts[worst({outcome: 1}, ())] += count
-        score = Score(counts)
-        return score.good, score.asked, worst(tally, ())
+        states = collected((worst({outcome: 1}, ()), count) for outcome, count in tally.items())
+        return Score({state: sum(counts) for state, counts in states.items()}), worst(tally, ())
 
     def plain(self) -> dict[str, Any]:
         """Where each implementation stands, as plain JSON values."""
@@ -168,7 +144,7 @@ class Board:
             "complete": not newest.gaps,
             "case_runs": dict(newest.score.counts),
             "requirements": {
-                "met": met.documented,
+                "met": met.good,
                 "as_kubelet": met.as_kubelet,
                 "asked": met.asked,
             },
@@ -232,12 +208,12 @@ def _beginning(path: Path) -> str:
 
 
 def _files(board: Board) -> Iterator[tuple[str, str]]:
-    shared = areas(board.requirements)
+    shared = views.areas(board.requirements)
     # First: it marks the folder as a board, also if the disk is full before the site is complete.
     yield "index.html", _page("index.html", board)
     yield "board.css", own_file("board.css", _PACKAGE)
     yield "board.js", own_file("board.js", _PACKAGE)
-    cells = json.dumps(cell_data(board.findings), ensure_ascii=True, separators=(",", ":"))
+    cells = json.dumps(views.cell_data(board.findings), ensure_ascii=True, separators=(",", ":"))
     yield (
         "matrix.html",
         _page(
@@ -266,22 +242,21 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
     for one in board.implementations:
         yield f"badges/{one.slug}.svg", _badge(one.newest)
         by_file = {}
-        if text := known_failures(one.newest):
+        if text := views.known_failures(one.newest):
             yield f"known-failures/{one.slug}.yaml", text
-            by_file = commands(one.newest, f"{one.slug}.yaml")
-        yield f"implementations/{one.slug}.html", _implementation_page(board, one, shared, by_file)
+            by_file = views.commands(one.newest, f"{one.slug}.yaml")
+        page = _implementation_page(board, one, areas=shared, by_file=by_file)
+        yield f"implementations/{one.slug}.html", page
 
 
 def _machines_page(board: Board) -> str:
-    discoverers = [one for one in board.implementations if board.agreement(one)]
+    every = board.implementations
+    discoverers = [one for one in every if board.agreement(one)]
     return _page(
         "machines.html",
         board,
         discoverers=discoverers,
-        allocators=[
-            one for one in board.implementations if one.newest.machines != one.newest.discovery
-        ],
-        machines=board.machines,
+        allocators=[one for one in every if one.newest.machines != one.newest.discovery],
         discovered={name for one in discoverers for name in one.newest.discovery},
         labels=_LABELS,
         own_machine=OWN_MACHINE,
@@ -289,31 +264,22 @@ def _machines_page(board: Board) -> str:
     )
 
 
-def _implementation_page(
-    board: Board, one: BoardImplementation, shared: Iterable[Any], by_file: Mapping[str, str]
-) -> str:
-    newest = one.newest
-    good = {"pass", "expected", "unsupported", "untested"}
-    states = newest.states
-    not_met = [
-        (row, states[row.id])
-        for row in board.requirements
-        if states.get(row.id, "untested") not in good
-    ]
+def _implementation_page(board: Board, one: BoardImplementation, **more: Any) -> str:
+    states = one.newest.states
+    met = {"pass", "expected", "unsupported", "untested"}
+    rows = [row for row in board.requirements if states.get(row.id, "untested") not in met]
     return _page(
         "implementation.html",
         board,
         root="../",
         one=one,
-        newest=newest,
-        badge=_badge_text(newest),
-        changes=changes(one),
+        newest=one.newest,
+        badge=_badge_text(one.newest),
+        changes=views.changes(one),
         findings=[found for found in board.findings if found.implementation is one],
-        left_out=sum(run.left_out for run in newest.runs),
-        not_met=sorted(not_met, key=lambda pair: STATES.index(pair[1])),
-        told={row.id for row, _ in not_met},
-        areas=shared,
-        by_file=by_file,
+        told={row.id for row in rows},
+        not_met=sorted(rows, key=lambda row: STATES.index(states[row.id])),
+        **more,
     )
 
 
@@ -324,14 +290,10 @@ def _page(name: str, board: Board, root: str = "", **more: Any) -> str:
 
 def _badge_text(entry: Entry) -> str:
     met = entry.met
-    said = (
-        f"{met.documented:,} of {plural(met.asked, 'requirement')}"
-        if met.asked
-        else "nothing tested"
-    )
+    said = f"{met.good:,} of {plural(met.asked, 'requirement')}" if met.asked else "nothing tested"
     if met.as_kubelet:
         # The word "requirements", too, would be more than a badge shows.
-        said = f"{met.documented:,} of {met.asked:,} met, {met.as_kubelet:,} as the kubelet"
+        said = f"{met.good:,} of {met.asked:,} met, {met.as_kubelet:,} as the kubelet"
     return f"incomplete: {said}" if entry.gaps else said
 
 
@@ -354,16 +316,16 @@ def _machines(places: Iterable[FoundIn]) -> int:
 
 _ENVIRONMENT = environment(_PACKAGE)
 _ENVIRONMENT.filters |= {
-    "bars": bars,
+    "bars": views.bars,
     "cases": _cases,
-    "counted": counted,
-    "good_first": good_first,
+    "counted": views.counted,
+    "good_first": views.good_first,
     "machines": _machines,
-    "met": met_text,
-    "number": state_number,
-    "size": size_text,
+    "met": views.met_text,
+    "number": STATES.index,
+    "size": views.size_text,
     "source": source,
-    "tally": tally_text,
+    "tally": views.tally_text,
     "web_address": is_web_address,
 }
-_ENVIRONMENT.globals |= {"signs": SIGNS, "meanings": MEANINGS}
+_ENVIRONMENT.globals |= {"signs": views.SIGNS, "meanings": views.MEANINGS}

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, get_args
 
 from numaproof.protocol.events import GOOD
 from numaproof.protocol.messages import LEVELS
-from numaproof.reports.board.data import KINDS, Kind, slug
+from numaproof.reports.board.data import KINDS, Kind, run_key, slug
 from numaproof.reports.story import BROKEN
 from numaproof.reports.values import collected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
+    from numaproof.protocol.events import Outcome
     from numaproof.protocol.messages import Level
-    from numaproof.reports.board.data import Author, BoardFinding, RunData, Tally
+    from numaproof.reports.board.data import Author, BoardFinding, FoundIn, RunData, Tally
 
 State = Literal[Kind, "pass", "unsupported", "untested"]
 """What became of a requirement, or a machine: the worst that any case run about it came to."""
@@ -32,19 +34,29 @@ NOT_ASKED: frozenset[State] = frozenset({"unsupported", "untested"})
 
 @dataclass(frozen=True)
 class Score:
-    """Case runs by how they count."""
+    """Case runs, or requirements, by what became of them."""
 
     counts: Mapping[State, int]
 
     @property
     def asked(self) -> int:
         """What the implementation claims, and was asked."""
-        return sum(self.counts.values()) - self.counts.get("unsupported", 0)
+        return sum(count for state, count in self.counts.items() if state not in NOT_ASKED)
 
     @property
     def good(self) -> int:
         """What is as documented."""
         return self.counts.get("pass", 0)
+
+    @property
+    def as_kubelet(self) -> int:
+        """What named defects of the release alone break, as its kubelet does."""
+        return self.counts.get("expected", 0)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether something was asked about, and nothing else became of it."""
+        return self.good + self.as_kubelet == self.asked > 0
 
     @property
     def percent(self) -> str:
@@ -65,7 +77,7 @@ class Entry:
     author: Author
     kubernetes: str
     level: Level
-    runs: list[RunData] = field(default_factory=list)
+    runs: list[RunData]
     undocumented: frozenset[str] = frozenset()
 
     @cached_property
@@ -105,95 +117,54 @@ class Entry:
         return _added(run.discovery for run in self.checks)
 
     @cached_property
-    def _by_requirement(self) -> Mapping[str, list[Kind]]:
-        return collected(
-            (one, finding.kind)
-            for finding in self.findings
-            for where in finding.cases
-            for one in where.requirements
-        )
-
-    @cached_property
-    def _by_machine(self) -> Mapping[str, list[Kind]]:
-        return collected(
-            (machine, finding.kind)
-            for finding in self.findings
-            for where in finding.cases
-            if where.discovers
-            for machine in where.machines
-        )
+    def _where(self) -> tuple[tuple[Kind, FoundIn], ...]:
+        return tuple((one.kind, where) for one in self.findings for where in one.cases)
 
     @cached_property
     def states(self) -> Mapping[str, State]:
         """What became of each requirement that any case run cites."""
-        return {
-            one: worst(tally, self._by_requirement.get(one, ()))
-            for one, tally in self.requirements.items()
-        }
+        kinds = collected((one, kind) for kind, where in self._where for one in where.requirements)
+        return {one: worst(tally, kinds.get(one, ())) for one, tally in self.requirements.items()}
 
-    def discovered(self, machine: str) -> State:
-        """What became of discovery on a machine."""
-        return worst(self.discovery.get(machine, {}), self._by_machine.get(machine, ()))
+    @cached_property
+    def discovered(self) -> Mapping[str, State]:
+        """What became of discovery on each machine."""
+        about = [(kind, where) for kind, where in self._where if where.discovers]
+        kinds = collected((machine, kind) for kind, where in about for machine in where.machines)
+        return {name: worst(tally, kinds.get(name, ())) for name, tally in self.discovery.items()}
 
     @cached_property
     def score(self) -> Score:
         """Its case runs by how they count."""
         counts: Counter[State] = Counter()
         for run in self.checks:
-            for state, count in _run_counts(run):
-                counts[state] += count
-        return Score({state: counts[state] for state in STATES if counts.get(state)})
+            counts += _run_counts(run)
+        return Score({state: counts[state] for state in STATES if counts[state]})
 
     @property
-    def met(self) -> Met:
-        """How many of the requirements that it was asked about it meets."""
+    def met(self) -> Score:
+        """The requirements by what became of them."""
         states = self.states.items()
-        return Met.of(Counter(state for one, state in states if one not in self.undocumented))
+        return Score(Counter(state for one, state in states if one not in self.undocumented))
 
 
-class Met(NamedTuple):
-    """Requirements by how they are met.
-
-    `documented` are met as documented; `as_kubelet` are broken by named defects of the release
-    alone, as its kubelet does; `asked` are all that were asked about.
-    """
-
-    documented: int
-    as_kubelet: int
-    asked: int
-
-    @classmethod
-    def of(cls, states: Mapping[State, int]) -> Met:
-        """How requirements are met, of which so many are in each state."""
-        asked = sum(count for state, count in states.items() if state not in NOT_ASKED)
-        return cls(states.get("pass", 0), states.get("expected", 0), asked)
-
-    @property
-    def is_all(self) -> bool:
-        """Whether something was asked about, and nothing else became of it."""
-        return self.documented + self.as_kubelet == self.asked > 0
-
-
-def _run_counts(run: RunData) -> Iterator[tuple[State, int]]:
-    known: Counter[Kind] = Counter()
+def _run_counts(run: RunData) -> Counter[State]:
+    counts: Counter[State] = Counter()
     for finding in run.findings:
-        for where in finding.cases:
-            if where.outcome == "known failure":
-                known[finding.kind] += len(where.machines)
-    known["known failure"] += run.outcomes.get("known failure", 0) - known.total()
-    yield from known.items()
+        known = (where for where in finding.cases if where.outcome == "known failure")
+        counts[finding.kind] += sum(len(where.machines) for where in known)
+    counts["known failure"] += run.outcomes.get("known failure", 0) - counts.total()
     for outcome, count in run.outcomes.items():
         if outcome != "known failure":
-            yield worst({outcome: 1}, ()), count
+            counts[worst({outcome: 1}, ())] += count
+    return counts
 
 
 def _added(tallies: Iterable[Mapping[str, Tally]]) -> Mapping[str, Tally]:
-    found: dict[str, Tally] = {}
+    found: dict[str, Counter[Outcome]] = {}
     for one in tallies:
         for name, tally in one.items():
-            into = found.setdefault(name, {})
-            for outcome, count in tally.items():
-                into[outcome] = into.get(outcome, 0) + count
+            found.setdefault(name, Counter()).update(tally)
     return found
 
 
@@ -231,9 +202,7 @@ class BoardImplementation:
     @cached_property
     def current(self) -> tuple[Entry, ...]:
         """The newest version in each release, the newest release first."""
-        found: dict[str, Entry] = {}
-        for one in self.entries:
-            found.setdefault(one.kubernetes, one)
+        found = {one.kubernetes: one for one in reversed(self.entries)}
         return tuple(found[release] for release in sorted(found, key=version_key, reverse=True))
 
 
@@ -259,43 +228,24 @@ def implementations(
         runs: the runs.
         undocumented: the ids of requirements that no document has.
     """
-    entries: dict[tuple[str, str, str, str], Entry] = {}
-    seen: list[RunData] = []
-    for run in sorted(runs, key=_order):
-        if run in seen[-1:]:
-            continue
-        seen.append(run)
-        key = (run.author.name, run.author.version, run.kubernetes, run.level)
-        new = Entry(run.author, run.kubernetes, run.level, undocumented=undocumented)
-        entry = entries.setdefault(key, new)
-        entry.runs.append(run)
-    by_name = collected((entry.author.name, entry) for entry in entries.values())
-    slugs: set[str] = set()
-    made = []
-    for name in sorted(by_name, key=lambda one: (one.lower(), one)):
-        newest_first = sorted(by_name[name], key=_newest, reverse=True)
-        made.append(BoardImplementation(name, _free(slug(name), slugs), newest_first))
-    return tuple(made)
-
-
-def _newest(entry: Entry) -> tuple[object, ...]:
-    return (
-        version_key(entry.kubernetes),
-        version_key(entry.author.version),
-        entry.author.version,
-        LEVELS.index(entry.level),
+    in_order = sorted(runs, key=lambda run: (*run_key(run), repr(run)))
+    by_entry = collected((run_key(run)[:4], run) for run, _ in groupby(in_order))
+    entries = (
+        Entry(several[0].author, several[0].kubernetes, several[0].level, several, undocumented)
+        for several in by_entry.values()
     )
+    by_name = collected((entry.author.name, entry) for entry in entries)
+    made: dict[str, BoardImplementation] = {}
+    for name in sorted(by_name, key=lambda one: (one.lower(), one)):
+        free, number = slug(name), 1
+        while free in made:
+            number += 1
+            free = f"{slug(name)}-{number}"
+        made[free] = BoardImplementation(name, free, sorted(by_name[name], key=_age, reverse=True))
+    return tuple(made.values())
 
 
-def _order(run: RunData) -> tuple[str, ...]:
-    """Any order that follows from the runs alone."""
-    author = run.author
-    return author.name, author.version, run.kubernetes, run.level, run.kind, repr(run)
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    name, number = wanted, 2
-    while name in taken:
-        name, number = f"{wanted}-{number}", number + 1
-    taken.add(name)
-    return name
+def _age(entry: Entry) -> tuple[object, ...]:
+    version = entry.author.version
+    versions = version_key(entry.kubernetes), version_key(version), version
+    return *versions, LEVELS.index(entry.level)

@@ -5,48 +5,41 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import yaml
 
 from numaproof.inputs.plurals import plural
 from numaproof.reports.board.data import KINDS, WORDED
-from numaproof.reports.board.standing import NOT_ASKED, STATES, Met
+from numaproof.reports.board.standing import NOT_ASKED, STATES, Score
 from numaproof.reports.values import collected, segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numaproof.protocol.events import Outcome, ReportedRequirement
+    from numaproof.protocol.messages import Level
     from numaproof.reports.board.data import BoardFinding, FoundIn, Kind, MachineSize, Tally
     from numaproof.reports.board.standing import BoardImplementation, Entry, State
 
 
-SIGNS: Mapping[State, str] = {
-    "failed": "✗",
-    "crash": "†",
-    "finding": "!",
-    "known failure": "~",
-    "own rules": "◇",
-    "expected": "≈",
-    "pass": "✓",
-    "unsupported": "○",
-    "untested": "·",
+_LEGEND: Mapping[State, tuple[str, str]] = {
+    "failed": ("✗", "a wrong answer that nobody has accounted for"),
+    "crash": ("†", "crashes, hangs or does not answer"),
+    "finding": ("!", "breaks the requirement, checked by hand"),
+    "known failure": ("~", "a known failure of another kind"),
+    "own rules": ("◇", "different by rules of its own, which are legitimate"),
+    "expected": ("≈", "a named defect of the release, as its kubelet has it"),
+    "pass": ("✓", "as documented"),
+    "unsupported": ("○", "not claimed, so not asked"),
+    "untested": ("·", "in no case of the run"),
 }
+
+SIGNS = {state: sign for state, (sign, _) in _LEGEND.items()}
 """A sign for each state, beside its name or, where there is no room, in its place."""
 
-MEANINGS: Mapping[State, str] = {
-    "failed": "a wrong answer that nobody has accounted for",
-    "crash": "crashes, hangs or does not answer",
-    "finding": "breaks the requirement, checked by hand",
-    "known failure": "a known failure of another kind",
-    "own rules": "different by rules of its own, which are legitimate",
-    "expected": "a named defect of the release, as its kubelet has it",
-    "pass": "as documented",
-    "unsupported": "not claimed, so not asked",
-    "untested": "in no case of the run",
-}
+MEANINGS = {state: meaning for state, (_, meaning) in _LEGEND.items()}
 """What each state says, for the legend."""
 
 Bar = tuple["State", int, str, str]
@@ -60,9 +53,7 @@ def bars(counts: Mapping[State, int]) -> list[Bar]:
 
 def good_first(counts: Mapping[State, int]) -> list[tuple[State, int]]:
     """Counts by state: what passed, then worse and worse, what was not asked at the end."""
-    last = ("untested", "unsupported")
-    order: list[State] = [one for one in reversed(STATES) if one not in last]
-    order += [one for one in STATES if one in last]
+    order = (*STATES[-3::-1], *STATES[-2:])
     return [(one, counts[one]) for one in order if counts.get(one)]
 
 
@@ -76,11 +67,6 @@ _PLURALS: Mapping[Kind, str] = {
     "finding": "findings",
     "known failure": "known failures",
 }
-
-
-def state_number(state: State) -> int:
-    """The number of a state, which names its class."""
-    return STATES.index(state)
 
 
 def tally_text(tally: Tally) -> str:
@@ -115,7 +101,7 @@ def size_text(size: MachineSize | None) -> str:
 def met_text(entry: Entry) -> str:
     """How many requirements an entry meets, of those that it was asked about."""
     met = entry.met
-    said = f"{met.documented:,} of {met.asked:,}" if met.asked else "nothing asked"
+    said = f"{met.good:,} of {met.asked:,}" if met.asked else "nothing asked"
     return f"{said}, {met.as_kubelet:,} as the kubelet" if met.as_kubelet else said
 
 
@@ -190,12 +176,10 @@ def shown_findings(implementations: Iterable[BoardImplementation]) -> tuple[Show
                 name = finding.reason or next(iter(finding.signatures), "") or finding.title
                 key = f"{one.name}\n{finding.kind}\n{name}"
                 found = f"{one.slug}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-                if found not in made:
-                    made[found] = ShownFinding(found, one, entry, finding, (entry.kubernetes,))
-                elif entry.kubernetes not in made[found].releases:
-                    before = made[found]
-                    releases = (*before.releases, entry.kubernetes)
-                    made[found] = ShownFinding(found, one, before.entry, before.finding, releases)
+                new = ShownFinding(found, one, entry, finding, ())
+                before = made.setdefault(found, new)
+                releases = dict.fromkeys((*before.releases, entry.kubernetes))
+                made[found] = replace(before, releases=tuple(releases))
     return tuple(sorted(made.values(), key=lambda one: KINDS.index(one.finding.kind)))
 
 
@@ -207,16 +191,10 @@ class VersionChange:
     to break one by a named defect alone is between to meet it and not to.
     """
 
-    since: Entry
     better: tuple[str, ...]
     worse: tuple[str, ...]
     newly_asked: tuple[str, ...]
     no_longer_asked: tuple[str, ...]
-
-    @property
-    def is_any(self) -> bool:
-        """Whether anything is different."""
-        return bool(self.better or self.worse or self.newly_asked or self.no_longer_asked)
 
 
 def changes(one: BoardImplementation) -> list[tuple[Entry, VersionChange | None]]:
@@ -225,10 +203,11 @@ def changes(one: BoardImplementation) -> list[tuple[Entry, VersionChange | None]
     A version is compared with the one before that was checked at the same level.
     """
     made: list[tuple[Entry, VersionChange | None]] = []
-    for number, entry in enumerate(one.entries):
-        older = (old for old in one.entries[number + 1 :] if old.level == entry.level)
-        before = next(older, None)
-        made.append((entry, None if before is None else _change(before, entry)))
+    before: dict[Level, Entry] = {}
+    for entry in reversed(one.entries):
+        older = before.get(entry.level)
+        made.insert(0, (entry, _change(older, entry) if older else None))
+        before[entry.level] = entry
     return made
 
 
@@ -236,7 +215,6 @@ def _change(before: Entry, after: Entry) -> VersionChange:
     was, now = _asked(before), _asked(after)
     both = was.keys() & now.keys()
     return VersionChange(
-        before,
         better=tuple(sorted(one for one in both if now[one] > was[one])),
         worse=tuple(sorted(one for one in both if now[one] < was[one])),
         newly_asked=tuple(sorted(now.keys() - both)),
@@ -258,14 +236,9 @@ class Area:
     name: str
     requirements: tuple[ReportedRequirement, ...]
 
-    def counts(self, entry: Entry) -> dict[State, int]:
+    def met(self, entry: Entry) -> Score:
         """The requirements by what became of them."""
-        return Counter(entry.states.get(one.id, "untested") for one in self.requirements)
-
-    def met(self, entry: Entry) -> str:
-        """The requirements met of those asked about; empty if nothing was asked."""
-        met = Met.of(self.counts(entry))
-        return f"{met.documented}/{met.asked}" if met.asked else ""
+        return Score(Counter(entry.states.get(one.id, "untested") for one in self.requirements))
 
 
 def areas(requirements: Iterable[ReportedRequirement]) -> tuple[Area, ...]:
@@ -328,31 +301,29 @@ def commands(entry: Entry, file: str) -> dict[str, str]:
 
 def _rows(entry: Entry) -> Iterator[Row]:
     findings = [one for one in entry.findings if one.kind != "expected"]
-    reasons: dict[tuple[str, str], set[str]] = {}
-    for finding in findings:
-        for where in finding.cases:
-            reasons.setdefault((where.case, where.signature), set()).add(_reason(finding))
-    written: set[tuple[str, ...]] = set()
+    reasons = collected(
+        ((where.case, where.signature), _reason(one)) for one in findings for where in one.cases
+    )
+    written: dict[tuple[str, ...], Row] = {}
     for finding in findings:
         for row in _of(finding, reasons):
             key = (row["case"], row.get("machine", "*"), row["signature"])
-            if row["signature"] and key not in written:
-                written.add(key)
-                yield row
+            if row["signature"]:
+                written.setdefault(key, row)
+    yield from written.values()
 
 
-def _of(finding: BoardFinding, reasons: dict[tuple[str, str], set[str]]) -> Iterator[Row]:
+def _of(finding: BoardFinding, reasons: Mapping[tuple[str, str], list[str]]) -> Iterator[Row]:
     reason = _reason(finding)
     if not finding.cases:
         for signature in finding.signatures:
             yield {"case": SCENARIO, "signature": signature, "reason": reason}
     for where in finding.cases:
         last = {"signature": where.signature, "reason": reason}
-        if len(where.machines) > 1 and len(reasons[where.case, where.signature]) == 1:
+        if len(where.machines) > 1 and len({*reasons[where.case, where.signature]}) == 1:
             yield {"case": where.case, **last}
-            continue
-        for machine in where.machines:
-            yield {"case": where.case, "machine": machine, **last}
+        else:
+            yield from ({"case": where.case, "machine": one, **last} for one in where.machines)
 
 
 def _reason(finding: BoardFinding) -> str:

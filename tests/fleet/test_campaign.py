@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import Remembering
-    from numaproof.fleet.job import Job
-    from numaproof.fleet.planning import CampaignSpec
+    from numaproof.fleet.planning import CampaignSpec, Job
     from numaproof.protocol.campaign import CampaignSummary, Unit
 
 OneByOne = Any

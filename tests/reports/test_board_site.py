@@ -16,7 +16,7 @@ from numaproof.protocol.events import ReportedRequirement
 from numaproof.reports.board.data import Author, BoardFinding, FoundIn, MachineSize
 from numaproof.reports.board.reading import Known, RunsRead
 from numaproof.reports.board.site import OWN_MACHINE, Board, board_of, write_site
-from numaproof.reports.board.standing import Met, implementations
+from numaproof.reports.board.standing import Score, implementations
 from numaproof.reports.board.views import MEANINGS, SIGNS, size_text, tally_text
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def test_what_no_document_has_is_in_no_count_of_requirements(tmp_path: Path) -> 
     reading.add([recorded])
     made = board_of(reading)
     (one,) = made.implementations
-    assert one.newest.met == Met(documented=1, as_kubelet=0, asked=1)
+    assert one.newest.met == Score({"pass": 1})
     assert made.plain()["implementations"][0]["requirements"]["asked"] == 1
     shown = pages(made, tmp_path)
     said = f"{len(registry()):,} documented requirements, of which 1 is tested"

@@ -27,7 +27,7 @@ def test_in_what_to_do_next() -> None:
     diagnosis = Diagnosis("driver", "mine", False, 1.0, (exchange,), (), ())
     findings = tuple(None if isinstance(one, str) else one for one in steps)
     diagnosis = replace(diagnosis, next_steps=tuple(map(str, steps)), next_findings=findings)
-    lines = [line.plain for line in diagnosis_lines(diagnosis)]
+    lines = [line.plain for line in diagnosis_lines(diagnosis, 150)]
     at = lines.index("What to do next:")
     assert lines[at + 1 : at + 4] == [
         f"  1. shown by state (4), after admit (3): {PLACE} → answer as documented",

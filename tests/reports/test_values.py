@@ -33,7 +33,7 @@ def test_a_value_nested_without_end_does_not_break_the_page() -> None:
     assert "(nested too deeply)" in compact(deep)
     assert "(nested too deeply)" in pretty(deep)
     assert differences(deep, [1])
-    assert {mark for mark, _ in diff_lines(deep, deep)} == {" "}
+    assert diff_lines(deep, deep) == (("…", ""),)
 
 
 def test_differences_are_the_smallest_places_that_differ() -> None:
@@ -54,7 +54,7 @@ def test_lists_of_other_lengths_and_other_types_differ_as_a_whole() -> None:
 
 
 def test_the_order_of_keys_is_no_difference_line_by_line() -> None:
-    assert {mark for mark, _ in diff_lines({"a": 1, "b": 2}, {"b": 2, "a": 1})} == {" "}
+    assert diff_lines({"a": 1, "b": 2}, {"b": 2, "a": 1}) == (("…", ""),)
 
 
 def test_changed_lines_are_marked_by_side() -> None:

@@ -12,7 +12,7 @@ from numaproof.cli.simulated import answer
 from numaproof.cli.upgraded import Setting, told
 from numaproof.protocol import codec
 from numaproof.reference.deviations.defects import DEFECTS
-from numaproof.reports import answer_page, answer_text
+from numaproof.reports import answers
 from numaproof.reports.terminal import as_plain
 from numaproof.simulation import checkpoints, configuration_check
 from numaproof.simulation.admission import Question, simulate
@@ -92,9 +92,9 @@ def names(found: CheckedSimulation) -> set[str]:
 def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -> None:
     question, found = seeded(defect, tmp_path)
     report = answer(found, question, "machine")
-    parts = answer_text.parts(report, width=100, color=False)
+    parts = answers.parts(report, 100)
     text = "\n".join(as_plain(part) for part in parts)
-    for shown in (text, answer_page.html(report), codec.encode(found).decode()):
+    for shown in (text, answers.html(report), codec.encode(found).decode()):
         assert f"docs/findings.md#{defect.name}" in shown
         assert defect.issue in shown
     one = next(one for one in found.warnings if defect.name in {d.name for d in one.defects})
