@@ -15,17 +15,19 @@ import pytest
 from builders.checkout import SHARED
 from builders.tables import Table
 from builders.targets import case_of
-from numaproof.conformance import traceability
 from numaproof.conformance.cases import loading, naming, releases
 from numaproof.conformance.execution import machines
 from numaproof.conformance.requirements import (
     Registry,
     Requirement,
+    Sentence,
     SourceDocument,
+    TracedDocument,
     load_registry,
     problems,
+    traced_documents,
+    untraced,
 )
-from numaproof.conformance.traceability import Sentence, TracedDocument, traced_documents
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.deviations.defects import DEFECTS
 
@@ -58,7 +60,7 @@ def test_what_does_not_fit_together_is_found(row: dict[str, Any]) -> None:
     if "sentences" in row:
         sentences = msgspec.convert(row["sentences"], tuple[Sentence, ...])
         traced = [TracedDocument(row["document"], sentences)]
-        REGISTRIES.check(row, list(traceability.problems(traced, registry)))
+        REGISTRIES.check(row, list(untraced(traced, registry)))
         return
     cases = [msgspec.structs.replace(made, **one) for one in row["cases"]]
     REGISTRIES.check(row, problems(registry, cases))
@@ -148,7 +150,7 @@ def test_a_sentence_knows_its_lines(lines: str, span: range) -> None:
 
 
 def test_the_sentences_and_the_registry_agree() -> None:
-    assert list(traceability.problems(traced_documents(), load_registry())) == []
+    assert list(untraced(traced_documents(), load_registry())) == []
 
 
 def test_all_five_documents_are_traced() -> None:

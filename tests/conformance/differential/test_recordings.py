@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from builders.targets import Changed, target_of
-from numaproof.conformance.differential import recorder, recording_check, recordings
+from numaproof.conformance.differential import recordings
 from numaproof.conformance.differential.recordings import (
     Recorded,
     Recording,
@@ -39,8 +39,8 @@ def target(kubernetes: str = "1.35", **about: Any) -> Target:
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, ...]:
     """A few recordings of the reference."""
     folder = tmp_path_factory.mktemp("states")
-    kept = [recorder.record_seed(target(), seed, folder) for seed in range(30)]
-    kept.append(recorder.record_merges(target(), range(10, 15), folder))
+    kept = [recordings.record_seed(target(), seed, folder) for seed in range(30)]
+    kept.append(recordings.record_merges(target(), range(10, 15), folder))
     assert list(folder.iterdir()) == []
     return tuple(one for one in kept if one is not None)
 
@@ -75,9 +75,9 @@ def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
         return msgspec.convert(plain, Recording) if changed else None
 
     other = next(one for one in map(renamed, made) if one)
-    played = recording_check.compare(other, target_of(Changed()), tmp_path)
+    played = recordings.compare(other, target_of(Changed()), tmp_path)
     assert (played.outcome, played.chance) == ("pass", "admit")
-    assert recording_check.compare(other, target(), tmp_path).outcome == "fail"
+    assert recordings.compare(other, target(), tmp_path).outcome == "fail"
 
 
 def admitted(**containers: str) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def test_what_follows_from_other_devices_of_an_earlier_container_is_no_failure(
 ) -> None:
     pod = {"spec": {"initContainers": [{"name": "z"}], "containers": [{"name": "a"}]}}
     step = events.ReportedCall("admit", {"pod": pod}, answer, expected=expected)
-    assert recording_check._other_devices(step) is excused
+    assert recordings._other_devices(step) is excused
 
 
 def test_a_recording_answers_what_it_was_made_of_only(made: tuple[Recording, ...]) -> None:
@@ -193,9 +193,9 @@ def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
     # another third.
     third = slice(RECORDED.index(release) % 3, None, 3)
     wrong = {
-        recording_check.name_of(one): played.message
+        recordings.name_of(one): played.message
         for one in recordings.bundled(release)[third]
-        if (played := recording_check.compare(one, target(kubernetes=release), tmp_path)).outcome
+        if (played := recordings.compare(one, target(kubernetes=release), tmp_path)).outcome
         != "pass"
     }
     assert wrong == {}
@@ -205,6 +205,6 @@ def test_whoever_is_not_judged_as_a_kubelet_or_claims_little_is_held_to_none(
     tmp_path: Path,
 ) -> None:
     for about in ({"judged_as": "documented"}, {"judged_as": "either"}, {"level": "invariants"}):
-        assert recording_check.of_target(target(**about)) == ()
+        assert recordings.of_target(target(**about)) == ()
     assert recordings.bundled("1.12") == ()
-    assert recorder.record_seed(target(operations=("discover",)), 0, tmp_path) is None
+    assert recordings.record_seed(target(operations=("discover",)), 0, tmp_path) is None

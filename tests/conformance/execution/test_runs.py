@@ -15,7 +15,7 @@ import msgspec
 
 from builders.tables import Table
 from builders.targets import Changed, case_of, target_of
-from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.execution.implementation import (
     BrokeProtocol,
     Crashed,

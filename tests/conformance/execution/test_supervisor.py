@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from numaproof.conformance.execution.programs import supervision
+from numaproof.conformance.execution.programs import process as programs
 from numaproof.conformance.execution.programs.process import Process, ending
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def started(tmp_path: Path, held: Held) -> Iterator[Callable[[str], Process]]:
         file = tmp_path / "program.py"
         file.write_text(f"{PRELUDE}{textwrap.dedent(body)}\nready()\nstay()\n")
         made.append(Process((sys.executable, "-S", str(file), str(held.path))))
-        assert select.select([made[-1].output], [], [], 30)[0]
+        assert select.select([made[-1].supervision.streams[1]], [], [], 30)[0]
         return made[-1]
 
     yield start
@@ -92,7 +92,7 @@ def test_nothing_that_a_program_has_started_outlives_it(
     assert not held.by_none()
     process.kill()
     assert held.by_none()
-    assert process.left == ()
+    assert process.supervision.left == ()
 
 
 def test_what_a_program_leaves_behind_is_told_by_its_command_line(
@@ -102,8 +102,8 @@ def test_what_a_program_leaves_behind_is_told_by_its_command_line(
     process.wait(30)
     assert process.returncode == 3
     process.kill()
-    assert len(process.found) == 1
-    assert process.found[0].startswith(f"{sys.executable} -S ")
+    assert len(process.supervision.found) == 1
+    assert process.supervision.found[0].startswith(f"{sys.executable} -S ")
 
 
 @pytest.mark.parametrize("seconds", [60.0, 0.0], ids=["goes on", "is killed"])
@@ -113,7 +113,7 @@ def test_a_stopped_supervisor_ends_its_program_or_is_killed_with_it(
     monkeypatch: pytest.MonkeyPatch,
     seconds: float,
 ) -> None:
-    monkeypatch.setattr(supervision, "ENDING", seconds)
+    monkeypatch.setattr(programs, "ENDING", seconds)
     process = started("os.kill(os.getppid(), signal.SIGSTOP); child(stay, leave=True)")
     process.kill()
     assert held.by_none()
@@ -126,7 +126,7 @@ def test_programs_end_with_a_harness_that_is_killed(tmp_path: Path, held: Held) 
 import select, sys
 from numaproof.conformance.execution.programs.process import Process
 process = Process((sys.executable, "-S", {str(program)!r}, {str(held.path)!r}))
-select.select([process.output], [], [])
+select.select([process.supervision.streams[1]], [], [])
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -183,14 +183,14 @@ def test_what_cannot_be_ended_is_named(
 ) -> None:
     process = started("child(stay, leave=True); ready(); os.kill(os.getppid(), signal.SIGKILL)")
     process.wait(30)
-    assert process.unwatched
-    gone(process.pid)
+    assert process.supervision.lost
+    gone(process.supervision.pid)
     kill = os.kill
-    monkeypatch.setattr(supervision, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(programs, "MOST_ROUNDS", 1)
     monkeypatch.setattr(os, "kill", lambda *_: None)
     process.kill()
     monkeypatch.setattr(os, "kill", kill)
-    assert process.left
-    for pid, name in (one.split(" ", 1) for one in process.left):
+    assert process.supervision.left
+    for pid, name in (one.split(" ", 1) for one in process.supervision.left):
         assert name.startswith(f"{sys.executable} -S ")
         os.kill(int(pid), signal.SIGKILL)

@@ -15,7 +15,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from builders.targets import changed, target_of
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.fuzzing.example_run import ExampleRun, IdleRun
+from numaproof.conformance.fuzzing.exploration import ExampleRun, IdleRun
 from numaproof.conformance.fuzzing.fuzz import STEPS
 from numaproof.conformance.fuzzing.fuzz_options import BATCH
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine

@@ -11,7 +11,7 @@ from builders.fuzzed import found_in, fuzzed
 from builders.targets import changed, target_of
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import Crashed, InProcess
-from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.execution.run import Scenario
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
 from numaproof.conformance.fuzzing.fuzz_options import FuzzOptions
 from numaproof.protocol import events, messages

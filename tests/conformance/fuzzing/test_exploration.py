@@ -20,10 +20,9 @@ from numaproof.conformance.fuzzing.exploration import (
     upgrade,
 )
 from numaproof.conformance.fuzzing.generation.checkpoint_pairs import pairs
-from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
-from numaproof.conformance.fuzzing.generation.upgrades import CHANGES
+from numaproof.conformance.fuzzing.generation.scenarios import CHANGES, seeded_scenario
 from numaproof.protocol import messages
-from numaproof.reference.deviations.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
 from quality import suite
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.conformance.execution.run import Scenario
 
 HELLO = Reference().hello(hello_args("tests"))
 OLDEST, NEWEST = RELEASES[0], RELEASES[-1]

@@ -17,9 +17,8 @@ from numaproof.conformance.execution.implementation import InProcess, TimedOut, 
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
-from numaproof.conformance.fuzzing.interrupts import Interrupts
+from numaproof.conformance.fuzzing.interrupts import Interrupts, OutOfTimeError, TimeLimit, limited
 from numaproof.conformance.fuzzing.shrinking import CUT_SHORT
-from numaproof.conformance.fuzzing.time_limit import OutOfTimeError, TimeLimit, limited
 from numaproof.protocol import events, messages
 from numaproof.reference.implementation import Reference
 from numaproof.reports.summary import summarize

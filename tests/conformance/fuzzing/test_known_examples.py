@@ -11,18 +11,21 @@ from builders.fuzzed import found_in, fuzzed, replayed
 from builders.targets import Changed, changed, target_of
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import Crashed
-from numaproof.conformance.fuzzing import known_examples
+from numaproof.conformance.fuzzing import fuzz_finding
 from numaproof.conformance.fuzzing.exploration import Explorer
+from numaproof.conformance.fuzzing.fuzz_finding import KnownExamples
 from numaproof.conformance.fuzzing.fuzz_options import FuzzOptions
-from numaproof.conformance.fuzzing.known_examples import KnownExamples
-from numaproof.conformance.known_failures.entries import KnownFailure, KnownFailureEntry
-from numaproof.conformance.known_failures.verdicts import KnownFailures
+from numaproof.conformance.known_failures.entries import (
+    KnownFailure,
+    KnownFailureEntry,
+    KnownFailures,
+)
 from numaproof.protocol import events, messages
 from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.fuzzing.example_run import ExampleRun
+    from numaproof.conformance.fuzzing.exploration import ExampleRun
 
 REMOVE = "fault at remove: no"
 HINTS = "fault at hints: no"
@@ -86,7 +89,7 @@ def test_what_was_met_is_the_smallest_and_gets_smaller_by_few_tries(
         return play(self, scenario)
 
     def lengths(share: int) -> list[int]:
-        monkeypatch.setattr(known_examples, "SHARE", share)
+        monkeypatch.setattr(fuzz_finding, "SHARE", share)
         stream = run(broken, tmp_path / str(share), REMOVE, HINTS)
         cases = [loading.read_file(Path(one.file or ""))[0] for one in found_in(stream)]
         return [len(case.steps) for case in cases]
@@ -138,7 +141,7 @@ def test_a_node_stays_started_and_a_try_that_breaks_the_program_is_the_last(
         shrinks = True
         shrink(self, explorer, examples)
 
-    monkeypatch.setattr(known_examples, "SHARE", 1)
+    monkeypatch.setattr(fuzz_finding, "SHARE", 1)
     monkeypatch.setattr(KnownExamples, "shrink", shrinking)
     (one,) = found_in(run(target_of(Changed(hints=breaks)), tmp_path, HINTS))
     assert one.signature == HINTS

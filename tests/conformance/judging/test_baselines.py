@@ -26,7 +26,7 @@ from numaproof.conformance.judging.baselines import (
     Baseline,
     Baselines,
 )
-from numaproof.conformance.trees.described import tree_of
+from numaproof.conformance.trees import tree_of
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
 from numaproof.protocol.sets import CPUSet

@@ -10,8 +10,7 @@ import pytest
 from builders.answers import answer_in
 from builders.differences import parts
 from builders.tables import Table
-from numaproof.conformance.judging.comparison import difference
-from numaproof.conformance.judging.oracle import disagreement
+from numaproof.conformance.judging.oracle import difference, disagreement
 from numaproof.protocol import codec, messages
 
 COMPARISON = Table(__file__, "comparison.yaml")

@@ -11,8 +11,12 @@ import yaml
 from builders.machines import bare
 from builders.pods import container, pod
 from builders.tables import Table
-from numaproof.conformance.judging.crash_attribution import BrokenCall, never_answered, panicked
-from numaproof.conformance.judging.known_defects import known_defects
+from numaproof.conformance.judging.known_defects import (
+    BrokenCall,
+    known_defects,
+    never_answered,
+    panicked,
+)
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES

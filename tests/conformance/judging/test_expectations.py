@@ -19,8 +19,7 @@ from builders.tables import Table
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import Expected
-from numaproof.conformance.judging.expectations import Context, check
-from numaproof.conformance.judging.node_expectations import nodes_of
+from numaproof.conformance.judging.expectations import Context, check, nodes_of
 from numaproof.protocol.machine import HugePages, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
 

@@ -19,7 +19,7 @@ from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.judging import known_defects
-from numaproof.conformance.judging.invariants import Violation
+from numaproof.conformance.judging.invariants.view import Violation
 from numaproof.protocol.machine import MachineInfo, UncoreCache
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference

@@ -15,13 +15,13 @@ import yaml
 
 from builders.machines import plain, regular
 from builders.tables import Table
+from numaproof.conformance import promotion
 from numaproof.conformance.cases import loading
-from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
-from numaproof.conformance.fuzzing.strategies import seeded_scenario
-from numaproof.conformance.promotion import appending
-from numaproof.conformance.promotion.promotion import PromotionError, Wanted, promote
+from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
+from numaproof.conformance.promotion import PromotionError, Wanted, promote
 from numaproof.conformance.requirements import load_registry
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import codec
@@ -67,7 +67,7 @@ def test_what_is_promoted_is_passed_by_the_reference(seed: int, level: Level) ->
     except PromotionError as error:
         assert "name the --defect" in str(error)  # noqa: PT017 - the other outcome there is
         return
-    (read,) = loading.parse(appending.appended("", case, "mine.yaml"), "mine.yaml")
+    (read,) = loading.parse(promotion.appended("", case, "mine.yaml"), "mine.yaml")
     assert read == case
     assert good(read)
 

@@ -16,20 +16,18 @@ from numaproof import fakesys
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.differential import recordings
 from numaproof.conformance.differential.lockstep import Pair, play
-from numaproof.conformance.differential.recorder import record_seed
+from numaproof.conformance.differential.recordings import record_seed
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.conformance.execution.run import Run
-from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.execution.run import Run, Scenario
 from numaproof.conformance.execution.session import TREE
-from numaproof.conformance.fuzzing.example_run import IdleRun
-from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
-from numaproof.conformance.fuzzing.generation.upgrades import seeded_upgrade
+from numaproof.conformance.fuzzing.exploration import IdleRun
+from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario, seeded_upgrade
 from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.fuzzing.state_machine import NodeMachine
-from numaproof.conformance.trees.described import as_discovered
+from numaproof.conformance.trees import as_discovered
 from numaproof.folders import trees
 from numaproof.protocol import messages
 from numaproof.protocol.releases import NEWEST
