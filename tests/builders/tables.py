@@ -37,8 +37,9 @@ _Dumper.add_representer(str, _text)
 class Table:
     """The rows of a YAML file, each with a name of its own under `what`."""
 
-    def __init__(self, test: str, name: str) -> None:
-        """Reads the file of a name beside a test."""
+    def __init__(self, test: str, name: str, *, compact: bool = False) -> None:
+        """Reads the file of a name beside a test; a compact one has plain lists on one line."""
+        self._flow = None if compact else False
         self._file = Path(test).with_name(name)
         self._rows: list[dict[str, Any]] = [
             *yaml.load_all(self._file.read_text("utf-8"), yaml.CSafeLoader)
@@ -61,6 +62,20 @@ class Table:
             return
         row["says"] = said
         text = yaml.dump_all(
-            self._rows, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True
+            self._rows,
+            Dumper=_Dumper,
+            default_flow_style=self._flow,
+            sort_keys=False,
+            width=1000,
+            allow_unicode=True,
         )
         self._file.write_text(text, "utf-8")
+
+
+def alike(answers: dict[str, Any]) -> Any:
+    """Answers by name, those that are equal under all their names; if all are, the answer alone."""
+    names: dict[str, list[str]] = {}
+    for name, answer in answers.items():
+        names.setdefault(json.dumps(answer), []).append(name)
+    together = {", ".join(found): json.loads(answer) for answer, found in names.items()}
+    return together if len(together) > 1 else together.popitem()[1]

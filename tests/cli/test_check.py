@@ -23,7 +23,7 @@ def outcomes(runs: list[CaseFinished]) -> list[str]:
     return [run.outcome for run in runs]
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_3_and_what_was_measured_is_reported(
     program: Program, small: Small, finished: Finished, tmp_path: Path, sent: signal.Signals
 ) -> None:

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
-from itertools import cycle, product
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
@@ -164,22 +164,14 @@ FAST = (
 )
 
 ONE_OF_A_KIND = (
-    "pipe-in-state",
-    "state-is-a-link",
     "hard-link-to-outside",
-    "relay",
     "kills-its-supervisor",
-    "outlives-its-supervisor",
     "stops-its-supervisor",
     "daemon-and-death",
-    "real-time-signal",
-    "dies-after-answer",
     "out-of-memory",
     "silence",
     "flood",
-    "garbage",
     "half-a-line-and-death",
-    "answer-in-advance",
 )
 """Played where all tests are. `tests/conformance/execution` and `tests/folders` play more of each
 kind, without the command around them."""
@@ -221,7 +213,7 @@ def crossed() -> list[tuple[str, str]]:
     """A few programs with a command each; every one with all where `NUMAPROOF_HOSTILE` is set."""
     if EVERY:
         return list(product(HOSTILE, COMMANDS))
-    return list(zip(FAST, cycle(COMMANDS), strict=False))
+    return list(zip(FAST, COMMANDS, strict=False))
 
 
 @pytest.mark.slow

@@ -86,12 +86,10 @@ def run(command: str) -> subprocess.CompletedProcess[str]:
 RUNS: dict[str, tuple[str, tuple[str, ...], Path]] = {
     "check": (
         FAULTY,
-        ("check", *MACHINE, "--select", "pool-*", "--timeout", "20s", "--level", "admission"),
-        Path("numaproof-report/check"),
-    ),
-    "own case": (
-        FAULTY,
-        ("check", *MACHINE, "--cases", "own cases.yaml", "--select", "own-second"),
+        (
+            *("check", *MACHINE, "--cases", "own cases.yaml", "--select", "own-second"),
+            *("--timeout", "20s", "--level", "admission"),
+        ),
         Path("numaproof-report/check"),
     ),
     "recording": (

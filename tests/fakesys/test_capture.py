@@ -149,7 +149,7 @@ def machines(draw: st.DrawFn) -> Profile:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(machines())
 def test_any_machine_survives_being_captured_dumped_and_built(profile: Profile) -> None:
     check_profile(profile)

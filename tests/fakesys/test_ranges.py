@@ -1,7 +1,12 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.tables import Table
 from numaproof.fakesys.ranges import (
     format_list,
     format_mask,
@@ -10,31 +15,38 @@ from numaproof.fakesys.ranges import (
     parse_sequence,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 
 @given(st.sets(st.integers(0, 300)))
 def test_a_list_reads_back_as_the_set_it_was_made_from(numbers: set[int]) -> None:
     assert set(parse_list(format_list(numbers), 301)) == numbers
 
 
-def test_a_list_may_stride() -> None:
-    assert parse_list("0-6/2, 9", 10) == (0, 2, 4, 6, 9)
+RANGES = Table(__file__, "ranges.yaml", compact=True)
+READ: dict[str, Callable[[str, int], Iterable[int | None]]] = {
+    "a list": parse_list,
+    "a sequence": parse_sequence,
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("0-x", "expected a number or a range"),
-        ("3-1", "empty range"),
-        ("0-4/0", "empty range"),
-        ("0,0", "duplicate number 0"),
-        ("0-99," * 1_000_000 + "0", "duplicate number 0"),
-        ("0-99999999", "too large"),
-        ("1,,2", "expected a number or a range"),
-    ],
-)
-def test_a_bad_list_is_refused_with_the_reason(text: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        parse_list(text, 100)
+@RANGES
+def test_a_text_is_numbers_below_a_hundred_or_refused(row: dict[str, Any]) -> None:
+    RANGES.check(row, {text: _read(READ[row["what"]], text) for text in row["says"]})
+
+
+def _read(read: Callable[[str, int], Iterable[int | None]], text: str) -> object:
+    try:
+        numbers = list(read(text, 100))
+    except ValueError as error:
+        return {"refused": str(error)}
+    return {"numbers": numbers, "short": format_sequence(numbers)}
+
+
+def test_the_first_duplicate_ends_a_list() -> None:
+    with pytest.raises(ValueError, match="duplicate number 0"):
+        parse_list("0-99," * 1_000_000 + "0", 100)
 
 
 @given(st.sets(st.integers(0, 200)), st.integers(1, 300))
@@ -69,40 +81,3 @@ values = st.one_of(
 @given(values)
 def test_a_sequence_reads_back_as_it_was(sequence: list[int | None]) -> None:
     assert list(parse_sequence(format_sequence(sequence), 500)) == sequence
-
-
-@pytest.mark.parametrize(
-    ("sequence", "text"),
-    [
-        ([0, 1, 2, 3], "0-3"),
-        ([0, 0, 4, 4, 8, 8], "0-8/4:2"),
-        ([0, 8] * 3, "(0,8)*3"),
-        ([None] * 4, "none*4"),
-        ([5], "5"),
-        ([-1, -1], "-1*2"),
-        ([9, 0, 1, 0, 1, 0, 1], "9,0-1*3"),
-    ],
-)
-def test_a_sequence_is_spelt_shortly(sequence: list[int | None], text: str) -> None:
-    assert format_sequence(sequence) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("0-3*99999999", "more than 100 values"),
-        ("0-99999999", "more than 100 values"),
-        ("(0,1", "unclosed parenthesis"),
-        ("0,", "ends where a number"),
-        ("0)", r"unexpected '\)'"),
-        ("a", "cannot parse 'a'"),
-        ("5-1", "empty range"),
-        ("1" * 30, "expected a number"),
-        ("(" * 20 + "0" + ")" * 20, "too deeply"),
-        (",".join(["0-99"] * 2), "more than 100 values"),
-        ("0 1", "unexpected '1'"),
-    ],
-)
-def test_a_bad_sequence_is_refused_with_the_reason(text: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        parse_sequence(text, 100)

@@ -39,10 +39,9 @@ def named(name: str) -> Bug:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
-    """The cases of reconciling and of checkpoints, on one machine."""
-    cases = [
-        case for case in loading.bundled_cases() if case.id.startswith(("reconcile", "checkpoint"))
-    ]
+    """The cases of reconciling and some of checkpoints, on one machine."""
+    chosen = ("reconcile", "checkpoint-wrong")
+    cases = [case for case in loading.bundled_cases() if case.id.startswith(chosen)]
     machine = ProfileMachine(fakesys.load_profile("core-i7-9700"), tmp_path / "trees")
     return Suite(cases, [machine], load_registry())
 
@@ -140,7 +139,7 @@ def test_invariants_alone_catch_a_bug_that_is_everywhere(name: str, tmp_path: Pa
 
 
 def test_a_healthy_run_breaks_no_invariant(tmp_path: Path) -> None:
-    assert hunt("none", LifeTrials(seeds(0, 40), tmp_path).of(HEALTHY)).survived
+    assert hunt("none", LifeTrials(seeds(0, 15), tmp_path).of(HEALTHY)).survived
 
 
 def test_the_invariants_read_a_pod_rightly_while_the_reference_does_not() -> None:

@@ -1,13 +1,14 @@
-"""What the tests of the reference build their nodes from."""
+"""A reference to talk to."""
 
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from builders import machines, pods
+from builders import machines
 from numaproof.protocol import codec
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.reference.implementation import Reference
@@ -16,24 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-
-def make_machine(
-    nodes: int = 1, cores: int = 4, smt: int = 2, sockets: int = 1, uncore: int = 0
-) -> dict[str, Any]:
-    """A regular machine in plain values; `uncore` cores in a row share an uncore cache."""
-    return machines.plain(machines.regular(nodes, cores, smt, sockets, cores_per_cache=uncore))
-
-
-def make_pod(uid: str, *apps: str, init: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A Guaranteed pod, one container for each CPU quantity; a sidecar's ends in ``*``."""
-
-    def resources(cpus: str) -> dict[str, Any]:
-        made = pods.guaranteed({"cpu": cpus.rstrip("*"), "memory": "64Mi"})
-        return pods.Sidecar(made) if cpus.endswith("*") else made
-
-    return pods.numbered(uid, map(resources, apps), map(resources, init))
-
-
+MACHINE = machines.plain(machines.regular())
 STATIC = {"cpuManagerPolicy": "static", "kubeReserved": {"cpu": "1"}}
 
 
@@ -53,50 +37,37 @@ class Player:
         return response
 
     def start(
-        self, machine: dict[str, Any] | None = None, release: str = "1.35", **config: Any
+        self,
+        machine: dict[str, Any] | None = MACHINE,
+        release: str = "1.35",
+        config: dict[str, Any] | None = None,
+        **args: Any,
     ) -> dict[str, Any]:
-        """Starts with the static policy and one reserved CPU; `pods` may be among `config`."""
-        pods = config.pop("pods", [])
+        """Starts with the static policy and one reserved CPU."""
         return self.ask(
             "start",
-            machine=machine or make_machine(),
-            config={**STATIC, **config},
+            machine=machine,
+            config={**STATIC, **(config or {})},
             state_dir=str(self.state_dir),
             kubernetes=release,
-            pods=pods,
+            **args,
         )
 
-    def refusal(self, **config: Any) -> tuple[str, str]:
-        """Stage and text with which a start is refused."""
-        refused = self.start(**config)["refused"]
-        return refused["stage"], refused["message"].replace(str(self.state_dir), "$STATE_DIR")
 
-    def admit(self, pod: dict[str, Any]) -> dict[str, str]:
-        """Exclusive CPUs by container name."""
-        containers = self.ask("admit", pod=pod)["ok"]["containers"]
-        return {name: container["exclusive"] for name, container in containers.items()}
+@pytest.fixture
+def new_player(tmp_path: Path) -> Callable[..., Player]:
+    """Makes players, each in a folder of its own."""
+    numbers = count()
 
-    def shared(self) -> str:
-        """The shared pool."""
-        pool: str = self.ask("state")["ok"]["shared"]
-        return pool
+    def make(*, documented: bool = False) -> Player:
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        return Player(folder, documented=documented)
+
+    return make
 
 
 @pytest.fixture
-def machine() -> Callable[..., dict[str, Any]]:
-    return make_machine
-
-
-@pytest.fixture
-def pod() -> Callable[..., dict[str, Any]]:
-    return make_pod
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> Player:
-    return Player(tmp_path)
-
-
-@pytest.fixture
-def documented(tmp_path: Path) -> Player:
-    return Player(tmp_path, documented=True)
+def node(new_player: Callable[..., Player]) -> Player:
+    """A player as a kubelet."""
+    return new_player()

@@ -13,9 +13,7 @@ import pytest
 from numaproof import reference
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.cpu.assignment import Assignment
-from numaproof.reference.cpu.distribution import DistributedAssignment
-from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.deviations import assignment, cpu, releases
+from numaproof.reference.deviations import releases
 from numaproof.reference.deviations.defects import DEFECTS, OVERRIDES
 from numaproof.reference.deviations.deviation import Defect, defect_of, deviation_of
 from numaproof.reference.topology.distances import Distances
@@ -64,12 +62,6 @@ def test_no_rule_knows_a_release_or_a_deviation(module: Path) -> None:
     for name in named(module):
         assert not forbidden & {name, *name.split(".")}, name
         assert not re.search(r"\b1\.[0-9]{2}\b", name), name
-
-
-@pytest.mark.parametrize(
-    "module", MODULES, ids=lambda module: f"{module.parent.name}.{module.stem}"
-)
-def test_no_rule_speaks_of_a_defect(module: Path) -> None:
     text = module.read_text()
     assert "defect" not in text.lower()
     assert not [defect.name for defect in DEFECTS if defect.name in text]
@@ -111,18 +103,3 @@ def test_the_documents_have_no_defect_in_any_release(version: str) -> None:
     assert not [one for one in documented.deviations if defect_of(one)]
     assert documented.rule(Distances) is Distances
     assert documented.rule(Assignment) is Assignment
-
-
-def test_a_release_composes_a_rule_once() -> None:
-    newest = releases.release(None)
-    assert newest.rule(StaticCPUPolicy) is newest.rule(StaticCPUPolicy)
-    assert issubclass(newest.rule(StaticCPUPolicy), cpu.InitCPUsNotReused)
-    assert issubclass(newest.rule(DistributedAssignment), assignment.FreeCoreByAverage)
-    assert not issubclass(newest.rule(Assignment), DistributedAssignment)
-
-
-def test_an_override_comes_before_the_one_that_it_builds_on() -> None:
-    oldest = releases.release("1.33").rule(Assignment)
-    assert oldest.part_of_cache is assignment.OddRequestsPassedOver.part_of_cache
-    newest = releases.release("1.34").rule(Assignment)
-    assert newest.part_of_cache is assignment.HalfUsedCores.part_of_cache

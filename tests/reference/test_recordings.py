@@ -5,22 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from builders.checkout import SHARED
-from numaproof.protocol import codec
-from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.checkpoints import memory as memory_checkpoint
 from numaproof.reference.deviations import releases
-from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.reference.conftest import Player
 
 RECORDED = tuple(
     release
@@ -47,15 +45,6 @@ def lines(name: str) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def ask(reference: Reference, operation: str, args: dict[str, Any]) -> dict[str, Any]:
-    """The reference's answer as the plain JSON of a response without its id."""
-    typed = codec.from_plain(args, OPERATIONS[operation].args)
-    answer = reference.call(operation, typed)  # type: ignore[arg-type]
-    response: dict[str, Any] = json.loads(codec.encode_answer(0, answer))
-    del response["id"]
-    return response
-
-
 CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "truncate": lambda old: old[: len(old) // 2],
     "checksum": lambda old: old.replace(b'"checksum":', b'"checksum":1'),
@@ -80,9 +69,9 @@ def tamper(state_dir: Path, args: dict[str, str]) -> None:
             path.write_bytes(CHANGES[args["how"]](path.read_bytes()))
 
 
-def play(scenario: dict[str, Any], state_dir: Path) -> tuple[int, list[Difference]]:
+def play(scenario: dict[str, Any], player: Player) -> tuple[int, list[Difference]]:
     """Plays one scenario: how many calls were answered, and which answers differ."""
-    reference = Reference()
+    state_dir = player.state_dir
     on_node: dict[str, Any] = {}
     nodes: dict[tuple[str, str], list[int]] = {}
     answered, differences = 0, []
@@ -100,7 +89,7 @@ def play(scenario: dict[str, Any], state_dir: Path) -> tuple[int, list[Differenc
                 "kubernetes": scenario["kubernetes"],
                 "pods": [on_node[uid] for uid in args.get("pods", ()) if uid in on_node],
             }
-        given = ask(reference, operation, args)
+        given = player.ask(operation, **args)
         given = json.loads(json.dumps(given).replace(str(state_dir), "$STATE_DIR"))
         if operation == "start":
             nodes |= {
@@ -181,37 +170,34 @@ needs_recordings = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def states() -> Iterator[Path]:
-    """A directory in memory where there is one: thousands of files are replaced in it."""
-    memory = Path("/dev/shm")  # noqa: S108 - the directory made in it has a name of its own
-    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
-        yield Path(name)
-
-
 @needs_recordings
 @pytest.mark.parametrize("release", RECORDED)
 @pytest.mark.parametrize(("family", "least"), [("cpu-scenarios", 2300), ("scenarios", 1300)])
 def test_every_recorded_scenario_is_answered_as_the_kubelet_did(
-    family: str, least: int, release: str, states: Path
+    family: str, least: int, release: str, new_player: Callable[[], Player]
 ) -> None:
     calls = 0
-    for number, scenario in enumerate(lines(f"{family}-{release}.jsonl.gz")):
-        state_dir = states / str(number)
-        state_dir.mkdir()
-        answered, differences = play(scenario, state_dir)
+    for scenario in lines(f"{family}-{release}.jsonl.gz"):
+        answered, differences = play(scenario, new_player())
         assert differences == []
         calls += answered
     assert calls > least
 
 
 @needs_recordings
-@pytest.mark.parametrize("release", RECORDED)
-def test_every_recorded_assignment_is_answered_as_the_kubelet_did(release: str) -> None:
-    reference = Reference()
-    calls = 0
-    for recorded in lines(f"assignments-{release}.jsonl.gz"):
-        answered = ask(reference, "assign", {**recorded["assign"], "kubernetes": release})
+@pytest.mark.parametrize(
+    ("name", "operation", "count"),
+    [
+        *((f"assignments-{release}", "assign", 400) for release in RECORDED),
+        ("merges-1.35", "merge", 600),
+    ],
+)
+def test_every_recorded_assignment_and_merge_is_answered_as_the_kubelet_did(
+    name: str, operation: str, count: int, node: Player
+) -> None:
+    known = {"kubernetes": name.partition("-")[2]} if operation == "assign" else {}
+    recordings = list(lines(f"{name}.jsonl.gz"))
+    for recorded in recordings:
+        answered = node.ask(operation, **recorded[operation], **known)
         assert answered == recorded["expect"], recorded["seed"]
-        calls += 1
-    assert calls == 400
+    assert len(recordings) == count

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders import machines
 from numaproof.protocol import codec
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference import server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 HELLO = b'{"id": 7, "op": "hello", "args": {"protocol": [1, 1], "harness": "test"}}\n'
@@ -32,11 +32,9 @@ def test_hello_says_what_the_reference_has() -> None:
     assert len(answer["ok"]["options"]["cpu"]) == 6
 
 
-def test_a_kubelet_with_its_defects_is_served_unless_the_documents_are_asked_for(
-    machine: Callable[..., dict[str, Any]],
-) -> None:
+def test_a_kubelet_with_its_defects_is_served_unless_the_documents_are_asked_for() -> None:
     args = {
-        "machine": machine(cores=8, uncore=4),
+        "machine": machines.plain(machines.regular(cores=8, cores_per_cache=4)),
         "available": "1-15",
         "count": 4,
         "options": {"prefer-align-cpus-by-uncorecache": "true"},
@@ -75,10 +73,8 @@ def test_a_line_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPatch)
     assert good["id"] == 7
 
 
-def test_a_node_started_on_the_pipe_is_kept_between_lines(
-    tmp_path: Path, machine: Callable[..., dict[str, Any]]
-) -> None:
-    args = {"machine": machine(), "config": {}, "state_dir": str(tmp_path)}
+def test_a_node_started_on_the_pipe_is_kept_between_lines(tmp_path: Path) -> None:
+    args = {"machine": machines.plain(machines.regular()), "config": {}, "state_dir": str(tmp_path)}
     start = json.dumps({"id": 1, "op": "start", "args": args}).encode()
     state, merge = b'{"id": 2, "op": "state", "args": {}}', b'{"id": 3, "op": "merge", "args": {'
     merge += b'"nodes": [0], "policy": "none", "providers": []}}'

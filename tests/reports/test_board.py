@@ -23,20 +23,18 @@ from numaproof.reports.board.data import (
     BoardData,
     BoardFinding,
     FoundIn,
-    MachineSize,
     RunData,
     data_name,
     encoded,
-    kind_of,
 )
 from numaproof.reports.board.digest import run_data, summaries
 from numaproof.reports.board.reading import Known, RunsRead
-from numaproof.reports.board.standing import Score, implementations, version_key, worst
-from numaproof.reports.board.views import VersionChange, bars, changes, met_text, shown_findings
+from numaproof.reports.board.standing import implementations
+from numaproof.reports.board.views import changes, met_text, shown_findings
 from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
-    from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream
+    from conftest import MakeRun, MakeStarted, MakeStream
     from numaproof.protocol.campaign import CampaignEvent
     from numaproof.protocol.events import AnyEvent
 
@@ -61,131 +59,6 @@ def data(version: str = "1.0", kubernetes: str = "1.37", **more: Any) -> RunData
     return RunData(**fields | more)
 
 
-@pytest.mark.parametrize(
-    ("reason", "kind", "rest"),
-    [
-        ("finding: takes half a core", "finding", "takes half a core"),
-        ("Own rules: whole sockets", "own rules", "whole sockets"),
-        ("crash: index out of range", "crash", "index out of range"),
-        ("it is being fixed", "known failure", "it is being fixed"),
-        ("no finding: yet", "known failure", "no finding: yet"),
-    ],
-)
-def test_what_a_reason_begins_with_says_what_a_known_failure_is(
-    reason: str, kind: str, rest: str
-) -> None:
-    assert kind_of(reason) == (kind, rest)
-
-
-def test_versions_are_ordered_as_people_count_them() -> None:
-    versions = ["1.0", "0.10.1", "0.10.0", "0.10.0-rc.2", "0.10.0-rc.1", "v0.9"]
-    assert sorted(versions, key=version_key, reverse=True) == versions
-
-
-def test_a_requirement_is_as_bad_as_its_worst_case_run() -> None:
-    assert worst({}, ()) == "untested"
-    assert worst({"unsupported": 3}, ()) == "unsupported"
-    assert worst({"unsupported": 3, "pass": 1}, ()) == "pass"
-    assert worst({"expected failure": 1, "pass": 1}, ()) == "expected"
-    assert worst({"known failure": 2, "pass": 9}, ["own rules", "finding"]) == "finding"
-    assert worst({"known failure": 2}, ()) == "known failure"
-    assert worst({"known failure": 2, "crash": 1}, ["finding"]) == "crash"
-    assert worst({"fail": 1, "crash": 1}, ()) == "failed"
-
-
-def test_a_score_is_never_rounded_up_to_all() -> None:
-    assert Score({"pass": 9999, "failed": 1}).percent == "99.9 %"
-    assert Score({"pass": 9, "unsupported": 5}).percent == "100 %"
-    assert Score({"unsupported": 5}).percent == ""
-
-
-def test_a_score_counts_neither_own_rules_nor_a_kubelets_defects_as_documented() -> None:
-    assert Score({"pass": 8, "expected": 1, "own rules": 1}).percent == "80 %"
-
-
-def test_a_bar_has_what_passed_first_and_nothing_that_was_not_asked() -> None:
-    shown = bars({"failed": 1, "pass": 2, "own rules": 1, "unsupported": 9})
-    assert [(state, width) for state, _, _, width in shown] == [
-        ("pass", "50.00"),
-        ("own rules", "25.00"),
-        ("failed", "25.00"),
-    ]
-
-
-def test_a_run_becomes_its_counts(stream: MakeStream, run: MakeRun) -> None:
-    made = digest(stream(run(), run("fail", machine="server"), run("unsupported", case="other")))
-    assert made.author.name == "kubelet"
-    assert made.outcomes == {"pass": 1, "fail": 1, "unsupported": 1}
-    assert made.requirements == {"STATIC-1": {"pass": 1, "fail": 1, "unsupported": 1}}
-    assert made.machines["server"] == {"fail": 1}
-    assert made.sizes["server"] == MachineSize(cpus=8, nodes=2, sockets=2)
-    assert made.gaps == ()
-
-
-def test_failures_are_findings_with_their_cases_and_machines(
-    stream: MakeStream, story: MakeRun
-) -> None:
-    one = story(signature="admit: cpus differs")
-    two = msgspec.structs.replace(one, machine="server")
-    (found,) = digest(stream(one, two)).findings
-    assert (found.kind, found.outcome, found.case) == ("failed", "fail", "static.exclusive")
-    assert found.signatures == {"admit: cpus differs": 2}
-    assert found.cases == (
-        FoundIn(
-            "static.exclusive",
-            "fail",
-            ("desktop", "server"),
-            ("STATIC-1",),
-            signature="admit: cpus differs",
-        ),
-    )
-    assert found.played
-    assert "- admit:" in found.text
-    assert "topology" not in found.text
-
-
-def test_known_failures_are_findings_by_their_reasons(stream: MakeStream, run: MakeRun) -> None:
-    rules = {"reason": "own rules: whole cores", "message": "own rules: whole cores: got 0-1"}
-    both = [
-        run("known failure", signature="a", **rules),
-        run("known failure", case="b", signature="b", **rules),
-        run("known failure", case="c", signature="a", reason="finding: two owners"),
-    ]
-    found = digest(stream(*both)).findings
-    assert [(one.kind, one.reason, one.count) for one in found] == [
-        ("own rules", "whole cores", 2),
-        ("finding", "two owners", 1),
-    ]
-    assert found[0].signatures == {"a": 1, "b": 1}
-    assert found[0].message == "got 0-1"
-
-
-def test_expected_failures_are_findings_by_their_defects(stream: MakeStream, run: MakeRun) -> None:
-    (found,) = digest(stream(run("expected failure", defect="free-core"))).findings
-    assert (found.kind, found.reason, found.text) == ("expected", "free-core", "")
-
-
-def test_a_generated_scenario_is_a_finding_without_a_case(
-    stream: MakeStream, divergence: MakeDivergence
-) -> None:
-    events = stream(divergence(), start={"kind": "fuzz"}, outcomes={"pass": 9, "fail": 1})
-    made = run_data(summarize(events), "folder", {"failure-1.yaml": "cases: []\n"}.__getitem__)
-    assert made.kind == "fuzz"
-    assert made.outcomes == {"pass": 9, "fail": 1}
-    assert [(one.case, one.text, one.played) for one in made.findings] == [
-        ("", "cases: []\n", False)
-    ]
-
-
-def test_discovery_is_what_its_area_has(stream: MakeStream, run: MakeRun) -> None:
-    area = ReportedRequirement("D-1", "Discovery", "Cores are read.", "cadvisor", "sysinfo")
-    ours = run("fail", requirements=("D-1",), signature="x")
-    made = digest(stream(ours, run(), start={"requirements": (area,)}))
-    assert made.discovery == {"desktop": {"fail": 1}}
-    (one,) = implementations([made])
-    assert one.newest.discovered == {"desktop": "failed"}
-
-
 def test_text_from_outside_is_bounded_and_visible(stream: MakeStream, run: MakeRun) -> None:
     long = "\u202e" + "x" * 5000
     requirement = ReportedRequirement(long, long, long, long, long)
@@ -195,22 +68,6 @@ def test_text_from_outside_is_bounded_and_visible(stream: MakeStream, run: MakeR
     again = msgspec.json.decode(encoded([made]), type=BoardData)
     assert again.runs == (made,)
     assert made.findings[0].case.startswith("⟨U+202E⟩xxx")
-
-
-def test_a_crash_is_one_known_or_not(stream: MakeStream, run: MakeRun) -> None:
-    (found,) = digest(stream(run("crash", signature="crash at admit"))).findings
-    assert found.kind == "crash"
-
-
-def test_who_did_not_say_a_name_is_called_as_the_folder(stream: MakeStream, run: MakeRun) -> None:
-    made = digest(stream(run("crash"), start={"implementation": None}))
-    assert made.author.name == "folder"
-    assert made.gaps == ("The program did not answer hello.",)
-
-
-def test_a_stream_without_an_end_is_incomplete(stream: MakeStream, run: MakeRun) -> None:
-    (gap,) = digest(stream(run())[:-1]).gaps
-    assert "no end" in gap
 
 
 def test_the_newest_version_in_the_newest_release_is_shown_first() -> None:

@@ -66,39 +66,6 @@ def test_a_check_by_the_file_of_a_board_knows_every_failure_by_its_reason(
     assert "leaks-cpus" not in path.read_text()
 
 
-def test_one_entry_is_about_all_machines_where_the_reason_is_one(
-    stream: MakeStream, run: MakeRun
-) -> None:
-    known = {"reason": "finding: half", "signature": "admit: half"}
-    text = file_of(
-        stream(run("known failure", **known), run("known failure", machine="server", **known))
-    )
-    assert text.splitlines()[1:] == [
-        "known_failures:",
-        "- case: static.exclusive",
-        "  signature: 'admit: half'",
-        "  reason: 'finding: half'",
-    ]
-
-
-def test_the_message_of_one_run_is_no_reason_for_others(stream: MakeStream, run: MakeRun) -> None:
-    told = "boom [known.yaml:2: known until 2027-03-01: fix it, or move the date]"
-    one = run("fail", signature="admit: half", message=told)
-    text = file_of(stream(one, run("fail", signature="admit: half", machine="server")))
-    assert text.splitlines()[2:] == [
-        "- case: static.exclusive",
-        "  signature: 'admit: half'",
-        "  reason: not accounted for yet",
-    ]
-
-
-def test_what_fuzzing_found_is_known_of_every_scenario(
-    started: MakeStarted, divergence: MakeDivergence
-) -> None:
-    text = file_of([started(kind="fuzz"), divergence(signature="admit: cpus differs")])
-    assert "- case: scenario\n  signature: 'admit: cpus differs'\n" in text
-
-
 def test_a_site_has_the_file_and_the_command_that_reads_it(
     stream: MakeStream, run: MakeRun, tmp_path: Path
 ) -> None:
@@ -140,7 +107,3 @@ def test_what_fuzzing_found_is_known_of_fuzzing(
     both = page(fuzzed, stream(run("fail", signature="admit: half")))
     assert f"<code>numaproof check {given}\nnumaproof fuzz {given}</code>" in both
     assert "<code>check</code> and <code>fuzz</code> then fail only on new failures:" in both
-
-
-def test_who_has_no_failures_needs_no_file(stream: MakeStream, run: MakeRun) -> None:
-    assert file_of(stream(run())) == ""

@@ -17,10 +17,10 @@ from numaproof.reports.board.data import Author, BoardFinding, FoundIn, MachineS
 from numaproof.reports.board.reading import Known, RunsRead
 from numaproof.reports.board.site import OWN_MACHINE, Board, board_of, write_site
 from numaproof.reports.board.standing import Score, implementations
-from numaproof.reports.board.views import MEANINGS, SIGNS, size_text, tally_text
+from numaproof.reports.board.views import MEANINGS, SIGNS
 
 if TYPE_CHECKING:
-    from numaproof.reports.board.data import RunData, Tally
+    from numaproof.reports.board.data import RunData
 
 ADAPTERS = Path(__file__).parents[2] / "adapters"
 SIZE = MachineSize(cpus=8, nodes=2, sockets=1)
@@ -123,19 +123,6 @@ def test_the_name_of_no_machine_is_the_harness_s() -> None:
     assert GivenMachine.__dataclass_fields__["name"].default == OWN_MACHINE
 
 
-@pytest.mark.parametrize(
-    ("size", "said"),
-    [
-        (SIZE, "8 CPUs, 2 NUMA nodes, 1 socket"),
-        (MachineSize(4, 0, 0), "4 CPUs"),
-        (MachineSize(0, 3, 0), "3 NUMA nodes"),
-        (None, ""),
-    ],
-)
-def test_a_size_has_only_what_there_is(size: MachineSize | None, said: str) -> None:
-    assert size_text(size) == said
-
-
 def test_where_no_case_was_run_the_pages_say_so(tmp_path: Path) -> None:
     none: Any = {"findings": (), "requirements": {}, "machines": {}}
     author = Author("all else", "1", "C", ("discover",), discovers=("nodes", "cores"))
@@ -195,19 +182,6 @@ def test_what_fuzzing_found_has_no_count_but_of_scenarios(tmp_path: Path) -> Non
     said = "Fuzzing: 353 known failures, 47 passed, 1 unsupported</p>"
     assert said in shown["pinner.html"]
     assert "Comparison: " in shown["other.html"]
-
-
-@pytest.mark.parametrize(
-    ("tally", "said"),
-    [
-        ({"fail": 1, "pass": 2, "crash": 1}, "1 crash, 1 failed, 2 passed"),
-        ({"crash": 2, "known failure": 1}, "2 crashes, 1 known failure"),
-        ({"time-out": 2, "expected failure": 1}, "1 expected failure, 2 time-outs"),
-        ({}, ""),
-    ],
-)
-def test_a_tally_is_said_in_words(tally: Tally, said: str) -> None:
-    assert tally_text(tally) == said
 
 
 def test_reasons_of_known_failures_stand_alone() -> None:

@@ -6,13 +6,13 @@ import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
-import pytest
-
 from numaproof.protocol.messages import Hello, Options, Policies
-from numaproof.reports.html import html, is_web_address
+from numaproof.reports.html import html
 from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
+    import pytest
+
     from conftest import MakeDivergence, MakeMachine, MakeRun, MakeStream
     from numaproof.protocol.events import AnyEvent
 
@@ -99,24 +99,6 @@ def test_only_web_addresses_become_links(stream: MakeStream, run: MakeRun) -> No
     found = page(stream(run(), start={"implementation": good}))
     assert found.having("href") == ["https://example.org/"]
     assert found.having("rel") == ["noopener noreferrer nofollow"]
-
-
-@pytest.mark.parametrize(
-    ("address", "shown"),
-    [
-        ("http://example.org", True),
-        ("HTTPS://example.org/a?b#c", True),
-        ("javascript:alert(1)", False),
-        (" javascript:alert(1)", False),
-        ("data:text/html,x", False),
-        ("//example.org", False),
-        ("https:", False),
-        ("http://[bad", False),
-        ("https://example.org/\u202e", False),
-    ],
-)
-def test_a_web_address_is_plain_http(address: str, *, shown: bool) -> None:
-    assert is_web_address(address) is shown
 
 
 def test_the_policy_allows_only_the_page_s_own_style_and_script(

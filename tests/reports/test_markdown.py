@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.reports.markdown import LIMIT, escaped, markdown
+from numaproof.reports.markdown import LIMIT, markdown
 from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
@@ -51,7 +51,3 @@ def test_a_fence_is_longer_than_any_run_of_backticks_inside(
 ) -> None:
     text = markdown(summarize(stream(story("`````\n# out"))))
     assert "\n``````text\n" in text
-
-
-def test_a_cell_of_a_table_has_no_bar_and_no_line_break() -> None:
-    assert escaped("a|b\nc") == "a&#124;b c"

@@ -22,9 +22,14 @@ from numaproof.protocol.events import (
     Progress,
     ReportedCall,
     ReportedFinding,
+    ReportedRequirement,
     RunEnded,
 )
 from numaproof.protocol.messages import Hello, Options, Policies
+from numaproof.reports.badge import badge
+from numaproof.reports.board.digest import run_data
+from numaproof.reports.board.standing import implementations
+from numaproof.reports.board.views import known_failures
 from numaproof.reports.html import html
 from numaproof.reports.junit import junit
 from numaproof.reports.markdown import markdown
@@ -94,6 +99,39 @@ class Runs:
             *(self.run("known failure", case=one, message=str(found), **known) for one in "ab"),
             self.run("expected failure", case="c", defect="init-leak"),
             self.run("missing known failure", case="d", message="known.yaml:1: remove the entry"),
+        )
+
+    def reasons(self) -> list[AnyEvent]:
+        """Failures that are known for several reasons, alike on machines or not."""
+        runs = [
+            (name, machine, {"reason": reason, "signature": f"{name}: differs", "message": reason})
+            for name, machine, reason in (
+                ("same", "desktop", "finding: takes half a core"),
+                ("same", "server", "finding: takes half a core"),
+                ("other", "desktop", "own rules: whole cores"),
+                ("other", "server", "finding: two owners"),
+                ("third", "desktop", "own rules: whole cores"),
+                ("ends", "desktop", "crash: index out of range"),
+            )
+        ]
+        known = [self.run("known failure", case=one, machine=at, **why) for one, at, why in runs]
+        boom = {"signature": "admit: cpus differs", "message": "boom [known.yaml:2: move the date]"}
+        new = [self.run("fail", case="new", machine=at, **boom) for at in ("desktop", "server")]
+        return self.stream(*known, *new, self.run("crash", case="last", signature="crash at admit"))
+
+    def discovered(self) -> list[AnyEvent]:
+        """Machines discovered wrongly, which breaks the requirements on their wrong fields."""
+        every = ("STATIC-1", "STATIC-2", "NONE-1")
+        area = ReportedRequirement("D-1", "Discovery", "Cores are read.", "cadvisor", "sysinfo")
+        known = {"signature": "discover: caches differ", "requirements": ("D-1", *every)}
+        own, sizes = ({"reason": one} for one in ("own rules: ours", "finding: sizes"))
+        kept = ("STATIC-1", "NONE-1")
+        return self.stream(
+            self.run("known failure", kept=("STATIC-2", "NONE-1"), **own, **known),
+            self.run("known failure", machine="server", kept=kept, **own, **known),
+            self.run("known failure", case="b", kept=kept[:1], unseen=kept[1:], **sizes, **known),
+            self.run(requirements=every, unseen=("NONE-1",), case="b", machine="server"),
+            start={"requirements": (*self.started().requirements, area)},
         )
 
     def alike(self) -> list[AnyEvent]:
@@ -214,10 +252,20 @@ def words(summary: Summary) -> str:
     return "\n".join(parser.lines) + "\n"
 
 
+def board(events: Sequence[AnyEvent]) -> str:
+    """What a board makes of a run, and the file of known failures that it offers."""
+    data = run_data(summarize(events), "folder", lambda name: f"the case of {name}\n")
+    (one,) = implementations([data])
+    shown = msgspec.to_builtins((data, one.newest.states, one.newest.met))
+    return f"{json.dumps(shown, indent=1, ensure_ascii=False)}\n{known_failures(one.newest)}"
+
+
 FORMATS: dict[str, Callable[[Sequence[AnyEvent]], str]] = {
     "terminal.txt": terminal,
     "report.md": lambda events: markdown(summarize(events)),
     "junit.xml": lambda events: junit(summarize(events)).decode(),
+    "badge.svg": lambda events: badge(summarize(events)) + "\n",
+    "board.txt": board,
     "page.txt": lambda events: words(summarize(events)),
     "summary.json": lambda events: json.dumps(summarize(events).plain(), indent=1) + "\n",
 }

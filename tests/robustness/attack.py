@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from robustness.trials import Trial
 
 
-def attack(
-    kind: str, scratch: Path, *, seed: int, count: int, shrink: bool = True
-) -> Counter[int | None]:
+def attack(kind: str, scratch: Path, *, seed: int, count: int) -> Counter[int | None]:
     """Plays trials of a kind, the same for the same seed and count; how often each exit code was.
 
     Args:
@@ -27,18 +25,16 @@ def attack(
         scratch: an empty folder, as `playing.prepared` makes it.
         seed: what the trials are derived from.
         count: how many there are.
-        shrink: whether a failure is made smaller.
 
     Raises:
         BrokenError: a trial ended as none may; its notes show the smallest of its cause. Several
             causes are an `ExceptionGroup`.
     """
     codes: Counter[int | None] = Counter()
-    phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
 
     @settings(
         max_examples=count,
-        phases=phases,
+        phases=(Phase.generate, Phase.shrink),
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),

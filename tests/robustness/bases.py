@@ -135,14 +135,22 @@ CAMPAIGN = (
 """The campaign of `journal`; its units are not done in a trial, as no workers are started."""
 
 
+def _ran(*args: str, made: str = "events.jsonl") -> bytes:
+    """The file that a command makes; `FOLDER` in an argument is where."""
+    quiet = redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO())
+    with tempfile.TemporaryDirectory() as name, without_workers(), quiet[0], quiet[1]:
+        cli.main([one.replace("FOLDER", name) for one in args], standalone_mode=False)
+        return (Path(name) / made).read_bytes()
+
+
 @cache
 def journal() -> tuple[Any, ...]:
     """The lines of a campaign's file: its plan, two units with a failure, and its end."""
+    plan = _ran(*CAMPAIGN, "--out", "FOLDER").splitlines()[0]
+    planned = codec.decode(plan, CampaignPlanned)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        plan = _planned(folder)
-        with Journal(folder, plan, lambda: 1.0) as opened:
-            for first, configuration in enumerate(plan.configurations):
+        with Journal(Path(name), planned, lambda: 1.0) as opened:
+            for first, configuration in enumerate(planned.configurations):
                 unit = SeedSlice(configuration, 0, 2).id
                 failed = ScenarioFailed(1.0, first, "state: differs", "fail", "one CPU too many")
                 ended = UnitFinished(1.0, unit, configuration, {"fail": 1, "pass": 1}, 0.5)
@@ -155,12 +163,8 @@ def journal() -> tuple[Any, ...]:
 @cache
 def events() -> tuple[Any, ...]:
     """The lines of a run with a case that passed, a known failure and a crash."""
-    quiet = redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO())
-    way = ["check", "--select", "example-besteffort-runs-shared", "--machine", MACHINE]
-    with tempfile.TemporaryDirectory() as name, quiet[0], quiet[1]:
-        cli.main([*way, "--out", name], standalone_mode=False)
-        lines = (Path(name) / "events.jsonl").read_bytes().splitlines()
-    first, passed, last = map(json.loads, lines)
+    way = ("check", "--select", "example-besteffort-runs-shared", "--machine", MACHINE)
+    first, passed, last = map(json.loads, _ran(*way, "--out", "FOLDER").splitlines())
     # As short as it may be, but for what the site shows of it.
     first["requirements"] = [one for one in first["requirements"] if one["id"].startswith("CPU-EX")]
     step = {"operation": "state", "args": {}, "answer": {}, "problems": ["one CPU too many"]}
@@ -177,22 +181,8 @@ def board_data() -> Any:
     with tempfile.TemporaryDirectory() as name:
         stream = Path(name) / "events.jsonl"
         stream.write_bytes(b"".join(codec.encode(one) + b"\n" for one in events()))
-        data = Path(name) / "run.json"
-        with redirect_stdout(io.StringIO()):
-            way = ["board", name, "--out", f"{name}/site", "--data", str(data)]
-            cli.main(way, standalone_mode=False)
-        return json.loads(data.read_bytes())
-
-
-def _planned(folder: Path) -> CampaignPlanned:
-    """The plan of `CAMPAIGN`, as the command writes it."""
-    quiet = redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO())
-    with without_workers(), quiet[0], quiet[1]:
-        cli.main([*CAMPAIGN, "--out", str(folder)], standalone_mode=False)
-    file = folder / "events.jsonl"
-    plan = file.read_bytes().splitlines()[0]
-    file.unlink()
-    return codec.decode(plan, CampaignPlanned)
+        way = ("board", name, "--out", "FOLDER/site", "--data", "FOLDER/run.json")
+        return json.loads(_ran(*way, made="run.json"))
 
 
 def without_workers() -> Any:

@@ -7,7 +7,7 @@ import lzma
 import shlex
 import sys
 import tarfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,13 +199,11 @@ def _of_file(draw: Draw, kind: Kind) -> Trial:
 def _of_hostile_text(draw: Draw) -> Trial:
     """A trial with text in one place that no terminal must get."""
     kind = FILES[draw(st.sampled_from(list(FILES)))]
-    trial = draw(_of_file(kind))
-    name = draw(st.sampled_from([one for one in kind.files if one in trial.files]))
-    sound = SOUND[name]
-    document = draw(st.sampled_from(sound.documents()))
-    content = sound.write(draw(poisoned(document)))
-    changes = {"sound": {}, "terminal": True, "subject": "", "made": ""}
-    return replace(trial, files={**trial.files, name: _packed(name, content)}, **changes)
+    name = draw(st.sampled_from(kind.files))
+    args = draw(st.sampled_from(kind.commands(name)))
+    content = SOUND[name].write(draw(poisoned(draw(st.sampled_from(SOUND[name].documents())))))
+    files = sound_files(args, kind.stdin) | {name: _packed(name, content)}
+    return Trial(args, files, stdin=kind.stdin, terminal=True)
 
 
 @st.composite

@@ -93,8 +93,16 @@ def changed(draw: Draw, root: Any, keys: Sequence[str] = ()) -> Any:
     return box[0]
 
 
-def _replace(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
-    parent[key] = draw(odd)
+def _replace(draw: Draw, parent: Any, key: Any, root: Any) -> None:
+    """Anything else instead: odd values, the same in or as another type, another part."""
+    value = parent[key]
+    others = [[value], *({name: value} for name in ("0", "items", "spec"))]
+    if isinstance(value, list):
+        others.append({str(number): one for number, one in enumerate(value)})
+    elif isinstance(value, dict):
+        others.append(list(value.values()))
+    parts = st.sampled_from(list(paths(root))).map(lambda path: reduce(getitem, path, root))
+    parent[key] = copy.deepcopy(draw(odd | odd | st.sampled_from(others) | parts))
 
 
 def _perturb(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
@@ -115,20 +123,25 @@ def _perturb(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
 
 def _remove(_draw: Draw, parent: Any, key: Any, _root: Any) -> None:
     del parent[key]
-    if not parent:
-        parent.append(None) if isinstance(parent, list) else None
+    if parent == []:
+        parent.append(None)
 
 
-def _repeat(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
-    if isinstance(parent, list):
-        parent += [parent[key]] * draw(st.sampled_from((1, 40)))
-    else:
-        parent[f"{key}x"] = parent[key]
+def _add(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
+    """Something more: the same again, a copy under another name, or an odd value within."""
+    value = parent[key]
+    if isinstance(parent, list) and draw(st.booleans()):
+        parent += [value] * draw(st.sampled_from((1, 40)))
+    elif isinstance(value, list):
+        value.append(draw(odd))
+    elif isinstance(value, dict):
+        value[draw(st.sampled_from(_NAMES) | texts)] = draw(odd)
+    elif isinstance(parent, dict):
+        parent[f"{key}x"] = value
 
 
 def _rename(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
     if not isinstance(parent, dict):
-        parent[key] = [parent[key]]
         return
     new = draw(
         st.sampled_from((key[:-1], key.upper(), key + draw(st.sampled_from(HOSTILE)))) | texts
@@ -138,38 +151,7 @@ def _rename(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
     parent.update(items)
 
 
-def _wrap(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
-    inner = parent[key]
-    parent[key] = draw(st.sampled_from(([inner], *({k: inner} for k in ("0", "items", "spec")))))
-
-
-def _move(draw: Draw, parent: Any, key: Any, root: Any) -> None:
-    path = draw(st.sampled_from(list(paths(root))))
-    parent[key] = copy.deepcopy(reduce(getitem, path, root))
-
-
-def _retype(draw: Draw, parent: Any, key: Any, root: Any) -> None:
-    value = parent[key]
-    if isinstance(value, list):
-        parent[key] = {str(number): one for number, one in enumerate(value)}
-    elif isinstance(value, dict):
-        parent[key] = list(value.values())
-    else:
-        _perturb(draw, parent, key, root)
-
-
-def _add(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
-    value = parent[key]
-    if isinstance(value, list):
-        value.append(draw(odd))
-    elif isinstance(value, dict):
-        value[draw(st.sampled_from(_NAMES) | texts)] = draw(odd)
-    else:
-        parent[key] = draw(st.sampled_from(EXPRESSIONS + _LONG))
-
-
-_WAYS = (_replace, _replace, _perturb, _perturb, _remove, _repeat, _rename, _wrap, _move, _retype)
-_WAYS += (_add,)
+_WAYS = (_replace, _replace, _replace, _perturb, _perturb, _remove, _add, _add, _rename)
 
 POISON = "x\x1b]0;t\x07\x9b5m\x7f\u202e\u2066\u200b\u0600\U000e0041"
 """An operating system command, C1, DEL, marks of direction, what has no width, a tag."""

@@ -202,106 +202,80 @@ def _called(trial: Trial) -> tuple[int | None, BaseException | None]:
 def _wrong(
     trial: Trial, code: int | None, error: BaseException | None, scratch: Path
 ) -> Iterator[str]:
-    """What is wrong, and which one of its kind; the worst comes first."""
-    here, temporary, outputs = (scratch / name for name in ("here", "tmp", "written"))
-    written = [(outputs / name).read_bytes() for name in ("out", "err")]
-    out, err = (one.decode(errors="replace") for one in written)
+    """What is wrong, in the same words for trials that fail alike; the worst comes first."""
+    here, outputs = scratch / "here", scratch / "written"
+    written = {name: (outputs / name).read_bytes() for name in ("out", "err")}
+    out, err = (one.decode(errors="replace") for one in written.values())
     if error is not None:
         names = {MemoryError: "memory", HangError: "hang"}
         yield f"{names.get(type(error), 'traceback')}: {_place(error)}"
     if trial.stdin:
-        out, fault = _faults(out)
-        if fault:
-            yield f"traceback: {fault}"
+        out, broke = _answers(out)
+        yield from broke
     if "Traceback (most recent call last)" in out + err:
-        yield f"traceback: in the output: {(out + err).strip().splitlines()[-1][:80]}"
+        yield f"traceback: in the output of {trial.args[0]}"
     if code not in _CODES:
         yield f"exit code: {code}"
-    for name, content in (("stdout", written[0]), ("stderr", written[1]), *_reports(here)):
+    reports = (here / "numaproof-report").rglob("*")
+    written |= {one.name: one.read_bytes() for one in reports if one.suffix in _SHOWN_FILES}
+    for name, content in written.items():
         if hidden := _hidden(content):
-            yield f"raw text: {hidden} in {name} of {_command(trial)}"
+            yield f"raw text: {hidden} in {name} of {trial.args[0]}"
     if code == _WRONG_INPUT:
         yield from _unnamed(trial, out + err)
     if "--implementation" not in trial.args and "--right" not in trial.args:
         yield from _blamed(here)
-    yield from _left(trial, here, temporary, code)
+    yield from _left(trial, scratch, code)
 
 
-_OF_ARGUMENTS = re.compile(
-    r"brings its own machine: leave out --machine|no case has the id '"
-    r"|nothing was tested: no case ran, or none is supported"
-    r"|no case in \S+ applies to Kubernetes|no case matches --select"
-    r"|none of the selected cases applies to these machines"
-    r"|does not run on \S+; it runs on"
-)
-"""Messages about what else was asked for, or about the run: a trial's file is right."""
-
-_OF_NO_LINE = re.compile(
-    r"has \d+ cases; expected one|not an xz file: |unpacks to more than [\d,]+ bytes"
-    r"|: there is nothing in it|: larger than [\d,]+ bytes"
-    r"|was recorded on Kubernetes [^,]+, not"
-    r"|expected one KubeletConfiguration, got \d+ documents|no pods in \S+; name manifests"
-    r"|the reference makes none of its calls|is known to answer this otherwise: name the --defect"
-    r"|brings no machine of its own: write it as a case"
-)
-"""Messages about a file as a whole, of which no line is more wrong than another."""
+_RIGHT = bases.document("messages")
 
 
-def _unnamed(trial: Trial, err: str) -> Iterator[str]:
+def _unnamed(trial: Trial, said: str) -> Iterator[str]:
     """What a message about wrong input does not say."""
-    if not trial.subject or _OF_ARGUMENTS.search(err):
+    if not trial.subject or re.search("|".join(_RIGHT["of no file"]), said):
         return
-    if trial.subject not in err:
-        yield f"no file name: {_command(trial)}: {_pattern(err)}"
+    if trial.subject not in said:
+        yield f"no file name: {trial.args[0]}"
         return
-    has_line = re.search(rf"{re.escape(trial.subject)}(:|, line )\d", err)
-    if trial.has_lines and not has_line and not _OF_NO_LINE.search(err):
-        yield f"no line: {_command(trial)}: {_pattern(err)}"
+    has_line = rf"{re.escape(trial.subject)}(:|, line )\d"
+    if trial.has_lines and not re.search("|".join((has_line, *_RIGHT["of no line"])), said):
+        yield f"no line: {trial.args[0]}"
 
 
 def _blamed(here: Path) -> Iterator[str]:
     """Faults of the reference in answers to a case: what is wrong is the case, or numaproof."""
     for stream in (here / "numaproof-report").rglob("events.jsonl"):
         for event in map(json.loads, stream.read_bytes().splitlines()):
-            for step in event.get("steps") or ():
-                answer = step.get("answer") or {}
-                if "message" in answer and answer.keys() <= {"message", "trace"}:
-                    yield f"fault of the reference: {_pattern(answer['message'])}"
+            answers = [step.get("answer") or {} for step in event.get("steps") or ()]
+            if any("message" in one and one.keys() <= {"message", "trace"} for one in answers):
+                yield "fault of the reference: in a case"
 
 
-def _faults(out: str) -> tuple[str, str]:
-    """The answers of the reference without faults that requests deserve, and one that it made."""
-    kept = []
-    for line in out.splitlines():
-        fault = json.loads(line).get("fault", {})
-        if "trace" not in fault:
-            kept.append(line)
-        elif not fault["message"].startswith("NotStartedError"):
-            place = fault["trace"].strip().splitlines()[-2].strip()
-            return out, f"fault of the reference: {fault['message'].partition(':')[0]}, {place}"
-    return "\n".join(kept), ""
+def _answers(out: str) -> tuple[str, list[str]]:
+    """The reference's answers but for the faults that requests deserve, and the faults it made."""
+    faults = {line: json.loads(line).get("fault", {}) for line in out.splitlines()}
+    traced = {line: fault["message"] for line, fault in faults.items() if "trace" in fault}
+    made = [text for text in traced.values() if not text.startswith("NotStartedError")]
+    kept = "\n".join(line for line in faults if line not in traced)
+    return kept, [f"traceback: fault of the reference: {one.partition(':')[0]}" for one in made]
 
 
-def _left(trial: Trial, here: Path, temporary: Path, code: int | None) -> Iterator[str]:
+def _left(trial: Trial, scratch: Path, code: int | None) -> Iterator[str]:
     """What a command left behind that it should not have."""
-    for path in temporary.iterdir():
-        yield f"left behind: {_pattern(path.name)} in the temporary folder: {_command(trial)}"
+    here = scratch / "here"
+    if any((scratch / "tmp").iterdir()):
+        yield f"left behind: temporary files of {trial.args[0]}"
     for path in here.rglob("*"):
         if ".partial" in path.name and path.name not in trial.files:
-            yield f"left behind: {path.name} of {_command(trial)}"
+            yield f"left behind: {path.name} of {trial.args[0]}"
         if path.name == "junit.xml":
             try:
                 ET.parse(path)  # noqa: S314 - we wrote it
-            except ET.ParseError as error:
-                yield f"broken report: junit.xml: {error.msg.partition(':')[0]}"
+            except ET.ParseError:
+                yield "broken report: junit.xml"
     if trial.made and code == _WRONG_INPUT and (here / trial.made).exists():
-        yield f"left behind: {trial.made} of {_command(trial)}"
-
-
-def _reports(here: Path) -> Iterator[tuple[str, bytes]]:
-    for path in (here / "numaproof-report").rglob("*"):
-        if path.suffix in _SHOWN_FILES:
-            yield path.name, path.read_bytes()
+        yield f"left behind: {trial.made} of {trial.args[0]}"
 
 
 def _hidden(content: bytes) -> str:
@@ -325,18 +299,3 @@ def _place(error: BaseException | None) -> str:
     ours = [one for one in ours if "robustness" not in one.filename.rpartition("/tests/")[2]]
     at = f"{'/'.join(ours[-1].filename.split('/')[-3:])}:{ours[-1].name}" if ours else "?"
     return f"{type(error).__name__} in {at}"
-
-
-def _command(trial: Trial) -> str:
-    return " ".join(trial.args[:2]) if trial.args[0] in _GROUPS else trial.args[0]
-
-
-_GROUPS = ("case", "profile", "state", "config")
-
-
-def _pattern(text: str) -> str:
-    """A message without what differs from one to the next."""
-    lines = [one for one in text.strip().splitlines() if not one.startswith(("Usage:", "Try "))]
-    first = next((one for one in lines if one), "")
-    first = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\([^()]*\)", "…", first)
-    return re.sub(r"\d+|[a-z0-9_]{8}(?=$)", "N", first)[:90]

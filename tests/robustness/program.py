@@ -18,5 +18,5 @@ for request in sys.stdin.buffer:
         sys.exit(0)
     left = lines[found[2]]
     answer = left.pop(0) if len(left) > 1 else left[0]
-    sys.stdout.buffer.write(answer.replace(b'"id":0', b'"id":' + found[1], 1) + b"\n")
+    sys.stdout.buffer.write(answer.replace(b'"id": 0', b'"id": ' + found[1], 1) + b"\n")
     sys.stdout.flush()

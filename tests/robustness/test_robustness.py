@@ -72,12 +72,12 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
         ("wait", "hang: "),
         ("grow", "memory: MemoryError"),
         ("leave", "left behind: a.partial"),
-        ("forget", "left behind: x in the temporary folder"),
+        ("forget", "left behind: temporary files"),
         ("seven", "exit code: 7"),
         ("wrong", "no file name: "),
         ("claim", "no file name: "),
-        ("\x1b[31m", "raw text: a control character in stdout"),
-        ("\u202e", "raw text: a format character in stdout"),
+        ("\x1b[31m", "raw text: a control character in out"),
+        ("\u202e", "raw text: a format character in out"),
     ],
 )
 def test_what_goes_wrong_is_found(scratch: Path, argument: str, cause: str) -> None:
@@ -147,5 +147,5 @@ def test_raw_text_would_be_noticed(
     args = ("case", "list", "--cases", "own.yaml", "own-*")
     trial = Trial(args, {"own.yaml": written(cases, "yaml")}, terminal=terminal)
     what = "format" if terminal else "control"
-    expected = f"raw text: a {what} character in stdout of case list"
+    expected = f"raw text: a {what} character in out of case"
     assert playing.play(trial, scratch).cause == expected

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from numaproof.reference.topology import hints
-from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint
+from numaproof.reference.topology.hints import Demand, Need, Supply
 from numaproof.reference.topology.search import enumeration
 
 
@@ -35,18 +35,3 @@ def test_what_is_reusable_counts_for_its_exact_set_of_nodes(way: Any) -> None:
 def test_what_is_reusable_does_not_make_up_for_too_little_on_an_empty_machine(way: Any) -> None:
     demand = Demand((0, 1, 2), (need(9, [4, 4, 0], reusable=(Supply(0b011, 4),), total=4),))
     assert [hint.nodes for hint in way.listed(demand)] == []
-
-
-def test_the_narrowest_hint_contains_the_given_nodes(way: Any) -> None:
-    demand = Demand((0, 1, 2), (need(4, [4, 2, 2]),))
-    assert way.narrowest(demand) == TopologyHint(0b001, preferred=True)
-    assert way.narrowest(demand, 0b010) == TopologyHint(0b011, preferred=False)
-    assert way.narrowest(demand, 0b1000) is None
-
-
-def test_a_demand_beyond_what_is_free_has_no_hint(way: Any) -> None:
-    demand = Demand((0, 1), (need(5, [2, 2]),))
-    assert way.listed(demand) == ()
-    assert way.narrowest(demand) is None
-    assert not way.satisfiable(demand)
-    assert way.satisfiable(Demand((0, 1), (need(4, [2, 2]),)))

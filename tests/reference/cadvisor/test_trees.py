@@ -1,0 +1,104 @@
+"""What is discovered in small trees: each row of `trees.yaml` is one, with what a kubelet finds.
+
+Steps write the tree: `cpu` has a number, a core and a package; `node` a number and its CPUs;
+`cache` a CPU, a level and the map of CPUs that share it; a path the text of a file, or null for a
+folder. `on` names the row whose tree comes first, and `$` stands for `each` of some texts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from builders.tables import Table, alike
+from numaproof.protocol import codec
+from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+from numaproof.reference.deviations.releases import TABLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TREES = Table(__file__, "trees.yaml", compact=True)
+_SHORT = {
+    "cpu": "sys/devices/system/cpu",
+    "node": "sys/devices/system/node",
+    "hugepages": "sys/kernel/mm/hugepages",
+}
+
+
+@TREES
+def test_a_tree_is_discovered_as_a_kubelet_does(row: dict[str, Any], tmp_path: Path) -> None:
+    said = {}
+    for number, text in enumerate(row.get("each", [""])):
+        for release in row.get("releases", ["1.35"]):
+            root = tmp_path / f"{number}-{release}"
+            _write(root, [*_tree(row), *row["tree"]], text)
+            said[f"{release} {text}" if "releases" in row else text] = _discovered(root, release)
+    TREES.check(row, alike(said))
+
+
+def _tree(row: dict[str, Any]) -> list[Any]:
+    steps = [{"proc/cpuinfo": ""}, {"proc/meminfo": "MemTotal:        1024 kB\n"}]
+    return [*steps, *(TREES.row(row["on"])["tree"] if "on" in row else ())]
+
+
+def _write(root: Path, steps: list[dict[str, Any]], text: str) -> None:
+    for step in steps:
+        ((what, args),) = step.items()
+        match what, args:
+            case "cpu", [number, core, package]:
+                files = {"core_id": core, "physical_package_id": package}
+                for name, content in files.items():
+                    path = root / _SHORT["cpu"] / f"cpu{number}/topology/{name}"
+                    _file(path, str(content).replace("$", text) + "\n")
+            case "node", [number, *cpus]:
+                folder = root / _SHORT["node"] / f"node{number}"
+                folder.mkdir(parents=True)
+                for cpu in cpus:
+                    (folder / f"cpu{cpu}").symlink_to(f"../../cpu/cpu{cpu}")
+            case "cache", [cpu, level, sharers, *changes]:
+                made = {"id": 0, "size": "32K", "level": level, "type": "Unified"}
+                made |= {"shared_cpu_map": sharers, **dict(*changes)}
+                folder = root / _SHORT["cpu"] / f"cpu{cpu}/cache/index{level}"
+                for name, content in made.items():
+                    _file(folder / name, f"{content}\n")
+            case "remove", path:
+                (root / _long(path.replace("$", text))).unlink()
+            case path, content:
+                _file(root / _long(path.replace("$", text)), content and content.replace("$", text))
+
+
+def _long(path: str) -> str:
+    first, _, rest = path.partition("/")
+    return f"{_SHORT.get(first, first)}/{rest}"
+
+
+def _file(path: Path, content: str | None) -> None:
+    """Writes a file, whose bytes are Latin-1, or makes a folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if content is None:
+        path.unlink(missing_ok=True)
+        path.mkdir()
+    else:
+        path.write_text(content, encoding="latin-1")
+
+
+def _discovered(root: Path, release: str) -> Any:
+    """The machine without what is empty, or why there is none; what is logged is a complaint."""
+    logged: list[str] = []
+    try:
+        machine = discover(root, TABLE[release].no_cpu, logged.append)
+    except DiscoveryError as refused:
+        return {"refused": str(refused)}
+    return _short({"complaints": logged, **codec.to_plain(machine)})
+
+
+def _short(value: Any) -> Any:
+    """A value without the parts that are empty; a cache is a text."""
+    if isinstance(value, list | tuple):
+        return [_short(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if "type" in value:
+        return "L{level} {type}, id {id}, {size} bytes".format(**value)
+    shown = {name: _short(one) for name, one in value.items()}
+    return {name: one for name, one in shown.items() if one or name in ("node_id", "cores")}

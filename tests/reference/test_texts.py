@@ -1,0 +1,131 @@
+"""Texts as Go and the kubelet read them: `texts.yaml` has each function with texts and answers.
+
+`<9*5000>` stands for 5,000 nines. A text is bytes, one for each character, where JSON is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from builders.tables import Table
+from numaproof.reference.checkpoints import files
+from numaproof.reference.config import cpulist, eviction
+from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.golang import decoding, durations, numbers, syntax
+from numaproof.reference.golang.text import quote
+from numaproof.reference.pods import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TEXTS = Table(__file__, "texts.yaml", compact=True)
+_REFUSALS = (
+    cpulist.CPUListError,
+    durations.DurationError,
+    eviction.ThresholdError,
+    numbers.NumeralError,
+    quantity.QuantityError,
+    syntax.GoJSONError,
+)
+_LONG = 200
+
+_TABLE = "map[string]map[string]string"
+STATE = decoding.Fields(
+    "state.Checkpoint",
+    {
+        "policyName": decoding.Text(),
+        "entries": decoding.Keyed(decoding.Keyed(decoding.Text(), _TABLE[11:]), _TABLE),
+        "extra": decoding.Truth(),
+        "checksum": decoding.Unsigned("checksum.Checksum"),
+    },
+)
+NUMBERED = decoding.Keyed(
+    decoding.Listed(decoding.Signed(), "[]int"), "map[int][]int", numbered=True
+)
+_INNER = decoding.Fields("state.Inner", {"a": decoding.Signed()}, pointer=True)
+POINTERS = decoding.Fields(
+    "state.Outer",
+    {
+        name: decoding.Keyed(_INNER, "map[string]*state.Inner", made=name in ("made", "gone"))
+        for name in ("absent", "made", "gone", "pointers")
+    },
+)
+
+
+def _decoded(kind: decoding.Kind) -> Callable[[str], Any]:
+    def decode(text: str) -> Any:
+        found, error = decoding.decode_partly(text.encode("latin-1"), kind)
+        return {"refused": error} if error else found
+
+    return decode
+
+
+def _json(text: str) -> dict[str, Any]:
+    """What is read, and whether it is read alike beside a text with an escape."""
+    content = text.encode("latin-1")
+    found = syntax.parse(content)
+    shown = json.loads(json.dumps(found, default=lambda number: {"number": number.text}))
+    beside = syntax.parse(b"[" + content + b',"\\u0041"]')
+    return {"read": shown, "beside an escape": beside == [found, "A"]}
+
+
+def _quantity(text: str) -> dict[str, Any]:
+    found = quantity.parse(text)
+    return {
+        "exactly": str(found),
+        "value": quantity.value(text),
+        "thousandths": quantity.milli_value(text),
+        "whole CPUs": quantity.whole_cpus(text),
+        "integer": quantity.exact(text),
+        "written": quantity.canonical(found, quantity.style(text)),
+    }
+
+
+def _threshold(text: str) -> str | None:
+    eviction.check({"memory.available": text})
+    return eviction.of_memory({"memory.available": text}, 16 << 30)
+
+
+def _thresholds(text: str) -> str | None:
+    thresholds = dict([text.split("<")])
+    eviction.check(thresholds)
+    return eviction.of_memory(thresholds, 1 << 30)
+
+
+FUNCTIONS: dict[str, Callable[[str], Any]] = {
+    "a whole number": numbers.signed,
+    "an unsigned number": numbers.unsigned,
+    "a leading number": numbers.leading_signed,
+    "a leading number of K": lambda text: numbers.leading_unsigned(text, unit="K"),
+    "a quoted text": quote,
+    "a duration": durations.nanoseconds,
+    "a duration as Go writes it": lambda text: durations.shown(int(text)),
+    "a quantity": _quantity,
+    "a quantity that is a number in JSON": lambda text: quantity.milli_value(json.loads(text)),
+    "a threshold of memory": _threshold,
+    "thresholds of other signals": _thresholds,
+    "a list of CPUs": lambda text: str(cpulist.parse(text)),
+    "JSON": _json,
+    "a state": _decoded(STATE),
+    "a map of numbers": _decoded(NUMBERED),
+    "a map of pointers": _decoded(POINTERS),
+    "JSON with HTML escaped": lambda text: files.encode({text: text}).decode(),
+}
+
+
+@TEXTS
+def test_a_text_is_read_as_go_reads_it(row: dict[str, Any]) -> None:
+    TEXTS.check(row, {text: _answer(FUNCTIONS[row["what"]], text) for text in row["says"]})
+
+
+def _answer(function: Callable[[str], Any], text: str) -> Any:
+    whole = re.sub(r"<(.+?)\*(\d+)>", lambda found: found[1] * int(found[2]), text)
+    try:
+        return function(whole)
+    except _REFUSALS as error:
+        said = str(error)
+        return {"refused": said if len(said) < _LONG else said[: _LONG // 4] + "…" + said[-40:]}
+    except NotBuiltError as error:
+        return {"not built": str(error)}

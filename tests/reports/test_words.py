@@ -1,0 +1,60 @@
+"""Small functions of the reports, each with calls and what comes of them: `words.yaml`.
+
+Text with hidden characters is written with the escapes of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from builders.tables import Table
+from numaproof.reports.board.data import MachineSize, kind_of
+from numaproof.reports.board.standing import Score, version_key, worst
+from numaproof.reports.board.views import bars, size_text, tally_text
+from numaproof.reports.html import is_web_address
+from numaproof.reports.markdown import escaped
+from numaproof.reports.story import both_ends
+from numaproof.reports.untrusted import one_line, shortened, visible
+from numaproof.reports.values import diff_lines, differences, pretty, without_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WORDS = Table(__file__, "words.yaml", compact=True)
+
+
+def _traced(head: str, end: str) -> str:
+    """A long log with a trace in it, cut to its ends."""
+    log = [*("chatter" for _ in range(30)), head, *("frame" for _ in range(40)), end]
+    return both_ends("\n".join(log), 6)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "hidden characters": lambda text: visible(json.loads(f'"{text}"')),
+    "one line": one_line,
+    "long text": shortened,
+    "the ends of a log": both_ends,
+    "the ends of a log with a trace": _traced,
+    "a value laid out": pretty,
+    "differences": lambda *sides: [msgspec.to_builtins(one) for one in differences(*sides)],
+    "lines that differ": diff_lines,
+    "arguments without their machine": without_machine,
+    "a cell of a Markdown table": escaped,
+    "a web address": lambda text: is_web_address(json.loads(f'"{text}"')),
+    "what a reason begins with": kind_of,
+    "versions as people count them": lambda names: sorted(names, key=version_key),
+    "the worst of a tally": worst,
+    "a score": lambda counts: Score(counts).percent,
+    "a bar": bars,
+    "the size of a machine": lambda *size: size_text(MachineSize(*size) if size else None),
+    "a tally in words": tally_text,
+}
+
+
+@WORDS
+def test_a_function_says_what_its_calls_are(row: dict[str, Any]) -> None:
+    function = FUNCTIONS[row["what"]]
+    WORDS.check(row, [{"of": one["of"], "is": function(*one["of"])} for one in row["says"]])
