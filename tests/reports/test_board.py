@@ -30,7 +30,7 @@ from numaproof.reports.board.data import (
 from numaproof.reports.board.digest import run_data, summaries
 from numaproof.reports.board.reading import Known, RunsRead
 from numaproof.reports.board.standing import implementations
-from numaproof.reports.board.views import changes, met_text, shown_findings
+from numaproof.reports.board.views import VersionChange, changes, met_text, shown_findings
 from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
