@@ -9,6 +9,7 @@ import io
 import os
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,14 +35,8 @@ VARYING = (
 and lines of Python's own source."""
 
 
-def without_counts() -> tuple[needs.FeatureRow, ...]:
-    """The features, of whose cases the page shows no count: counting them takes seconds."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(needs, "features_of", lambda _: ())
-        return ROWS()
-
-
-ROWS = needs.rows
+NEEDS = cache(needs.rows)
+"""What `numaproof features` counts, which takes a second or two, once for all that ask."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -52,7 +47,7 @@ def test_a_page_is_what_its_commands_print(
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
-    monkeypatch.setattr(needs, "rows", without_counts)
+    monkeypatch.setattr(needs, "rows", NEEDS)
 
     def ours(words: list[str], environment: dict[str, str], given: str) -> Ended:
         with pytest.MonkeyPatch.context() as during:
