@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.implementation import Implementation
 
-MOST_CPUS = 8
+MAX_CPUS = 8
 TIMEOUT = 30.0
 NAME = "assignments.yaml"
 FAILING = ("wrong", "crash")
@@ -90,14 +90,14 @@ class UniformMachine:
 
 def shapes() -> list[UniformMachine]:
     """All machines, the smallest first; in one socket the two ways of core ids are the same."""
-    sizes = range(1, MOST_CPUS + 1)
+    sizes = range(1, MAX_CPUS + 1)
     found = [
         UniformMachine(*size, ids_per_socket=again)
         for size in product(sizes, repeat=4)
         for again in (False, True)
         if not again or size[0] > 1
     ]
-    return sorted((one for one in found if one.cpus <= MOST_CPUS), key=lambda one: one.cpus)
+    return sorted((one for one in found if one.cpus <= MAX_CPUS), key=lambda one: one.cpus)
 
 
 def calls(shape: UniformMachine, kubernetes: str) -> Iterator[messages.AssignArgs]:

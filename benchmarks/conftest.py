@@ -41,7 +41,7 @@ def config(nodes: int) -> Mapping[str, Any]:
         "evictionHard": {"memory.available": "100Mi"},
         "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}],
     }
-    if nodes > options.MOST_NODES_BY_DEFAULT:
+    if nodes > options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES:
         made["topologyManagerPolicyOptions"] = {"max-allowable-numa-nodes": "64"}
     return made
 

@@ -20,7 +20,7 @@ from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, handshake, hello_args
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing import strategies
-from numaproof.conformance.fuzzing.exploration import ExampleRun, IdleRun
+from numaproof.conformance.fuzzing.exploration import ExampleRun, NullRun
 from numaproof.conformance.fuzzing.fuzz import STEPS
 from numaproof.conformance.fuzzing.state_machine import NodeMachine
 from numaproof.protocol.releases import NEWEST
@@ -74,9 +74,9 @@ def _run(seed: int, target: Target | None = None) -> tuple[float, int]:
     class Node(NodeMachine):
         capabilities = capabilities_of
 
-        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
+        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
             if target is None:
-                return IdleRun()
+                return NullRun()
             run = ExampleRun(target, machine, [], from_tree=from_tree)
             made.append(run.steps)
             return run

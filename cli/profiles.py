@@ -74,13 +74,13 @@ def _huge_pages(pools: Sequence[HugePages]) -> str:
     return ", ".join(sizes) or "none"
 
 
-_MOST_DISTANCES = 64
+_MAX_DISTANCES = 64
 """Distances of a node that are listed; a table of 1,024 by 1,024 helps nobody."""
 
 
 def _distances(listed: Sequence[int]) -> str:
     """The distances in order, or for many nodes how many there are of each."""
-    if len(listed) <= _MOST_DISTANCES:
+    if len(listed) <= _MAX_DISTANCES:
         return " ".join(map(str, listed))
     return ", ".join(f"{count}x{value}" for value, count in sorted(Counter(listed).items()))
 

@@ -113,13 +113,13 @@ def record(
     return 0
 
 
-_MOST_REASONS = 5
+_MAX_REASONS = 5
 
 
 def _reasons(skipped: Counter[str], recorded: int) -> str:
     """How many cases were skipped, and the most frequent reasons."""
     count = skipped.total()
-    common = skipped.most_common(_MOST_REASONS)
+    common = skipped.most_common(_MAX_REASONS)
     listed = [f"{why} ({times:,})" for why, times in common]
     if rest := count - sum(times for _, times in common):
         listed.append(f"other reasons ({rest:,})")

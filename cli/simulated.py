@@ -157,7 +157,7 @@ _MARKS: dict[explaining.Preference, answers.Mark] = {
     "possible": "fair",
     "impossible": "bad",
 }
-_MOST_DEVICES = 4
+_MAX_DEVICES = 4
 _CONFIG_CHECK = "run `numaproof config check` to see everything that is wrong, and how to fix it"
 
 
@@ -235,8 +235,8 @@ def _rows(found: Simulation) -> Iterator[answers.ContainerRow]:
 
 def _devices(held: messages.Container) -> Iterator[str]:
     for resource, ids in (held.devices or {}).items():
-        more = f" and {len(ids) - _MOST_DEVICES} more" if len(ids) > _MOST_DEVICES else ""
-        yield f"{resource.partition('/')[2]}: {' '.join(ids[:_MOST_DEVICES])}{more}"
+        more = f" and {len(ids) - _MAX_DEVICES} more" if len(ids) > _MAX_DEVICES else ""
+        yield f"{resource.partition('/')[2]}: {' '.join(ids[:_MAX_DEVICES])}{more}"
 
 
 def _owners(found: Simulation, node: NodeView) -> Iterator[Owner]:

@@ -69,7 +69,7 @@ def check(
     info = discover_machine(machine, kubernetes)
     with scratch_folder() as folder:
         try:
-            checkpoint = checkpoints.read(file.read(checkpoints.MOST_BYTES), Path(file.name).name)
+            checkpoint = checkpoints.read(file.read(checkpoints.MAX_BYTES), Path(file.name).name)
             settings = (
                 user_files.read_configuration(config, (kubernetes,), lenient=lenient).settings
                 if config

@@ -13,7 +13,7 @@ from numaproof.inputs.plurals import numbered, plural
 from numaproof.protocol.messages import AdmissionRefused, StartRefused
 from numaproof.simulation.checkpoints import STATE_DIR
 from numaproof.simulation.configuration_check import ConfigurationFinding
-from numaproof.simulation.upgrades import FileFate, PodFate
+from numaproof.simulation.upgrades import FileOutcome, PodOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,7 +122,7 @@ class _Telling:
         change = f"{one.before or 'unknown'} → {one.after or 'gone'}"
         return self._line("note" if one.after else "bad", f"{one.option}: {change}")
 
-    def _file(self, one: FileFate) -> str:
+    def _file(self, one: FileOutcome) -> str:
         if one.fate == "refused":
             return self._line("bad", f"{one.file}: refused: {one.message}")
         return self._line("good", f"{one.file}: {_READ[one.fate]}")
@@ -145,7 +145,7 @@ class _Telling:
         if self._setting.state and not self._setting.pods:
             yield self._line("note", "name the pods with --pods to see which of them move")
 
-    def _pod(self, pod: PodFate) -> Iterator[str]:
+    def _pod(self, pod: PodOutcome) -> Iterator[str]:
         mark = _FATES[pod.fate]
         if pod.refusal:
             said = f"{pod.refusal.reason}: {pod.refusal.message}"
@@ -218,11 +218,11 @@ def _outcome(answer: object) -> str:
             text = f"the kubelet does not start: {answer.message}"
         case ConfigurationFinding():
             text = f"error: {answer.message}"
-        case FileFate():
+        case FileOutcome():
             text = f"{answer.file} is {answer.fate}"
-        case PodFate(refusal=AdmissionRefused() as refusal):
+        case PodOutcome(refusal=AdmissionRefused() as refusal):
             text = f"refused: {refusal.reason}: {refusal.message}"
-        case PodFate(after=dict() as after):
+        case PodOutcome(after=dict() as after):
             held = (f"{name} {answer.fate}: {_held(one)}" for name, one in after.items())
             text = "; ".join(held)
         case bool():
@@ -232,7 +232,7 @@ def _outcome(answer: object) -> str:
     return text
 
 
-def _is_shared(pod: PodFate) -> bool:
+def _is_shared(pod: PodOutcome) -> bool:
     """Whether a pod has, and had, nothing of its own."""
     held = (*pod.before.values(), *(pod.after or {}).values())
     return pod.fate == "stays" and all(_held(one) == _SHARED for one in held)

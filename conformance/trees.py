@@ -38,7 +38,7 @@ class MachineTree(Protocol):
 
 
 @dataclass(frozen=True)
-class HeldTree:
+class InMemoryTree:
     """A tree that pyfakefs holds once somebody reads it."""
 
     tree: fakesys.Tree
@@ -55,7 +55,7 @@ class HeldTree:
 
 
 @dataclass(frozen=True)
-class MadeTree:
+class GeneratedTree:
     """A tree that is made up.
 
     Attributes:
@@ -63,11 +63,11 @@ class MadeTree:
         target: the directory that it is written to, which must be empty or missing.
     """
 
-    make: Callable[[], HeldTree]
+    make: Callable[[], InMemoryTree]
     target: Path
 
     @cached_property
-    def made(self) -> HeldTree:
+    def made(self) -> InMemoryTree:
         """The tree."""
         return self.make()
 
@@ -86,7 +86,7 @@ class MadeTree:
 
 
 @dataclass(frozen=True)
-class FoundTree:
+class ExistingTree:
     """A tree that somebody has left in a directory."""
 
     path: Path
@@ -109,7 +109,7 @@ class NoTreeError(ValueError):
     """No tree is discovered as this machine; the message says why."""
 
 
-def tree_of(machine: MachineInfo) -> HeldTree:
+def tree_of(machine: MachineInfo) -> InMemoryTree:
     """A tree in which exactly this machine is discovered.
 
     Not every description has one: a discovery reports shared caches in a certain place, and counts
@@ -135,11 +135,11 @@ def as_discovered(machine: MachineInfo) -> MachineInfo | None:
 
 
 @lru_cache(_KEPT)
-def _made(profile: bytes) -> tuple[HeldTree, MachineInfo]:
+def _made(profile: bytes) -> tuple[InMemoryTree, MachineInfo]:
     """The tree of a profile, and what is discovered in it."""
     try:
         tree = fakesys.build_tree(msgspec.json.decode(profile, type=Profile), detail="discovery")
-        held = HeldTree(tree)
+        held = InMemoryTree(tree)
         return held, discover(held.root)
     except (msgspec.ValidationError, fakesys.ProfileError, DiscoveryError) as error:
         raise NoTreeError(str(error)) from None

@@ -205,7 +205,7 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
         message = f"{source}: expected a directory or a file ending in {', '.join(_OPENERS)}"
         raise TreeError(message)
     # One that is not compressed may be as large as the others when unpacked.
-    most = MAX_ARCHIVE if kind == ".tar" else door.MOST_BYTES
+    most = MAX_ARCHIVE if kind == ".tar" else door.MAX_BYTES
     with scratch_folder() as root:
         try:
             with door.opened(source, most=most) as raw, _decompressed(raw, kind, root) as stream:

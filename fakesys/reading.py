@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numaproof.fakesys.tree import Tree
 
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 _NOT_NAMES = frozenset(("", ".", ".."))
 
 
@@ -55,7 +55,7 @@ class _Resolved:
             raise _failure(errno.ENOENT, path) from None
         if not S_ISLNK(found.stat_result.st_mode):
             return found
-        if links == _MOST_LINKS:
+        if links == _MAX_LINKS:
             raise _failure(errno.ELOOP, path)
         folder = str(directory.path)
         return self.entry(normpath(f"{folder}/{found.contents}"), links + 1)

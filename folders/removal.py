@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 10_000
 """Names that are listed at once."""
 
-_MOST_ROUNDS = 100_000
+_MAX_ROUNDS = 100_000
 """Listings after which somebody is still writing there."""
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -56,7 +56,7 @@ def _empty(top: int) -> str:
     why = ""
     token = secrets.token_hex(4)
     moved = 0
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         names = _names(top)
         removed = 0
         for name in names:

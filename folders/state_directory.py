@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LARGEST = 64 << 20
 """Bytes that a file may have."""
 
-MOST_ENTRIES = 10_000
+MAX_ENTRIES = 10_000
 """Files and folders that may be directly in the directory."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -130,8 +130,8 @@ class StateDirectory:
             for name in names:
                 _check(directory, name)
             for number, entry in enumerate(entries):
-                if number == MOST_ENTRIES:
-                    raise StateError(f"the state directory has more than {MOST_ENTRIES} entries")
+                if number == MAX_ENTRIES:
+                    raise StateError(f"the state directory has more than {MAX_ENTRIES} entries")
                 if not entry.name.isprintable():
                     shown = os.fsencode(entry.name)[:80]
                     raise StateError(f"the state directory has a file with the name {shown!r}")

@@ -21,13 +21,13 @@ from weakref import WeakValueDictionary
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """Bytes of one file; ``/proc/cpuinfo`` of 8,192 CPUs has 12 MiB."""
 
-MOST_IN_ALL = 256 << 20
+MAX_IN_ALL = 256 << 20
 """Bytes of all files that are read of a tree."""
 
-MOST_NAMES = 100_000
+MAX_NAMES = 100_000
 """Entries of one folder."""
 
 
@@ -87,7 +87,7 @@ class _Tree:
     root: str
     given: str
     name: str
-    left: int = MOST_IN_ALL
+    left: int = MAX_IN_ALL
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,9 @@ class FolderTree:
         with _opened(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK) as folder:
             self._require_inside(folder)
             with os.scandir(folder) as entries:
-                names = [entry.name for entry in islice(entries, MOST_NAMES + 1)]
-        if len(names) > MOST_NAMES:
-            raise _unfit(errno.EFBIG, f"has more than {MOST_NAMES:,} entries")
+                names = [entry.name for entry in islice(entries, MAX_NAMES + 1)]
+        if len(names) > MAX_NAMES:
+            raise _unfit(errno.EFBIG, f"has more than {MAX_NAMES:,} entries")
         for name in names:
             yield self / name
 
@@ -158,7 +158,7 @@ class FolderTree:
 
     def _read(self, file: int) -> bytes:
         """All of a file; what the kernel makes up has no size beforehand."""
-        most = min(MOST_BYTES, self._tree.left)
+        most = min(MAX_BYTES, self._tree.left)
         content = bytearray()
         while more := os.read(file, min(1 << 20, most + 1 - len(content))):
             content += more

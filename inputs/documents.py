@@ -34,13 +34,13 @@ MAX_VALUES = 100_000
 """Maximum number of values in a file of documents, with their aliases expanded."""
 
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
-_MOST_DIGITS = 20
-_MOST_VALUES_SHOWN = f"{MAX_VALUES:,} values"
+_MAX_DIGITS = 20
+_MAX_VALUES_SHOWN = f"{MAX_VALUES:,} values"
 
 
 def _integer(text: str) -> int:
     # Whoever reads a number, in whatever language, has at most 64 bits for it.
-    if len(text.lstrip("+-")) > _MOST_DIGITS or not _SMALLEST <= (number := int(text)) <= _LARGEST:
+    if len(text.lstrip("+-")) > _MAX_DIGITS or not _SMALLEST <= (number := int(text)) <= _LARGEST:
         raise OverflowError
     return number
 
@@ -172,7 +172,7 @@ def _events(name: str, text: str, before: int) -> Iterator[Any]:
         line = before + event.start_mark.line + 1
         values += isinstance(event, yaml.NodeEvent)
         if values > 2 * MAX_VALUES:  # a value and its key
-            raise DocumentError(name, line, "", f"more than {_MOST_VALUES_SHOWN}", "split it")
+            raise DocumentError(name, line, "", f"more than {_MAX_VALUES_SHOWN}", "split it")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:

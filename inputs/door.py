@@ -19,13 +19,13 @@ from numaproof.inputs.errors import DocumentError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 """Bytes of a file, as it is and unpacked."""
 
 DOCUMENT_BYTES = 8 * 1024 * 1024
 """Bytes of a file of YAML or JSON documents, which take a hundred times as much when parsed."""
 
-_MOST_MEMORY = 256 * 1024 * 1024
+_MAX_MEMORY = 256 * 1024 * 1024
 """Bytes that unpacking may take beside the result; `xz -9` needs 65 MiB."""
 
 _CHUNK = 1 << 20
@@ -42,7 +42,7 @@ StrPath = str | os.PathLike[str]
 
 
 @contextmanager
-def opened(path: StrPath, *, name: str | None = None, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
+def opened(path: StrPath, *, name: str | None = None, most: int = MAX_BYTES) -> Iterator[BinaryIO]:
     """A regular file, opened to read its bytes.
 
     Args:
@@ -92,7 +92,7 @@ def descriptor(path: StrPath, flags: int, *, name: str | None = None) -> int:
     return number
 
 
-def read(path: StrPath, *, name: str | None = None, most: int = MOST_BYTES) -> bytes:
+def read(path: StrPath, *, name: str | None = None, most: int = MAX_BYTES) -> bytes:
     """The bytes of a regular file.
 
     Raises:
@@ -103,7 +103,7 @@ def read(path: StrPath, *, name: str | None = None, most: int = MOST_BYTES) -> b
         return drained(file, name, most=most)
 
 
-def read_text(path: StrPath, *, name: str | None = None, most: int = MOST_BYTES) -> str:
+def read_text(path: StrPath, *, name: str | None = None, most: int = MAX_BYTES) -> str:
     """The text of a regular file.
 
     Raises:
@@ -120,7 +120,7 @@ class Readable(Protocol):
         """Up to so many bytes; none at the end."""
 
 
-def drained(stream: Readable, name: str, *, most: int = MOST_BYTES) -> bytes:
+def drained(stream: Readable, name: str, *, most: int = MAX_BYTES) -> bytes:
     """All that is left of a stream, which may not be a file and then has no size.
 
     Raises:
@@ -137,7 +137,7 @@ def drained(stream: Readable, name: str, *, most: int = MOST_BYTES) -> bytes:
     return bytes(found)
 
 
-def lines(stream: BinaryIO, name: str, *, longest: int = MOST_BYTES) -> Iterator[bytes]:
+def lines(stream: BinaryIO, name: str, *, longest: int = MAX_BYTES) -> Iterator[bytes]:
     """The lines of a file of any length, each with its line break.
 
     Raises:
@@ -169,7 +169,7 @@ def text(content: bytes, name: str) -> str:
         ) from None
 
 
-def unpacked(content: bytes, name: str, *, most: int = MOST_BYTES) -> bytes:
+def unpacked(content: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
     """What xz-compressed bytes unpack to, in no more memory than that needs.
 
     Raises:
@@ -228,7 +228,7 @@ class Unpacking:
 
 
 def _decompressor() -> lzma.LZMADecompressor:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_MEMORY)
 
 
 def _require_regular(name: str, found: os.stat_result) -> None:

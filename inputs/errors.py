@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 PathTuple = tuple[str | int, ...]
 """A field of a document, as the steps that lead to it."""
 
-MOST_SHOWN = 1000
+MAX_SHOWN = 1000
 """Characters that one part of a message has at the most."""
 
 
@@ -46,23 +46,23 @@ class DocumentErrors(ValueError):  # noqa: N818 - several of them
     """
 
     def __init__(self, errors: Sequence[DocumentError]) -> None:
-        """Takes the errors; the message shows the first `MOST_LINES`."""
+        """Takes the errors; the message shows the first `MAX_LINES`."""
         self.errors = tuple(errors)
-        lines = [str(one) for one in self.errors[:MOST_LINES]]
-        if len(self.errors) > MOST_LINES:
-            lines.append(f"... and {len(self.errors) - MOST_LINES} more")
+        lines = [str(one) for one in self.errors[:MAX_LINES]]
+        if len(self.errors) > MAX_LINES:
+            lines.append(f"... and {len(self.errors) - MAX_LINES} more")
         super().__init__("\n".join(lines))
 
 
-MOST_LINES = 100
+MAX_LINES = 100
 """Errors that one message shows."""
 
 
 def shortened(text: str) -> str:
     """A text of which nobody wants to read a megabyte: its beginning, and its length."""
-    if len(text) <= MOST_SHOWN:
+    if len(text) <= MAX_SHOWN:
         return text
-    return f"{text[:MOST_SHOWN]}... and {plural(len(text) - MOST_SHOWN, 'more character')}"
+    return f"{text[:MAX_SHOWN]}... and {plural(len(text) - MAX_SHOWN, 'more character')}"
 
 
 def dotted(path: PathTuple) -> str:

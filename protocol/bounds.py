@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SPARE_PODS = 100
 SPARE_CONTAINERS = 1000
-MOST_FILES = 16
+MAX_FILES = 16
 FILE_BYTES = 1024 * 1024
 """Characters of the checkpoint files together, on a node without pods."""
 
@@ -66,7 +66,7 @@ class AnswerBounds:
         self._check("pods", len(state.pods), self._pods + SPARE_PODS)
         held = sum(map(len, state.pods.values()))
         self._check("containers", held, self._containers + SPARE_CONTAINERS)
-        self._check("files", len(state.files), MOST_FILES)
+        self._check("files", len(state.files), MAX_FILES)
         size = sum(map(len, state.files.values()))
         most = FILE_BYTES + FILE_BYTES_PER_POD * self._pods
         self._check("characters of files", size, most)

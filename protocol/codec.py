@@ -26,15 +26,15 @@ LONGEST_ANSWER = 16 * 1024 * 1024
 LONGEST_REASON = 1024 * 1024
 """Maximum length of what is said in any other response than `ok`, and in that to `hello`."""
 
-MOST_LEVELS = 200
+MAX_LEVELS = 200
 """Levels of lists and objects in a line. No message has a tenth of them; Python can compute with a
 thousand, and other numbers of them on other versions."""
 
-MOST_CPUS = 8192
-MOST_NODES = 1024
+MAX_CPUS = 8192
+MAX_NUMA_ID = 1023
 """CPUs and NUMA nodes of Linux, of which no number in a message reaches beyond."""
 
-_MOST_SHOWN = 80
+_MAX_SHOWN = 80
 """Characters of a list that an error shows."""
 
 T = TypeVar("T")
@@ -85,16 +85,16 @@ def decode_hook(kind: type, value: object) -> object:
     if kind is CPUSet:
         if not isinstance(value, str):
             raise ValueError("Expected a CPU set: a string in the Linux list format")
-        return CPUSet.parse(value, below=MOST_CPUS)
+        return CPUSet.parse(value, below=MAX_CPUS)
     if kind is NUMASet:
         if not isinstance(value, list) or not all(type(node) is int for node in value):
             raise ValueError("Expected a NUMA set: a sorted list of node ids")
-        if any(node >= MOST_NODES for node in value):
-            raise ValueError(f"NUMA node {max(value)} is larger than {MOST_NODES - 1}")
+        if any(node > MAX_NUMA_ID for node in value):
+            raise ValueError(f"NUMA node {max(value)} is larger than {MAX_NUMA_ID}")
         made = NUMASet(value)
         if list(made) != value:
             text = str(value)
-            shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+            shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
             raise ValueError(f"NUMA set {shown} is not sorted or repeats an id")
         return made
     raise NotImplementedError(f"the protocol has no {kind.__name__}")
@@ -154,7 +154,7 @@ def decode(line: bytes | str | msgspec.Raw, kind: type[T]) -> T:
         ProtocolError: the line is not JSON, is nested too deeply, or does not fit `kind`.
     """
     if not isinstance(line, msgspec.Raw) and nests_deeply(line):
-        raise ProtocolError(f"JSON is nested deeper than {MOST_LEVELS} levels")
+        raise ProtocolError(f"JSON is nested deeper than {MAX_LEVELS} levels")
     try:
         return cast("T", _decoder(cast("Any", kind)).decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -177,15 +177,15 @@ _ALL_BUT_BRACKETS = bytes({*range(256)} - {*b'[]{}"'})
 
 
 def nests_deeply(text: bytes | str) -> bool:
-    """Whether JSON has more than `MOST_LEVELS` of lists and objects inside each other."""
+    """Whether JSON has more than `MAX_LEVELS` of lists and objects inside each other."""
     line = text.encode(errors="replace") if isinstance(text, str) else text
-    if line.count(b"[") + line.count(b"{") <= MOST_LEVELS:
+    if line.count(b"[") + line.count(b"{") <= MAX_LEVELS:
         return False
     # Without escapes, each quotation mark begins or ends a text.
     plain = line.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in line else line
     quoted = plain.translate(None, _ALL_BUT_BRACKETS).replace(b'""', b"")
     left = _TEXTS.sub(b"", quoted)
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         # Each turn takes the innermost level out.
         left, before = left.replace(b"[]", b"").replace(b"{}", b""), len(left)
         if not left or len(left) == before:  # nothing is left, or nothing that is JSON

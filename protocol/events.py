@@ -52,7 +52,7 @@ JudgedAs = Literal["documented", "kubelet", "either"]
 SIDES: tuple[JudgedAs, ...] = ("documented", "kubelet", "either")
 
 
-class Parted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BaselineDivergence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The side that an implementation took where a kubelet breaks its documents.
 
     `defects` names the defects by which the kubelet does.
@@ -232,7 +232,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     unclaimed: str = ""
     declined: tuple[str, ...] = ()
     agreed: Level | None = None
-    parted: Parted | None = None
+    parted: BaselineDivergence | None = None
     unseen: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     violated: tuple[str, ...] = ()
@@ -275,7 +275,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
     reproduce: str = ""
     signature: str = ""
     reason: str = ""
-    parted: Parted | None = None
+    parted: BaselineDivergence | None = None
     finding: ReportedFinding | None = None
 
 

@@ -16,8 +16,8 @@ LARGEST_MEMBER = 1 << 16
 """Members must be smaller than this: a typo must not allocate a gigabyte of mask."""
 
 
-_MOST_DIGITS = 5
-_MOST_SHOWN = 200
+_MAX_DIGITS = 5
+_MAX_SHOWN = 200
 """Characters of a list that an error shows."""
 
 
@@ -178,10 +178,10 @@ def _member(text: str, whole: str, below: int) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ListFormatError(f"{_cut(text)} in {_cut(whole)} is not a number")
     digits = text.lstrip("0") or "0"
-    if len(digits) > _MOST_DIGITS or (member := int(digits)) >= below:
+    if len(digits) > _MAX_DIGITS or (member := int(digits)) >= below:
         raise ListFormatError(f"{text[:20]} in {_cut(whole)} is larger than {below - 1}")
     return member
 
 
 def _cut(text: str) -> str:
-    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}...")

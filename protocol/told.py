@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 
-class ToldPlace(NamedTuple):
+class OptionalField(NamedTuple):
     """A place of an answer at which something may be told.
 
     Attributes:
@@ -25,13 +25,13 @@ class ToldPlace(NamedTuple):
     told: bool
 
 
-def places(answer: messages.Answer) -> Iterator[ToldPlace]:
+def places(answer: messages.Answer) -> Iterator[OptionalField]:
     """Every place of an answer at which something may be told."""
     match answer:
         case messages.Started(config=config):
-            yield ToldPlace("config", "effective-configuration", config is not None)
+            yield OptionalField("config", "effective-configuration", config is not None)
         case messages.AdmissionRefused(pod=pod):
-            yield ToldPlace("pod", "refused-pods", pod is not None)
+            yield OptionalField("pod", "refused-pods", pod is not None)
         case messages.Admitted(containers=containers):
             yield from _of_containers("containers", containers)
         case messages.State(pods=pods):
@@ -39,12 +39,12 @@ def places(answer: messages.Answer) -> Iterator[ToldPlace]:
                 yield from _of_containers(f"pods.{uid}", containers)
 
 
-def _of_containers(path: str, containers: messages.Containers) -> Iterator[ToldPlace]:
+def _of_containers(path: str, containers: messages.Containers) -> Iterator[OptionalField]:
     for name, container in containers.items():
-        yield ToldPlace(f"{path}.{name}.quota", "quota", container.quota is not None)
+        yield OptionalField(f"{path}.{name}.quota", "quota", container.quota is not None)
 
 
-def unasked(answer: messages.Answer, tell: Collection[messages.Told]) -> Iterator[ToldPlace]:
+def unasked(answer: messages.Answer, tell: Collection[messages.Told]) -> Iterator[OptionalField]:
     """What an answer tells though the start did not ask for it."""
     return (one for one in places(answer) if one.told and one.of not in tell)
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run, reference_target
-from numaproof.conformance.fuzzing.exploration import Explorer, life, odd_start, tree
+from numaproof.conformance.fuzzing.exploration import Explorer, life, tree, unusual_start
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.protocol.machine import MachineInfo
@@ -223,7 +223,7 @@ class ScenarioTrials(_Trials):
     def _made(self, one: Target, seed: int, kind: str) -> Scenario:
         if kind == "tree":
             return tree(seed, next(self._folders))
-        return (odd_start if kind == "start" else life)(seed, one.capabilities)
+        return (unusual_start if kind == "start" else life)(seed, one.capabilities)
 
 
 @dataclass
@@ -248,7 +248,7 @@ class LifeTrials(_Trials):
         return Catch(f"life {seed}", "", RELEASES[-1], (violations[0].invariant,))
 
 
-MOST_CITING = 300
+MAX_CITING = 300
 """Runs of cases that cite a requirement in the release in which a fault is looked for first."""
 
 SECONDS = 20
@@ -288,7 +288,7 @@ class CitingTrials(_Trials):
         own = fault.kubernetes or RELEASES[-1]
         catalogue = self.suite.catalogue
         turns = [
-            (own, (KUBELET, DOCUMENTED), islice(in_turn(cases, catalogue, _at(own)), MOST_CITING)),
+            (own, (KUBELET, DOCUMENTED), islice(in_turn(cases, catalogue, _at(own)), MAX_CITING)),
             (own, (DOCUMENTED, KUBELET), firsts(cases, catalogue, _at(own))),
             *(
                 (release, (KUBELET, KUBELET), firsts(cases, catalogue, _at(release)))

@@ -30,7 +30,7 @@ class AllocationError(Exception):
     """A manager cannot allocate what a pod is due; the text is the kubelet's."""
 
 
-class NotBuiltError(Exception):
+class UnsupportedError(Exception):
     """The reference does not implement what was asked for; the text says what."""
 
 

@@ -21,10 +21,10 @@ from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 from numaproof.reference.deviations import releases
 from numaproof.reference.errors import (
     AdmissionError,
-    NotBuiltError,
     NotStartedError,
     RequestError,
     StartError,
+    UnsupportedError,
 )
 from numaproof.reference.pods.pod import PodError
 
@@ -84,7 +84,7 @@ class Reference:
         except AdmissionError as error:
             told = self._node.fate(error) if operation == "admit" and self._node else None
             return messages.AdmissionRefused(error.reason, str(error), told)
-        except NotBuiltError as error:
+        except UnsupportedError as error:
             return messages.Unsupported(str(error))
         except (NotStartedError, PodError, RequestError) as error:
             # What is wrong is the request: nothing broke that a trace could show.
@@ -95,7 +95,7 @@ class Reference:
     def _answer(self, operation: str, args: Any) -> messages.Answer:
         known = OPERATIONS.get(operation)
         if known is None:
-            raise NotBuiltError(f"operation {operation}")
+            raise UnsupportedError(f"operation {operation}")
         if known.needs_start and self._node is None:
             raise NotStartedError(f"{operation} needs a started node")
         answering = self._node if known.needs_start else self
@@ -131,14 +131,14 @@ class Reference:
                 version, documented=self._documented, exceptions=self._exceptions
             )
         except releases.UnknownReleaseError as error:
-            raise NotBuiltError(str(error)) from None
+            raise UnsupportedError(str(error)) from None
 
     def start(self, args: messages.StartArgs) -> messages.Started:
         """Starts a node; what an earlier one had in memory is gone.
 
         Raises:
             StartError: a stage refused.
-            NotBuiltError: the reference does not implement what the configuration asks for.
+            UnsupportedError: the reference does not implement what the configuration asks for.
         """
         self._node = None
         release = self._release(args.kubernetes)

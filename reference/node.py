@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
-from numaproof.reference.errors import AdmissionError, NotBuiltError
+from numaproof.reference.errors import AdmissionError, UnsupportedError
 from numaproof.reference.operations import to_messages
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.hints import TopologyHint
     from numaproof.reference.topology.policy import TopologyPolicy
 
-MOST_NODES = 12
+MAX_ENUMERABLE_NODES = 12
 """Hints name every set of nodes, and their number doubles with each node."""
 
 
@@ -46,8 +46,8 @@ class NodeSetup:
 
     `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu`, `memory` and
     `topology_policy` are None for the policies none; `scope` is the Topology Manager's.
-    `pod_level` is what pod-level resources do, `pod_rules` how they are read. `told_config` is the
-    configuration in force, where the start asked for it, and `tell` what answers say on request.
+    `pod_level` is what pod-level resources do, `pod_rules` how they are read. `effective_config` is
+    the configuration in force, if the start asked for it, and `tell` what answers say on request.
     """
 
     nodes: tuple[int, ...]
@@ -61,7 +61,7 @@ class NodeSetup:
     pod_level: PodLevel
     pod_rules: type[PodRules]
     quotas: Quotas
-    told_config: messages.InForce | None = None
+    effective_config: messages.InForce | None = None
     tell: frozenset[messages.Told] = frozenset()
 
 
@@ -117,7 +117,7 @@ class StartedNode:
         return messages.Started(
             messages.StartedCPUs(self.setup.topology.all_cpus, allocatable),
             _blocks(memory.allocatable if memory else ()),
-            self.setup.told_config,
+            self.setup.effective_config,
         )
 
     def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
@@ -309,7 +309,7 @@ def _blocks(blocks: Iterable[Block]) -> tuple[messages.MemoryBlock, ...]:
 
 
 def _check_countable(nodes: tuple[int, ...]) -> None:
-    if len(nodes) > MOST_NODES:
-        raise NotBuiltError(f"hints for more than {MOST_NODES} NUMA nodes")
+    if len(nodes) > MAX_ENUMERABLE_NODES:
+        raise UnsupportedError(f"hints for more than {MAX_ENUMERABLE_NODES} NUMA nodes")
     if min(nodes, default=0) < 0:
-        raise NotBuiltError("hints for NUMA nodes with negative ids")
+        raise UnsupportedError("hints for NUMA nodes with negative ids")

@@ -60,7 +60,7 @@ def start(
 
     Raises:
         StartError: a stage refused.
-        NotBuiltError: the reference does not implement what the configuration asks for.
+        UnsupportedError: the reference does not implement what the configuration asks for.
 
     Requirements: CPU-ERROR-007, CPU-GATE-014, CPU-RECONCILE-010, CPU-RESTART-004, CPU-RESTART-005,
     DISCOVERY-026, NODE-RESTART-001, NODE-RESTART-002, TOPO-ORDER-001.
@@ -90,7 +90,7 @@ def start(
         quotas=release.rule(Quotas)(
             config.cfs_quota, config.gates.get("DisableCPUQuotaWithExclusiveCPUs", True)
         ),
-        told_config=config.in_force() if "effective-configuration" in args.tell else None,
+        effective_config=config.in_force() if "effective-configuration" in args.tell else None,
         tell=frozenset(args.tell),
     )
     state_dir = Path(args.state_dir)

@@ -30,7 +30,7 @@ _TEXT = "summary.txt"
 _LONGEST = 400
 """Maximum length of a message."""
 
-_MOST_NOTES = 20
+_MAX_NOTES = 20
 
 
 def as_json(summary: CampaignSummary) -> bytes:
@@ -52,8 +52,8 @@ def notes_text(notes: Sequence[str]) -> str:
     """What was noted beside the findings, as lines; empty where nothing was."""
     if not notes:
         return ""
-    lines = [f"  {one_line(one, _LONGEST)}" for one in notes[:_MOST_NOTES]]
-    if (left := len(notes) - _MOST_NOTES) > 0:
+    lines = [f"  {one_line(one, _LONGEST)}" for one in notes[:_MAX_NOTES]]
+    if (left := len(notes) - _MAX_NOTES) > 0:
         lines.append(f"  and {left} more in events.jsonl")
     return "\n".join((f"{plural(len(notes), 'note')}, not counted as findings:", *lines)) + "\n"
 

@@ -21,7 +21,7 @@ PLAIN_WIDTH = 150
 """Columns to which requests and answers are shortened where there is no terminal."""
 
 _INDENT = 9
-_MOST_LINES = 4
+_MAX_LINES = 4
 _LOG_LINES = 8
 
 
@@ -65,7 +65,7 @@ def _exchange(exchange: Exchange, told: set[str], room: int) -> Iterator[Text]:
     yield head
     if exchange.request:
         yield Text(f"     → {one_line(exchange.request, room)}", "dim")
-    for line in exchange.response.splitlines()[:_MOST_LINES]:
+    for line in exchange.response.splitlines()[:_MAX_LINES]:
         yield Text(f"     ← {one_line(line, room)}", "dim")
     for finding in exchange.findings:
         yield from _finding(finding, told, room)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ROOM = 6_000_000
 """Approximate number of characters for all cards together; further failures get a line."""
 
-MOST_LINES = 5_000
+MAX_LINES = 5_000
 """Maximum number of failures that get a line."""
 
 _VALUE, _DIFF, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 200, 60, 40
@@ -99,7 +99,7 @@ def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ..
             break
         cards.append(card)
     remaining = [one for group in groups[len(cards) :] for one in (group.first, *group.others)]
-    return tuple(cards), tuple(remaining[:MOST_LINES])
+    return tuple(cards), tuple(remaining[:MAX_LINES])
 
 
 def _card(group: FailureGroup) -> Card:
@@ -150,7 +150,7 @@ def _diff(step: ReportedCall) -> tuple[tuple[str, str], ...]:
     return tuple((mark, shortened(line, 2_000)) for mark, line in lines)
 
 
-_MOST_DRAWN_CPUS = 8_000
+_MAX_DRAWN_CPUS = 8_000
 
 
 def html(summary: Summary) -> str:
@@ -201,7 +201,7 @@ def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
     drawn = 0
     for name, machine in (summary.started.machines if summary.started else {}).items():
         drawn += machine.num_cores
-        if drawn > _MOST_DRAWN_CPUS:
+        if drawn > _MAX_DRAWN_CPUS:
             return
         yield name, draw_svg(machine)
 

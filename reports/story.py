@@ -45,7 +45,7 @@ class Failure:
     defect: str | None = None
     file: str | None = None
     reproduce: str = ""
-    parted: events.Parted | None = None
+    parted: events.BaselineDivergence | None = None
     signature: str = ""
     finding: events.ReportedFinding | None = None
 

@@ -81,7 +81,7 @@ class ShownConsole(Console):
 PLAIN_WIDTH = 100
 """Width of plain output, in columns."""
 
-MOST_FAILURE_LINES = 50
+MAX_FAILURE_LINES = 50
 """Failures shown as they come, the first of each signature; further ones are only counted."""
 
 _ASCII = str.maketrans("├└│─·…✓✗○◔∅≈≠≁†⟨⟩", "|`|-..+xo@0~*^%<>")
@@ -232,9 +232,9 @@ class Terminal:
             return  # the same cause in another case or on another machine: the summary names them
         self._shown.add(like)
         self._lines += 1
-        if self._lines == MOST_FAILURE_LINES + 1:
+        if self._lines == MAX_FAILURE_LINES + 1:
             self._line(Text("Further failures are only counted; see the reports for all of them."))
-        if self._lines > MOST_FAILURE_LINES:
+        if self._lines > MAX_FAILURE_LINES:
             return
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
         line = Text(head, style=STYLES[event.outcome])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numaproof.reports.story import BadStep, Failure
     from numaproof.reports.summary import Summary, Verdict
 
-MOST_FAILURES = 10
+MAX_FAILURES = 10
 """Causes shown, each with its smallest failure; the others are in the written reports."""
 
 _COLUMN_STYLES = ("green", "bold red", "bold magenta", "dim", "yellow", "yellow")
@@ -53,13 +53,13 @@ def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[Render
         reports: the folder of the written reports; empty for none.
     """
     groups = causes(summary)
-    for group in groups[:MOST_FAILURES]:
+    for group in groups[:MAX_FAILURES]:
         yield Text()
         yield from _failure(group.first, width)
         for more in (group.also(), group.elsewhere(_NAMES)):
             if more:
                 yield Padding(Text(more, "bold"), (0, 0, 0, 2))
-    if left := groups[MOST_FAILURES:]:
+    if left := groups[MAX_FAILURES:]:
         runs = plural(sum(group.size for group in left), "failure")
         yield Text(f"\n{runs} with {plural(len(left), 'more cause')} in the reports.")
     if summary.areas:

@@ -65,7 +65,7 @@ def implementation(summary: Summary) -> str:
     return f"{who.name} {who.version} ({who.language})"
 
 
-def taken_side(parted: events.Parted) -> str:
+def taken_side(parted: events.BaselineDivergence) -> str:
     """The side that was taken where a kubelet breaks its documents, and by which defects it does.
 
     The names are those of `docs/findings.md`.
@@ -93,8 +93,8 @@ def untested_line(summary: Summary) -> str:
     return f"{what} untested; the registry says why" if count else ""
 
 
-_MOST_CLAIMS = 20
-_MOST_LEFT = 20
+_MAX_CLAIMS = 20
+_MAX_LEFT = 20
 
 
 def claims_lines(summary: Summary) -> tuple[str, ...]:
@@ -110,9 +110,9 @@ def claims_lines(summary: Summary) -> tuple[str, ...]:
     unclaimed = [*review.unclaimed.items()]
     lines += [
         f"{claim} not claimed: {plural(count, what)} not asked."
-        for claim, count in unclaimed[:_MOST_CLAIMS]
+        for claim, count in unclaimed[:_MAX_CLAIMS]
     ]
-    if left := sum(count for _, count in unclaimed[_MOST_CLAIMS:]):
+    if left := sum(count for _, count in unclaimed[_MAX_CLAIMS:]):
         lines.append(f"Other claims not made: {plural(left, what)} not asked.")
     if review.declined:
         lines.append(f"Claimed, but answered unsupported: {plural(review.declined, what)}.")
@@ -134,9 +134,9 @@ def left_lines(summary: Summary) -> tuple[str, ...]:
     """The processes that outlived the run, in sentences."""
     left = summary.ended.left if summary.ended else ()
     lines = [f"Could not end process {one}, which the program started." for one in left]
-    if len(lines) > _MOST_LEFT:
-        more = f"Could not end {len(lines) - _MOST_LEFT} more; see events.jsonl."
-        return (*lines[:_MOST_LEFT], more)
+    if len(lines) > _MAX_LEFT:
+        more = f"Could not end {len(lines) - _MAX_LEFT} more; see events.jsonl."
+        return (*lines[:_MAX_LEFT], more)
     return tuple(lines)
 
 

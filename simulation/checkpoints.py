@@ -207,10 +207,10 @@ def _is_amount(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-MOST_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 """Bytes of a checkpoint file: ten times as many as those of a node of a thousand pods."""
 
-MOST_OVERLAPS = 20
+MAX_OVERLAPS = 20
 """Pairs of pods with CPUs in common that are told of."""
 
 STATE_DIR = "/var/lib/kubelet"
@@ -370,8 +370,8 @@ def _overlaps(entries: Any) -> list[str]:
                 for other, others in held.items()
                 if (both := cpus & others)
             )
-        if len(found) > MOST_OVERLAPS:
-            return [*found[:MOST_OVERLAPS], "... and more pods with CPUs of others"]
+        if len(found) > MAX_OVERLAPS:
+            return [*found[:MAX_OVERLAPS], "... and more pods with CPUs of others"]
         held[uid], taken = cpus, taken | cpus
     return found
 

@@ -119,15 +119,15 @@ class ConfigurationFinding(msgspec.Struct, frozen=True):
     section: str = ""
 
 
-MOST_ERRORS = 100
+MAX_ERRORS = 100
 """Errors that are looked for: each takes a start without those before it."""
 
-MOST_TRIALS = 200
+MAX_TRIALS = 200
 """Parts of a value that are left out in turn to find the one that is refused; then it is the value
 as a whole. A configuration has 130 fields."""
 
 _MORE = ConfigurationFinding(
-    "error", (), f"... and more than these {MOST_ERRORS}", "fix them, and check again"
+    "error", (), f"... and more than these {MAX_ERRORS}", "fix them, and check again"
 )
 
 
@@ -157,9 +157,9 @@ def judge(question: Question) -> ConfigurationVerdict:
         else:
             seen.append(answer)
             after = _past(question, config, answer, found)
-        if len(found) >= MOST_ERRORS and after != config:
+        if len(found) >= MAX_ERRORS and after != config:
             found.append(_MORE)
-        if after == config or len(found) > MOST_ERRORS:
+        if after == config or len(found) > MAX_ERRORS:
             return ConfigurationVerdict(tuple(found), config)
         config = after
         answer, setup = _start(question, config)
@@ -295,7 +295,7 @@ def _narrowed(
         steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
         # Policies last: usually the policy is intended, and something that it needs is wrong.
         steps.sort(key=lambda step: str(step).endswith("Policy"))
-        for step in steps[:MOST_TRIALS]:
+        for step in steps[:MAX_TRIALS]:
             if is_meant(_start(question, _without(config, (*path, step)))[0]):
                 path, value = (*path, step), value[step]
                 break

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.machine import MachineInfo
 
-MOST_DEVICES = 4096
+MAX_DEVICES = 4096
 """Maximum per resource; more than fits into one message from a device plugin."""
 
 _WORDS = re.compile(r"(?P<count>[0-9]{1,9})(?:@(?P<nodes>[0-9,-]+))?")
@@ -64,8 +64,8 @@ def read(given: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ..
             devices += _devices(resource, group, len(devices))
             if len({device.id for device in devices}) < len(devices):
                 raise blame(f"duplicate device {group.id!r} of {resource}")
-            if len(devices) > MOST_DEVICES:
-                raise blame(f"too many devices of {resource}: the limit is {MOST_DEVICES}")
+            if len(devices) > MAX_DEVICES:
+                raise blame(f"too many devices of {resource}: the limit is {MAX_DEVICES}")
     return tuple(DeviceResource(name, tuple(devices)) for name, devices in found.items())
 
 
@@ -116,8 +116,8 @@ def _check(
         raise blame(f"invalid name of a device resource: {resource!r}", "use DOMAIN/NAME")
     if (group.id is None) == (group.count is None):
         raise blame("a group needs either an id or a count", "set exactly one of them")
-    if not 0 < (1 if group.count is None else group.count) <= MOST_DEVICES:
-        raise blame(f"count {group.count} is out of range", f"use 1 to {MOST_DEVICES}")
+    if not 0 < (1 if group.count is None else group.count) <= MAX_DEVICES:
+        raise blame(f"count {group.count} is out of range", f"use 1 to {MAX_DEVICES}")
     nodes = sorted(node.node_id for node in machine.topology or ())
     for node in group.numa or ():
         if node not in nodes:

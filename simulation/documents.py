@@ -148,10 +148,10 @@ def at(value: Any, path: PathTuple) -> Any:
 
 _HEAD = ("apiVersion", "kind")
 
-MOST_DOCUMENTS = 10_000
+MAX_DOCUMENTS = 10_000
 """Documents in a file; a node has a few hundred pods."""
 
-MOST_PROBLEMS = 100
+MAX_PROBLEMS = 100
 """Problems that are looked for in a document, and in all: the nearest name takes a while."""
 
 _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
@@ -172,8 +172,8 @@ def parts(text: str, file: str, errors: list[DocumentError] | None = None) -> It
     """
     before = values = 0
     for number, part in enumerate(_MARK.split(text)):
-        if number > MOST_DOCUMENTS:
-            message = f"more than {MOST_DOCUMENTS:,} documents"
+        if number > MAX_DOCUMENTS:
+            message = f"more than {MAX_DOCUMENTS:,} documents"
             raise DocumentError(file, before + 1, "", message, "split the file")
         first, before = before, before + part.count("\n")
         try:
@@ -182,7 +182,7 @@ def parts(text: str, file: str, errors: list[DocumentError] | None = None) -> It
             if errors is None:
                 raise
             errors.append(error)
-            if len(errors) >= MOST_PROBLEMS:
+            if len(errors) >= MAX_PROBLEMS:
                 return
             continue
         values += document.values
@@ -279,11 +279,11 @@ def field_errors(
 ) -> tuple[tuple[DocumentError, ...], tuple[DocumentError, ...]]:
     """Errors about unknown fields, and errors about values of the wrong type.
 
-    Arguments are as for `fields.problems`, of which the first `MOST_PROBLEMS` count. A field of a
+    Arguments are as for `fields.problems`, of which the first `MAX_PROBLEMS` count. A field of a
     configuration that the resource managers read is left to the kubelet, which words what is wrong.
     """
     unknown, mistyped = [], []
-    for one in islice(fields.problems(value, type_, releases, path), MOST_PROBLEMS):
+    for one in islice(fields.problems(value, type_, releases, path), MAX_PROBLEMS):
         error = document.error(one.path, one.message, one.fix)
         if one.unknown:
             unknown.append(error)

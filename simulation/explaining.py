@@ -22,7 +22,7 @@ from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.state import Devices, DeviceState
 from numaproof.reference.errors import AdmissionError, AllocationError
 from numaproof.reference.memory.manager import MemoryManager
-from numaproof.reference.memory.requests import at_once, part
+from numaproof.reference.memory.requests import part, peak
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.hints import Demand, Resources, TopologyHint
 from numaproof.reference.topology.hints import Hints as ResourceHints
@@ -131,10 +131,10 @@ class Explanation(msgspec.Struct, frozen=True):
     advice: tuple[str, ...] = ()
 
 
-MOST_SHOWN = 8
-MOST_OTHERS = 2
-_MOST_IN_SENTENCE = 3
-_MOST_SINGLE = 8
+MAX_SHOWN = 8
+MAX_OTHERS = 2
+_MAX_IN_SENTENCE = 3
+_MAX_SINGLE = 8
 """On machines with more nodes, sets that differ only in node ids are shown as one."""
 
 
@@ -155,7 +155,7 @@ def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
     best = sorted(
         wanted, key=lambda one: (not isinstance(one, TopologyHint), _lacking(demand, one))
     )
-    shown = [one for one in wanted if one in best[:MOST_SHOWN]] + others[:MOST_OTHERS]
+    shown = [one for one in wanted if one in best[:MAX_SHOWN]] + others[:MAX_OTHERS]
     return Candidates(
         tuple(_candidate(demand, resources, classes, one) for one in shown),
         len(wanted) + len(others) - len(shown),
@@ -172,8 +172,8 @@ def places(lacking: Sequence[Candidate]) -> str:
         shown = [f"{nodes_text(NUMASet(members))}: {text}" for text, members in nodes.items()]
     else:
         shown = [f"{nodes_text(one.numa)}{likewise(one)}: {one.text}" for one in lacking]
-    others = ["and others"] if len(shown) > _MOST_IN_SENTENCE else []
-    return "; ".join(shown[:_MOST_IN_SENTENCE] + others)
+    others = ["and others"] if len(shown) > _MAX_IN_SENTENCE else []
+    return "; ".join(shown[:_MAX_IN_SENTENCE] + others)
 
 
 def likewise(one: Candidate) -> str:
@@ -230,7 +230,7 @@ def _groups_in_use(demand: Demand) -> list[int]:
 
 
 def _classes(demand: Demand) -> NodeClasses:
-    if len(demand.nodes) <= _MOST_SINGLE:
+    if len(demand.nodes) <= _MAX_SINGLE:
         return NodeClasses.all_distinct(demand.nodes)
     return interchangeable(demand)
 
@@ -379,7 +379,7 @@ def _merges(policy: TopologyPolicy | None, hinted: list[ObservedHints]) -> Itera
             yield ObservedMerge(container, asked, affinity, admitted)
 
 
-_MOST_HOLDERS = 4
+_MAX_HOLDERS = 4
 _NOT_AGAIN = "too little is free without what the pod's init containers used"
 _NAMES: dict[type[Manager[Any]], str] = {
     CPUManager: "CPU Manager",
@@ -445,8 +445,8 @@ def _held(policy: StaticCPUPolicy, manager: CPUManager, reusable: int) -> str:
         for uid, name, cpus in manager.state
         if cpus & ~reusable
     ]
-    holders = ", ".join(held[:_MOST_HOLDERS]) or "none"
-    more = f" and {len(held) - _MOST_HOLDERS} more" if len(held) > _MOST_HOLDERS else ""
+    holders = ", ".join(held[:_MAX_HOLDERS]) or "none"
+    more = f" and {len(held) - _MAX_HOLDERS} more" if len(held) > _MAX_HOLDERS else ""
     reserved = CPUSet.from_mask(policy.reserved)
     total = amount("cpu", policy.topology.cpus.bit_count())
     return f"Of {total}, reserved: {reserved}; exclusive: {holders}{more}."
@@ -454,7 +454,7 @@ def _held(policy: StaticCPUPolicy, manager: CPUManager, reusable: int) -> str:
 
 def _memory(manager: MemoryManager, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
     try:
-        sizes = part(pod, failed.container) if failed.container else at_once(pod)
+        sizes = part(pod, failed.container) if failed.container else peak(pod)
     except AllocationError:
         text = "an amount is not a whole number of bytes to the API machinery"
         return _allocation(failed, text, Candidates()), ("use a whole number, such as 1536Mi",)
@@ -543,8 +543,8 @@ def _wishes(wanted: dict[str, list[NUMASet]]) -> str:
     if len(set(counts.values())) > 1:
         return ", ".join(f"{one} on {plural(count, 'node')}" for one, count in counts.items())
     return ", ".join(
-        f"{resource} on {' or '.join(map(nodes_text, sets[:_MOST_IN_SENTENCE]))}"
-        + (" or others" if len(sets) > _MOST_IN_SENTENCE else "")
+        f"{resource} on {' or '.join(map(nodes_text, sets[:_MAX_IN_SENTENCE]))}"
+        + (" or others" if len(sets) > _MAX_IN_SENTENCE else "")
         for resource, sets in wanted.items()
     )
 

@@ -74,7 +74,7 @@ def _shape(type_: str) -> _Shape:
 
 CONFIGURATION = "KubeletConfiguration"
 
-MOST_LISTED = 10
+MAX_LISTED = 10
 """Known fields that a message lists where none is like the unknown one."""
 
 
@@ -192,7 +192,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name.casefold(), by_folded, n=1)
     if close:
         return f"did you mean {by_folded[close[0]]}?"
-    return f"known: {', '.join(listed)}" if len(listed) <= MOST_LISTED else "remove it"
+    return f"known: {', '.join(listed)}" if len(listed) <= MAX_LISTED else "remove it"
 
 
 def is_slip(name: str, known: str) -> bool:

@@ -211,14 +211,14 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
             f"makes the kubelet try all sets of {len(nodes)} NUMA nodes: an admission takes "
             "seconds with 12 nodes, doubles with each further node, and may never end"
         )
-        path = ("topologyManagerPolicyOptions", topology_options.MOST_NODES)
+        path = ("topologyManagerPolicyOptions", topology_options.MAX_ALLOWABLE_NUMA_NODES)
         yield path, message, "use policy none, or fewer NUMA nodes per socket", TOPOLOGY
-    elif topology_options.MOST_NODES in given:
+    elif topology_options.MAX_ALLOWABLE_NUMA_NODES in given:
         message = (
             f"has no effect: the machine has {plural(len(nodes), 'NUMA node')},"
             " and 8 are always allowed"
         )
-        path = ("topologyManagerPolicyOptions", topology_options.MOST_NODES)
+        path = ("topologyManagerPolicyOptions", topology_options.MAX_ALLOWABLE_NUMA_NODES)
         yield path, message, "remove it", TOPOLOGY
     if topology_options.CLOSEST in given:
         yield from _closest(setup)

@@ -10,13 +10,13 @@ import msgspec
 
 from numaproof.protocol.messages import Pod
 from numaproof.protocol.releases import RELEASES
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import fields
 from numaproof.simulation.documents import (
-    MOST_PROBLEMS,
+    MAX_PROBLEMS,
     at,
     field_errors,
     gathered,
@@ -169,7 +169,7 @@ _LIST_METADATA = ("continue", "remainingItemCount", "resourceVersion", "selfLink
 
 _FIELD = re.compile(r"(spec[^ :]*):? *(.*)", re.DOTALL)
 
-MOST_PODS = 1000
+MAX_PODS = 1000
 """More than any node runs (Kubernetes documentation, "Considerations for large clusters": 110)."""
 
 
@@ -211,8 +211,8 @@ def read(
 
     Raises:
         DocumentError: a document cannot be read or has an unknown field or a value of the wrong
-            type, two describe the same pod, or there are more than `MOST_PODS`.
-        DocumentErrors: there are several such errors, of which about `MOST_PROBLEMS` are named.
+            type, two describe the same pod, or there are more than `MAX_PODS`.
+        DocumentErrors: there are several such errors, of which about `MAX_PROBLEMS` are named.
     """
     reader = _Reader(replicas, running, releases, lenient)
     with gathered(reader.errors):
@@ -241,7 +241,7 @@ class _Reader:
     @property
     def done(self) -> bool:
         """Whether no more documents are to be read."""
-        return self._full or len(self.errors) >= MOST_PROBLEMS
+        return self._full or len(self.errors) >= MAX_PROBLEMS
 
     def reading(self) -> Reading:
         """The result."""
@@ -277,9 +277,9 @@ class _Reader:
         count = _count(document, item, path, self.replicas)
         if asked.name in self._found or f"{asked.name}#1" in self._found:
             raise document.error(path, f"duplicate {asked.name}", "rename one of them")
-        if len(self._found) + count > MOST_PODS:
+        if len(self._found) + count > MAX_PODS:
             self._full = True
-            raise document.error(path, f"too many pods: the limit is {MOST_PODS}")
+            raise document.error(path, f"too many pods: the limit is {MAX_PODS}")
         if not count:
             self._notes.append(f"{where}: {asked.name} has 0 replicas")
         for one in _replicated(asked, count):
@@ -420,7 +420,7 @@ def _asked(
     }
     try:
         read_pod(manifest, "budget")
-    except NotBuiltError as error:
+    except UnsupportedError as error:
         raise _placed(document, place, f"{error} is not supported") from None
     except PodError as error:
         raise _placed(document, place, str(error)) from None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CPU = "cpu"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_MOST_DIGITS = 4
+_MAX_DIGITS = 4
 
 
 def is_memory(resource: str) -> bool:
@@ -52,7 +52,7 @@ def free_of(resource: str, free: int, asked: int) -> str:
         return f"{amount(resource, free)} free"
     if not is_memory(resource):
         return f"{amount(resource, free)} free, {asked} needed"
-    for digits in range(1, _MOST_DIGITS + 1):
+    for digits in range(1, _MAX_DIGITS + 1):
         have, wanted = size(free, digits), size(asked, digits)
         if have != wanted:
             return f"{have} of {resource} free, {wanted} needed"
@@ -86,11 +86,11 @@ def asks(
     """Amounts by resource, in CPUs, bytes and devices; `container` is None for the whole pod."""
     found = {CPU: exclusive_cpus(pod, container)} if setup.cpu else {}
     if setup.memory and why_no_memory(setup, pod, container) is None:
-        found |= requests.part(pod, container) if container else setup.memory.at_once(pod)
+        found |= requests.part(pod, container) if container else setup.memory.peak(pod)
     if container is None:
         names = {name for one in pod.containers for name in policy.requested(devices, one)}
         for name in sorted(names):
-            found[name] = containers.at_once(pod.containers, partial(_devices, devices, name))
+            found[name] = containers.peak(pod.containers, partial(_devices, devices, name))
     else:
         found |= policy.requested(devices, container)
     return {resource: count for resource, count in found.items() if count}
@@ -98,7 +98,7 @@ def asks(
 
 def exclusive_cpus(pod: Pod, container: PodContainer | None) -> int:
     """The number of exclusive CPUs; `container` is None for the whole pod."""
-    return pod.exclusive_cpus(container) if container else pod.exclusive_cpus_at_once()
+    return pod.exclusive_cpus(container) if container else pod.peak_exclusive_cpus()
 
 
 def why_no_cpus(setup: NodeSetup, pod: Pod, container: PodContainer | None) -> str | None:
@@ -122,7 +122,7 @@ def why_no_memory(setup: NodeSetup, pod: Pod, container: PodContainer | None) ->
     if (reason := _not_served(pod)) is not None:
         return reason
     try:
-        amounts = requests.part(pod, container) if container else setup.memory.at_once(pod)
+        amounts = requests.part(pod, container) if container else setup.memory.peak(pod)
     except AllocationError:
         return "an amount is not a whole number of bytes to the API machinery"
     return None if amounts else "no memory is requested"
@@ -149,9 +149,7 @@ def extended(pod: Pod) -> dict[str, int]:
         for name in (*container.requests, *container.limits)
         if "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
     }
-    found = {
-        name: containers.at_once(pod.containers, partial(_count, name)) for name in sorted(names)
-    }
+    found = {name: containers.peak(pod.containers, partial(_count, name)) for name in sorted(names)}
     return {name: count for name, count in found.items() if count}
 
 

@@ -22,7 +22,7 @@ from numaproof.reference.deviations.releases import Release, release
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import configuration_check
 from numaproof.simulation.admission import CannotAnswerError, Kubelet, Question, answered
-from numaproof.simulation.checkpoints import MOST_BYTES, STATE_DIR
+from numaproof.simulation.checkpoints import MAX_BYTES, STATE_DIR
 from numaproof.simulation.configuration_check import ConfigurationFinding, ConfigurationVerdict
 from numaproof.simulation.defects import DefectNote, notes
 
@@ -142,7 +142,7 @@ BY_STAGE = {"cpu": CPU, "memory": MEMORY}
 Files = dict[str, bytes]
 
 
-class FileFate(msgspec.Struct, frozen=True):
+class FileOutcome(msgspec.Struct, frozen=True):
     """What the new kubelet makes of a file.
 
     It reads it and leaves it as it is, or `rewritten` in its own form; or it refuses to start with
@@ -179,7 +179,7 @@ def read_files(folder: Path) -> Files:
         DocumentError: one cannot be read, or is no file of sane size.
     """
     return {
-        name: door.read(folder / name, most=MOST_BYTES)
+        name: door.read(folder / name, most=MAX_BYTES)
         for name in NAMES
         if os.path.lexists(folder / name)
     }
@@ -210,7 +210,7 @@ Fate = Literal["stays", "moves", "changes", "refused"]
 """A pod has what it had, as much elsewhere, something else than it had, or it is refused."""
 
 
-class PodFate(msgspec.Struct, frozen=True, omit_defaults=True):
+class PodOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What becomes of a pod: what its containers held and hold, or why it is refused."""
 
     pod: str
@@ -232,15 +232,15 @@ class Outcome(msgspec.Struct, frozen=True):
     """
 
     starts: bool
-    files: tuple[FileFate, ...] = ()
-    pods: tuple[PodFate, ...] = ()
+    files: tuple[FileOutcome, ...] = ()
+    pods: tuple[PodOutcome, ...] = ()
 
     @property
     def refused_files(self) -> tuple[str, ...]:
         """The files that have to go."""
         return tuple(one.file for one in self.files if one.fate == "refused")
 
-    def having(self, fate: Fate) -> tuple[PodFate, ...]:
+    def having(self, fate: Fate) -> tuple[PodOutcome, ...]:
         """The pods with a fate."""
         return tuple(one for one in self.pods if one.fate == fate)
 
@@ -412,7 +412,7 @@ def _errors(verdict: ConfigurationVerdict) -> tuple[ConfigurationFinding, ...]:
 
 def _outcome(
     node: _Node,
-    restarted: tuple[bool, tuple[FileFate, ...]],
+    restarted: tuple[bool, tuple[FileOutcome, ...]],
     held: Mapping[str, Held],
     staying: Pods = (),
     drained: Pods = (),
@@ -437,10 +437,10 @@ def _renewed(pod: DescribedPod) -> DescribedPod:
 
 def _fate(
     node: _Node, pod: DescribedPod, before: Held, same: Callable[[Container, Container], bool]
-) -> PodFate:
+) -> PodOutcome:
     answer = node.admit(pod)
     if isinstance(answer, messages.AdmissionRefused):
-        return PodFate(pod.name, "refused", before, refusal=answer)
+        return PodOutcome(pod.name, "refused", before, refusal=answer)
     after = {name: answer.containers[name] for name in before}
     pairs = [(before[name], after[name]) for name in before]
     fate: Fate = "changes"
@@ -448,7 +448,7 @@ def _fate(
         fate = "stays"
     elif all(_amounts(was) == _amounts(now) for was, now in pairs):
         fate = "moves"
-    return PodFate(pod.name, fate, before, after)
+    return PodOutcome(pod.name, fate, before, after)
 
 
 def _same(before: Container, after: Container) -> bool:
@@ -516,20 +516,20 @@ class _Node:
 
     def restart(
         self, config: messages.KubeletConfiguration, files: Files, pods: Pods
-    ) -> tuple[bool, tuple[FileFate, ...]]:
+    ) -> tuple[bool, tuple[FileOutcome, ...]]:
         """Starts the new kubelet, without the files that it refuses; whether it starts at last."""
         kept = dict(files)
-        refused: list[FileFate] = []
+        refused: list[FileOutcome] = []
         while (refusal := self.start(self._question.after, config, kept, pods)) is not None:
             file = BY_STAGE.get(refusal.stage, "")
             if file not in kept:
                 return False, tuple(refused)
             del kept[file]
-            refused.append(FileFate(file, "refused", refusal.message))
+            refused.append(FileOutcome(file, "refused", refusal.message))
         now = read_files(self._folder)
         # A kubelet never refuses what the Device Manager wrote.
         read = [
-            FileFate(name, "read" if now.get(name) == content else "rewritten")
+            FileOutcome(name, "read" if now.get(name) == content else "rewritten")
             for name, content in kept.items()
             if name in BY_STAGE.values()
         ]

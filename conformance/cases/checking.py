@@ -34,7 +34,7 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
 """Which expectations make sense for which verb."""
 
 
-MOST_STEPS = 1000
+MAX_STEPS = 1000
 """Steps of a case. After each, the whole node is judged and kept for the report; a case that
 fuzzing finds has a few dozen."""
 
@@ -58,8 +58,8 @@ def check(case: Case) -> None:
     check_range(case.kubernetes, ("kubernetes",))
     if not case.steps:
         raise WrongCaseError(("steps",), "a case needs a step", "give it one, or remove it")
-    if len(case.steps) > MOST_STEPS:
-        message = f"{len(case.steps):,} steps, more than {MOST_STEPS:,}"
+    if len(case.steps) > MAX_STEPS:
+        message = f"{len(case.steps):,} steps, more than {MAX_STEPS:,}"
         raise WrongCaseError(("steps",), message, "make several cases of it")
     for number, step in enumerate(case.steps):
         _check_step(("steps", number), step, case.kubernetes)

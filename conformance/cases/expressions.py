@@ -19,10 +19,10 @@ from numaproof.protocol.sets import CPUSet, ListFormatError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-MOST_CHARACTERS = 500
+MAX_CHARACTERS = 500
 """Characters of an expression."""
 
-MOST_ITEMS = 1 << 16
+MAX_ITEMS = 1 << 16
 """Items of a list, or characters of a text, that an expression makes."""
 
 _PLACE = re.compile(r"\$\{([^{}]*)\}")
@@ -69,8 +69,8 @@ def evaluate(source: str, names: Mapping[str, Any]) -> Any:
     Raises:
         ExpressionError: it can't be parsed, names something unknown, or fails.
     """
-    if len(source) > MOST_CHARACTERS:
-        raise ExpressionError(f"{source[:40]!r}...: longer than {MOST_CHARACTERS} characters")
+    if len(source) > MAX_CHARACTERS:
+        raise ExpressionError(f"{source[:40]!r}...: longer than {MAX_CHARACTERS} characters")
     try:
         found = _value(_parsed(source.strip()), names)
     except ExpressionError:
@@ -147,8 +147,8 @@ def _bounded(value: Any, node: ast.expr) -> Any:
     """The value, unless no machine has as much: a few signs can stand for gigabytes."""
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise ExpressionError(f"{ast.unparse(node)[:40]!r} does not fit in 64 bits")
-    if isinstance(value, str | list) and len(value) > MOST_ITEMS:
-        raise ExpressionError(f"{ast.unparse(node)[:40]!r} makes more than {MOST_ITEMS:,} items")
+    if isinstance(value, str | list) and len(value) > MAX_ITEMS:
+        raise ExpressionError(f"{ast.unparse(node)[:40]!r} makes more than {MAX_ITEMS:,} items")
     return value
 
 

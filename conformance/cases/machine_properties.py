@@ -152,7 +152,7 @@ class Facts:
 
 
 _KEPT: dict[int, Facts] = {}
-_MOST_KEPT = 64
+_MAX_KEPT = 64
 
 
 def facts_of(machine: MachineInfo) -> Facts:
@@ -162,19 +162,19 @@ def facts_of(machine: MachineInfo) -> Facts:
     """
     known = _KEPT.get(id(machine))
     if known is None or known.machine is not machine:
-        if len(_KEPT) >= _MOST_KEPT:
+        if len(_KEPT) >= _MAX_KEPT:
             _KEPT.clear()
         known = _KEPT[id(machine)] = Facts(machine)
     return known
 
 
-MOST_DEVICES = 4096
+MAX_DEVICES = 4096
 """Devices near a node, for which `per_node` makes an item each."""
 
 
 def _few(count: int) -> int:
-    if count > MOST_DEVICES:
-        raise ValueError(f"more than {MOST_DEVICES} devices on a node")
+    if count > MAX_DEVICES:
+        raise ValueError(f"more than {MAX_DEVICES} devices on a node")
     return count
 
 

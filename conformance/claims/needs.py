@@ -19,7 +19,7 @@ from numaproof.reference.config.fields import ConfigError
 from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.deviations.releases import release
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.topology import options as topology_options
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def in_force(
         return config
     try:
         given = flags.read(command_line, kubernetes)
-    except (ConfigError, NotBuiltError):
+    except (ConfigError, UnsupportedError):
         return config
     if "reservedMemory" in given:
         given["reservedMemory"] = [

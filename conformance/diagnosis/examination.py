@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from numaproof import fakesys
 from numaproof.conformance.diagnosis.dialogue import DialogueCase, claimed_cases
 from numaproof.conformance.diagnosis.judgement import DoctorsPlayer, Judgement, blame, judge_hello
-from numaproof.conformance.diagnosis.program import GaveUp, NoAnswer, Program
+from numaproof.conformance.diagnosis.program import NoAnswer, ProbeAborted, Program
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.execution.machines import ProfileMachine
@@ -130,7 +130,7 @@ def examine(command: tuple[str, ...], timeout: float, harness: str, scratch: Pat
     program = Program(command, timeout, temporary)
     examination = _Examination(program, harness, scratch)
     try:
-        with suppress(GaveUp):
+        with suppress(ProbeAborted):
             examination.talk()
     finally:
         program.close()
@@ -176,7 +176,7 @@ class _Examination:
 
         Raises:
             CannotStartError: there is no such program.
-            GaveUp: there is no use in asking more.
+            ProbeAborted: there is no use in asking more.
         """
         self._greet("the harness introduces itself")
         if self.hello is None:

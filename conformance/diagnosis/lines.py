@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 KINDS = ("ok", "refused", "unsupported", "fault")
 
-MOST_MISTAKES = 10
+MAX_MISTAKES = 10
 """Mistakes of a line that are shown."""
 
-_MOST_FOUND = 1000
+_MAX_FOUND = 1000
 """Mistakes of a line that are looked for."""
 
-_MOST_FIELDS = 3
+_MAX_FIELDS = 3
 """Further fields with the same mistake that are named."""
 
 _SHOWN = 60
@@ -166,7 +166,7 @@ def _explain(
     schema = _schema(operation, kinds, value)
     errors = _validator(schema).iter_errors({**value, "id": number})
     every = (one for error in errors for one in _mistakes(error))
-    found = set(islice(every, _MOST_FOUND))
+    found = set(islice(every, _MAX_FOUND))
     mistakes = sorted(found, key=lambda one: one.where)
     _note(reading, mistakes)
     if set(kinds) & {*schema["required"]}:
@@ -365,14 +365,14 @@ def _note(reading: ReadLine, mistakes: list[_Mistake]) -> None:
     alike: dict[object, list[_Mistake]] = {}
     for one in mistakes:
         alike.setdefault(one.kind, []).append(one)
-    for first, *others in islice(alike.values(), MOST_MISTAKES):
-        names = [one.where for one in others[:_MOST_FIELDS]]
-        if more := others[_MOST_FIELDS:]:
+    for first, *others in islice(alike.values(), MAX_MISTAKES):
+        names = [one.where for one in others[:_MAX_FIELDS]]
+        if more := others[_MAX_FIELDS:]:
             names.append(plural(len(more), "more field"))
         wrong = first.finding.wrong + (f"; so must {', '.join(names)}" if names else "")
         reading.findings.append(msgspec.structs.replace(first.finding, wrong=wrong))
-    if len(alike) > MOST_MISTAKES:
-        reading.note("more-mistakes", more=plural(len(alike) - MOST_MISTAKES, "more mistake"))
+    if len(alike) > MAX_MISTAKES:
+        reading.note("more-mistakes", more=plural(len(alike) - MAX_MISTAKES, "more mistake"))
 
 
 def _meant(value: dict[str, Any], mistakes: list[_Mistake], operation: str) -> Any:

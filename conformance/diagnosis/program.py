@@ -113,7 +113,7 @@ def _changed(before: Seen, now: Seen) -> list[str]:
     return sorted(tops | changed)
 
 
-MOST_SECONDS = 30.0
+MAX_SECONDS = 30.0
 """Seconds that all answers of a dialogue may take."""
 
 SLOW = 0.5
@@ -128,11 +128,11 @@ _QUIET = 0.01
 _MORE = 0.3
 """Seconds to wait for a better line after one that is no response."""
 
-_MOST_EXTRA = 20
+_MAX_EXTRA = 20
 _PARTING = 1.0
 _NOT_FOUND = 127
 _KEPT = 4096
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 _SHOWN = 80
 
 
@@ -140,7 +140,7 @@ class NoAnswer(ImplementationFailure):
     """There was no answer that could be used; what is wrong stands at the exchange."""
 
 
-class GaveUp(ImplementationFailure):
+class ProbeAborted(ImplementationFailure):
     """The program is gone, or not worth waiting for: there is no use in asking more."""
 
 
@@ -220,7 +220,7 @@ class Program:
         moment = self._moment(operation, about, request.decode())
         self._note_output(moment, process.unasked(0), "before the request was sent")
         self._asked = time.monotonic()
-        deadline = self._asked + min(self._timeout, MOST_SECONDS - self._waited)
+        deadline = self._asked + min(self._timeout, MAX_SECONDS - self._waited)
         try:
             moment.answer = self._read(process, moment, request, deadline)
         except TimeoutError:
@@ -300,7 +300,7 @@ class Program:
         if indented := said[0].strip() in {b"{", b"["}:
             # The rest of it follows on lines of its own.
             said.append(process.unasked(_QUIET))
-        while len(said) <= _MOST_EXTRA and not (indented or reading.is_response):
+        while len(said) <= _MAX_EXTRA and not (indented or reading.is_response):
             # A banner or a stale answer: the response may follow.
             try:
                 soon = min(deadline, time.monotonic() + _MORE)
@@ -329,7 +329,7 @@ class Program:
         finally:
             moment.seconds = round(time.monotonic() - self._asked, 4)
 
-    def _silent(self, process: Process, moment: Moment) -> GaveUp:
+    def _silent(self, process: Process, moment: Moment) -> ProbeAborted:
         """Notes why there may be no answer: once the input has ended, it may come."""
         waited = self._waited
         partial = process.unasked(0)
@@ -337,7 +337,7 @@ class Program:
         late = process.unasked(_PARTING)
         moment.response = _text(partial + late)
         limit = f"{self._timeout:g}"
-        if waited >= MOST_SECONDS:
+        if waited >= MAX_SECONDS:
             moment.note("dialogue-too-slow", seconds=f"{waited:.0f}")
         elif partial:
             moment.note("no-line-break", limit=limit, bytes=plural(len(partial), "byte"))
@@ -347,7 +347,7 @@ class Program:
             moment.note("no-answer", limit=limit, log=process.stderr())
         return self._given_up()
 
-    def _ended(self, process: Process, moment: Moment) -> GaveUp:
+    def _ended(self, process: Process, moment: Moment) -> ProbeAborted:
         """Notes how a program ended, or closed its output, before it answered."""
         partial = process.unasked(0)
         process.wait(_PARTING)
@@ -363,12 +363,12 @@ class Program:
             moment.note("open-line", line=_text(partial)[:_SHOWN])
         return self._given_up()
 
-    def _given_up(self) -> GaveUp:
+    def _given_up(self) -> ProbeAborted:
         """Kills the process and all that it has started."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-        return GaveUp("the program does not answer any more")
+        return ProbeAborted("the program does not answer any more")
 
     def _note_output(self, moment: Moment, output: bytes, when: str) -> None:
         """Notes output that is no answer, if there is any."""
@@ -394,4 +394,4 @@ def _text(line: bytes) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(names[:_MOST_NAMES]) + (" and more" if len(names) > _MOST_NAMES else "")
+    return ", ".join(names[:_MAX_NAMES]) + (" and more" if len(names) > _MAX_NAMES else "")

@@ -14,7 +14,7 @@ import msgspec
 from numaproof.conformance.execution.implementation import (
     BrokeProtocol,
     Implementation,
-    Watched,
+    ProcessBacked,
     handshake,
 )
 from numaproof.protocol import discovery, messages
@@ -72,7 +72,7 @@ class ByRelease:
     def begin(self) -> None:
         """Forgets what was logged: what follows belongs to another case."""
         for one in self._all:
-            if isinstance(one, Watched):
+            if isinstance(one, ProcessBacked):
                 one.begin()
 
     def settle(self) -> None:
@@ -81,17 +81,19 @@ class ByRelease:
         Raises:
             ImplementationFailure: it failed after its last answer.
         """
-        if isinstance(self._running, Watched):
+        if isinstance(self._running, ProcessBacked):
             self._running.settle()
 
     def log(self) -> str:
         """The standard error of the program that runs, since `begin`."""
-        return self._running.log() if isinstance(self._running, Watched) else ""
+        return self._running.log() if isinstance(self._running, ProcessBacked) else ""
 
     @property
     def left(self) -> tuple[str, ...]:
         """The processes of any of them that could not be ended."""
-        return tuple(name for one in self._all if isinstance(one, Watched) for name in one.left)
+        return tuple(
+            name for one in self._all if isinstance(one, ProcessBacked) for name in one.left
+        )
 
     def close(self) -> None:
         """Ends them all."""

@@ -19,8 +19,14 @@ from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.run import Scenario
 from numaproof.conformance.fuzzing import shrinking
-from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, tree, upgrade
-from numaproof.conformance.trees import FoundTree
+from numaproof.conformance.fuzzing.exploration import (
+    checkpoint_pair,
+    life,
+    tree,
+    unusual_start,
+    upgrade,
+)
+from numaproof.conformance.trees import ExistingTree
 from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs.shell_words import quoted
 from numaproof.protocol import discovery, events
@@ -40,7 +46,7 @@ _SHRINK_SECONDS = 60.0
 _SHRINK_TRIES = 3
 """Playings of each scenario while it is shrunk: one that chance passes is merely not smaller."""
 
-_GENERATORS = {LIFE: life, START: odd_start, FILE: found_file}
+_GENERATORS = {LIFE: life, START: unusual_start, FILE: checkpoint_pair}
 
 _NAMES = {LIFE: "seed", START: "start", FILE: "file"}
 
@@ -134,7 +140,7 @@ def discovered(trees: Iterable[Path]) -> Iterator[NamedScenario]:
                 steps=(Step(discover=NoArguments(), expect="anything"),),
             )
             yield NamedScenario(
-                f"discovery of {path.name}", Scenario(case, MachineInfo(), FoundTree(root))
+                f"discovery of {path.name}", Scenario(case, MachineInfo(), ExistingTree(root))
             )
 
 

@@ -16,7 +16,7 @@ from numaproof.conformance.execution.implementation import (
     Implementation,
     ImplementationFailure,
     InProcess,
-    Watched,
+    ProcessBacked,
 )
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target, picture
@@ -89,7 +89,7 @@ class LockstepResult(RunResult):
     steps: tuple[events.ReportedCall, ...] = ()
     pictures: tuple[events.Picture, ...] = ()
     chance: str = ""
-    parted: events.Parted | None = None
+    parted: events.BaselineDivergence | None = None
     tested: Literal["left", "right"] = "right"
 
     @property
@@ -132,7 +132,7 @@ class _Left:
     def settle(self) -> None:
         """Makes sure that a program is fit for another call."""
         try:
-            if isinstance(self._implementation, Watched):
+            if isinstance(self._implementation, ProcessBacked):
                 self._implementation.settle()
         except ImplementationFailure as failure:
             raise _LeftFailure(failure) from failure
@@ -227,7 +227,7 @@ class ComparedRun(Run):
 
 class _LockstepRun(ComparedRun):
     def __init__(self, pair: Pair, scenario: Scenario, folder: Path) -> None:
-        if isinstance(pair.left, Watched):
+        if isinstance(pair.left, ProcessBacked):
             pair.left.begin()
         self._pair = pair
         self._left = _Left(pair.left)

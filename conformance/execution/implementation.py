@@ -98,7 +98,7 @@ class Implementation(Protocol):
 
 
 @runtime_checkable
-class Watched(Protocol):
+class ProcessBacked(Protocol):
     """An implementation that may fail between two calls, or write a log: a program."""
 
     def begin(self) -> None:
@@ -119,7 +119,7 @@ class Watched(Protocol):
         """The processes that it has started and that could not be ended, by id and command line."""
 
 
-class Callee(Protocol):
+class Answering(Protocol):
     """A Python object that answers calls, as `Reference` does."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
@@ -132,11 +132,11 @@ class InProcess:
     Sent to another process, it is made anew there.
     """
 
-    def __init__(self, make: Callable[[], Callee]) -> None:
+    def __init__(self, make: Callable[[], Answering]) -> None:
         self._make = make
         self._callee = make()
 
-    def __reduce__(self) -> tuple[type[InProcess], tuple[Callable[[], Callee]]]:
+    def __reduce__(self) -> tuple[type[InProcess], tuple[Callable[[], Answering]]]:
         """What makes another one."""
         return InProcess, (self._make,)
 
@@ -214,4 +214,4 @@ def patient_handshake(implementation: Implementation, harness: str) -> messages.
 
 def left_of(implementation: Implementation) -> tuple[str, ...]:
     """The processes of an implementation that could not be ended, by id and command line."""
-    return implementation.left if isinstance(implementation, Watched) else ()
+    return implementation.left if isinstance(implementation, ProcessBacked) else ()

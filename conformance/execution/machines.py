@@ -17,7 +17,7 @@ from numaproof import fakesys
 from numaproof.conformance.cases.expressions import ExpressionError, evaluate
 from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.machine_properties import Facts, Property, facts_of
-from numaproof.conformance.trees import HeldTree, MadeTree
+from numaproof.conformance.trees import GeneratedTree, InMemoryTree
 from numaproof.inputs import documents, fitting
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
@@ -55,9 +55,11 @@ class ProfileMachine:
         return sum(cpu.online for cpu in fakesys.lay_out(self.profile).cpus)
 
     @cached_property
-    def tree(self) -> MadeTree:
+    def tree(self) -> GeneratedTree:
         """The machine's tree: in pyfakefs, and in a directory once a program needs that."""
-        return MadeTree(lambda: HeldTree(fakesys.build_tree(self.profile)), self.folder / self.name)
+        return GeneratedTree(
+            lambda: InMemoryTree(fakesys.build_tree(self.profile)), self.folder / self.name
+        )
 
     @cached_property
     def info(self) -> MachineInfo | None:

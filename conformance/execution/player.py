@@ -35,7 +35,7 @@ from numaproof.inputs.plurals import numbered
 from numaproof.protocol import codec, discovery, messages
 from numaproof.protocol.messages import Level, MergeArgs
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ _WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
 """First steps that need no start; before any other, the managers are started."""
 
 
-_UNPLAYABLE = (ValueError, LookupError, codec.ProtocolError, NotBuiltError)
+_UNPLAYABLE = (ValueError, LookupError, codec.ProtocolError, UnsupportedError)
 """What playing a badly written step raises: a wrong value, an unknown name, a value that does not
 fit the protocol, an amount too large to compute with."""
 

@@ -19,7 +19,7 @@ from numaproof.conformance.execution.implementation import (
     Implementation,
     ImplementationFailure,
     InProcess,
-    Watched,
+    ProcessBacked,
     handshake,
 )
 from numaproof.conformance.execution.player import Player
@@ -28,8 +28,8 @@ from numaproof.conformance.execution.shown import bounded, cut
 from numaproof.conformance.judging import discovered, known_defects, signatures
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baseline, Baselines
 from numaproof.conformance.judging.invariants import InvariantChecker
-from numaproof.conformance.judging.oracle import AnswerJudge, Oracle, SteeredImplementation
-from numaproof.conformance.trees import MachineTree, MadeTree, tree_of
+from numaproof.conformance.judging.oracle import AnswerJudge, Oracle, SteerableReference
+from numaproof.conformance.trees import GeneratedTree, MachineTree, tree_of
 from numaproof.folders.scratch import make_folder, require_room
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import events, messages
@@ -81,14 +81,14 @@ class Target:
     kubernetes: str
     level: messages.Level
     command: tuple[str, ...] = ()
-    oracle: Callable[[Baseline], SteeredImplementation] | None = None
+    oracle: Callable[[Baseline], SteerableReference] | None = None
     compared: bool = True
     judged_as: events.JudgedAs = "kubelet"
 
     @cached_property
-    def program(self) -> Watched | None:
+    def program(self) -> ProcessBacked | None:
         """The implementation if it is a program; to ask that takes as long as many an answer."""
-        return self.implementation if isinstance(self.implementation, Watched) else None
+        return self.implementation if isinstance(self.implementation, ProcessBacked) else None
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -297,7 +297,7 @@ class Run:
             log = "" if result.good else program.log()
         return replace(result, stderr=result.stderr or log)
 
-    def parted(self, result: RunResult) -> events.Parted | None:
+    def parted(self, result: RunResult) -> events.BaselineDivergence | None:
         """Whose behaviour the implementation has where a kubelet contradicts its documents.
 
         None where only one is right, and where both would have answered alike. A run that ended
@@ -406,7 +406,7 @@ def tree_for(
 ) -> MachineTree | None:
     """The tree of a case's machine: the one there is, or one that is made of the machine."""
     if tree is None and case.tree:
-        return MadeTree(partial(tree_of, machine), scratch / "machine")
+        return GeneratedTree(partial(tree_of, machine), scratch / "machine")
     return tree
 
 

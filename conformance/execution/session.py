@@ -19,8 +19,8 @@ from numaproof.conformance.claims.needs import EarlierStart
 from numaproof.conformance.execution.implementation import (
     Implementation,
     ImplementationFailure,
+    ProcessBacked,
     SpoiledState,
-    Watched,
 )
 from numaproof.conformance.execution.shown import bounded, replace_text, told, told_findings
 from numaproof.conformance.judging.invariants.view import View, arrivals, returned
@@ -161,15 +161,17 @@ class Session:
         if self.oracle:
             found = self.oracle.disagreement(operation, args, answer)
             call.problems += [found] if found else []
-        self._look_higher(operation, args, answer)
+        self._probe_higher_level(operation, args, answer)
         return call.answer
 
     @cached_property
     def _watched(self) -> bool:
         """Whether it is a program; to ask that at every call takes as long as many an answer."""
-        return isinstance(self.implementation, Watched)
+        return isinstance(self.implementation, ProcessBacked)
 
-    def _look_higher(self, operation: str, args: messages.Args, answer: messages.Answer) -> None:
+    def _probe_higher_level(
+        self, operation: str, args: messages.Args, answer: messages.Answer
+    ) -> None:
         """Lowers the level at which nothing differed so far, but not below the claimed one."""
         if self.agreed == self.level:
             return

@@ -14,32 +14,32 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.judging.finding import Finding
 
-MOST_SHOWN = 64 * 1024
+MAX_SHOWN = 64 * 1024
 """Characters of a text that are shown: more than a file of the kubelet's has on most nodes."""
 
-MOST_ITEMS = 10_000
+MAX_ITEMS = 10_000
 """Items of a list or an object that are shown."""
 
 
 def bounded(value: Any) -> Any:
     """Plain values without what is too long to be read; what is left out is counted, and summed."""
-    if isinstance(value, str) and len(value) > MOST_SHOWN:
-        rest = value[MOST_SHOWN:]
+    if isinstance(value, str) and len(value) > MAX_SHOWN:
+        rest = value[MAX_SHOWN:]
         summed = zlib.crc32(rest.encode("utf-8", "surrogatepass"))
         left_out = plural(len(rest), "more character")
-        return f"{value[:MOST_SHOWN]}... and {left_out} (CRC {summed:08x})"
+        return f"{value[:MAX_SHOWN]}... and {left_out} (CRC {summed:08x})"
     if isinstance(value, dict):
-        more = len(value) - MOST_ITEMS
-        made = {key: bounded(item) for key, item in islice(value.items(), MOST_ITEMS)}
+        more = len(value) - MAX_ITEMS
+        made = {key: bounded(item) for key, item in islice(value.items(), MAX_ITEMS)}
         return made | {"...": f"and {more:,} more"} if more > 0 else made
     if isinstance(value, list | tuple):
-        more = len(value) - MOST_ITEMS
-        items = [bounded(item) for item in value[:MOST_ITEMS]]
+        more = len(value) - MAX_ITEMS
+        items = [bounded(item) for item in value[:MAX_ITEMS]]
         return [*items, f"... and {more:,} more"] if more > 0 else items
     return value
 
 
-MOST_PROBLEMS = 50
+MAX_PROBLEMS = 50
 """Problems of a call that are shown."""
 
 LONGEST_PROBLEM = 4000
@@ -48,7 +48,7 @@ LONGEST_PROBLEM = 4000
 
 def told(problems: Sequence[object]) -> tuple[str, ...]:
     """The problems of a call as reports show them."""
-    shown = tuple(cut(str(one)) for one in problems[:MOST_PROBLEMS])
+    shown = tuple(cut(str(one)) for one in problems[:MAX_PROBLEMS])
     more = len(problems) - len(shown)
     return (*shown, f"... and {more:,} more") if more else shown
 
@@ -66,7 +66,7 @@ def reported(finding: Finding | None, before: str = "") -> ReportedFinding | Non
 
 def told_findings(problems: Sequence[Finding]) -> tuple[ReportedFinding, ...]:
     """The fields of the problems of a call as reports show them."""
-    return tuple(filter(None, map(reported, problems[:MOST_PROBLEMS])))
+    return tuple(filter(None, map(reported, problems[:MAX_PROBLEMS])))
 
 
 def cut(text: str) -> str:

@@ -54,7 +54,7 @@ def _in_directory(path: Path) -> ExampleDatabase:
     return InDirectory(path)
 
 
-MOST_EXAMPLES = 10_000
+MAX_EXAMPLES = 10_000
 """Examples of one key; Hypothesis keeps a few hundred."""
 
 EXAMPLE_BYTES = 1024 * 1024
@@ -77,7 +77,7 @@ class InDirectory(ExampleDatabase):
         """All values of a key that can be read."""
         try:
             with os.scandir(self._folder(key)) as entries:
-                found = [entry.path for entry in islice(entries, MOST_EXAMPLES)]
+                found = [entry.path for entry in islice(entries, MAX_EXAMPLES)]
         except OSError:
             return
         for path in sorted(found):

@@ -17,8 +17,7 @@ import msgspec
 from numaproof.conformance.cases.schema import Case, Step
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target
-from numaproof.conformance.fuzzing.generation import trees
-from numaproof.conformance.fuzzing.generation.checkpoint_pairs import checkpoint_pair
+from numaproof.conformance.fuzzing.generation import checkpoint_pairs, trees
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import (
     discovery,
@@ -54,14 +53,14 @@ def life(seed: int, capabilities: Capabilities) -> Scenario:
     return _on_its_machine(seeded_scenario(seed, capabilities))
 
 
-def odd_start(seed: int, capabilities: Capabilities) -> Scenario:
+def unusual_start(seed: int, capabilities: Capabilities) -> Scenario:
     """Another scenario of a seed: one unusual start."""
     return _on_its_machine(start(Seeded(seed), capabilities, f"start-{seed}"))
 
 
-def found_file(seed: int, capabilities: Capabilities) -> Scenario:
+def checkpoint_pair(seed: int, capabilities: Capabilities) -> Scenario:
     """The scenario of a number: a start that finds a checkpoint with this pair of parts."""
-    return _on_its_machine(checkpoint_pair(seed, capabilities))
+    return _on_its_machine(checkpoint_pairs.checkpoint_pair(seed, capabilities))
 
 
 def upgrade(seed: int, capabilities: Capabilities, after: str) -> Scenario:
@@ -181,7 +180,7 @@ class ExampleFailedError(AssertionError):
         self.result = result
 
 
-class IdleRun:
+class NullRun:
     """Stands in for a run once enough has been tried: it calls nothing and finds nothing."""
 
     def step(self, step: Step) -> None:

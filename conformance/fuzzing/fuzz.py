@@ -28,7 +28,7 @@ from numaproof.conformance.fuzzing.exploration import (
     ExampleFailedError,
     ExampleRun,
     Explorer,
-    IdleRun,
+    NullRun,
     ScenarioRun,
 )
 from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding, KnownExamples
@@ -174,7 +174,7 @@ class _Search:
         counted, self._passed_over = self._passed_over[:most], []
         return Counter(counted)
 
-    def open(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
+    def open(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
         """A run of the next example, for as long as it is useful."""
         self.interrupts.check()
         self._playing = False
@@ -185,7 +185,7 @@ class _Search:
             self.limit.until = self.budget.search_until
         self.limit.check()
         if self._left < 0:
-            return IdleRun()
+            return NullRun()
         self._playing = not self.failed
         self._taken += self._playing
         target = self.harness_run.target
@@ -193,7 +193,7 @@ class _Search:
 
     def ended(
         self,
-        run: ExampleRun | IdleRun | None,
+        run: ExampleRun | NullRun | None,
         features: Mapping[Feature, int],
         values: Mapping[str, float],
     ) -> None:
@@ -311,7 +311,7 @@ def _batch(
         capabilities = search.harness_run.target.capabilities
         aims = (aim,)
 
-        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
+        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
             return search.open(machine, from_tree=from_tree)
 
         def ended(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from numaproof.conformance.execution.implementation import Implementation, TimedOut, Watched
+from numaproof.conformance.execution.implementation import Implementation, ProcessBacked, TimedOut
 from numaproof.conformance.execution.subprocesses import Subprocess
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class TimeLimit:
 
 def limited(implementation: Implementation, limit: TimeLimit) -> Implementation:
     """The implementation, whose calls raise an `OutOfTimeError` once the time is over."""
-    if isinstance(implementation, Watched):
+    if isinstance(implementation, ProcessBacked):
         return _LimitedProgram(implementation, implementation, limit)
     return _Limited(implementation, limit)
 
@@ -152,7 +152,9 @@ class _Limited:
 class _LimitedProgram(_Limited):
     """A program within a time."""
 
-    def __init__(self, implementation: Implementation, watched: Watched, limit: TimeLimit) -> None:
+    def __init__(
+        self, implementation: Implementation, watched: ProcessBacked, limit: TimeLimit
+    ) -> None:
         super().__init__(implementation, limit)
         self._watched = watched
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Step
     from numaproof.conformance.execution.capabilities import Capabilities
-    from numaproof.conformance.fuzzing.exploration import ExampleRun, IdleRun
+    from numaproof.conformance.fuzzing.exploration import ExampleRun, NullRun
     from numaproof.protocol.machine import MachineInfo
 
 
@@ -48,7 +48,7 @@ def _fullness(life: Life) -> float:
 class OpensExample(Protocol):
     """Opens the run of an example."""
 
-    def __call__(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
+    def __call__(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
         """The run on a machine; `from_tree` is whether the machine is discovered."""
 
 
@@ -79,7 +79,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.example: ExampleRun | IdleRun | None = None
+        self.example: ExampleRun | NullRun | None = None
         self.life: Life
         self._facts: Facts
         self._steps: list[Step] = []

@@ -27,8 +27,8 @@ from numaproof.conformance.fuzzing.generation.choices import Choices, drawn
 from numaproof.conformance.fuzzing.generation.configurations import configuration
 from numaproof.conformance.fuzzing.generation.focus import focus
 from numaproof.conformance.fuzzing.generation.machines import (
-    MOST_CPUS,
-    MOST_NODES,
+    MAX_CPUS,
+    MAX_NODES,
     machine,
     page_kinds,
 )
@@ -53,7 +53,7 @@ def _everything() -> Capabilities:
 
 
 def machines(
-    *, most_nodes: int = MOST_NODES, most_cpus: int = MOST_CPUS
+    *, most_nodes: int = MAX_NODES, most_cpus: int = MAX_CPUS
 ) -> st.SearchStrategy[MachineInfo]:
     """Machines, from one core to `most_nodes` NUMA nodes and `most_cpus` CPUs.
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.judging.oracle import Meets, Oracle, SteeredImplementation, disagreement
+from numaproof.conformance.judging.oracle import Meets, Oracle, SteerableReference, disagreement
 from numaproof.folders.scratch import make_folder
 from numaproof.protocol import messages
-from numaproof.protocol.events import Parted
+from numaproof.protocol.events import BaselineDivergence
 from numaproof.reference.deviations.defects import CHANGES, DEFECTS, SHOWN_WITHOUT_NODE
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Baselines:
 
     def __init__(
         self,
-        make: Callable[[Baseline], SteeredImplementation],
+        make: Callable[[Baseline], SteerableReference],
         folder: Path,
         level: messages.Level,
         *,
@@ -125,7 +125,7 @@ class Baselines:
         return self._answer(self._current, len(self._history) - 1) if compared else None
 
     @property
-    def reference(self) -> SteeredImplementation:
+    def reference(self) -> SteerableReference:
         """The reference that follows the current baseline."""
         return self._references[self._current][0].reference
 
@@ -191,18 +191,20 @@ class Baselines:
         shown = () if defect is None else (defect,)
         return any(shows(one) and self._adopt(one, last, shown) for one in candidates)
 
-    def parted(self) -> Parted | None:
+    def parted(self) -> BaselineDivergence | None:
         """Whose behaviour the implementation has where a kubelet contradicts its documents.
 
         None if both would have answered alike, as far as answers were compared, or if only the
         documents are right.
         """
         if self._shared:
-            return Parted("kubelet", self.shared)
+            return BaselineDivergence("kubelet", self.shared)
         index, level = self._avoided_at, self._exact
         if index is None and self._kubelet and self._level != "invariants":
             index, level = self._first_difference(KUBELET), self._level
-        return None if index is None else Parted("documented", self._avoided(index, level))
+        return (
+            None if index is None else BaselineDivergence("documented", self._avoided(index, level))
+        )
 
     def _switch(self) -> bool:
         """Adopts a baseline that agrees with every answer so far; whether there is one."""

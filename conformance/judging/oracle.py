@@ -237,7 +237,7 @@ def _on_one_side(place: str, expected: str, actual: str) -> Finding:
     return Finding("other side", place, "", expected, actual, kind="field on one side")
 
 
-class SteeredImplementation(Protocol):
+class SteerableReference(Protocol):
     """An implementation that can be steered: the reference in this process."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
@@ -281,7 +281,7 @@ class Oracle:
         answer: its last answer; None before the first and where it made no call.
     """
 
-    reference: SteeredImplementation
+    reference: SteerableReference
     state_dir: Path
     level: messages.Level
     discovers: Collection[str] | None = None

@@ -489,15 +489,15 @@ def limits() -> dict[str, str]:
     return {
         "answer": f"{codec.LONGEST_ANSWER >> 20}",
         "reason": f"{codec.LONGEST_REASON >> 20}",
-        "cpu": f"{codec.MOST_CPUS - 1}",
-        "node": f"{codec.MOST_NODES - 1}",
+        "cpu": f"{codec.MAX_CPUS - 1}",
+        "node": f"{codec.MAX_NUMA_ID}",
         "pods": f"{bounds.SPARE_PODS}",
         "containers": f"{bounds.SPARE_CONTAINERS}",
-        "files": f"{bounds.MOST_FILES}",
+        "files": f"{bounds.MAX_FILES}",
         "file": f"{bounds.FILE_BYTES >> 20}",
         "perpod": f"{bounds.FILE_BYTES_PER_POD >> 10}",
-        "shown": f"{shown.MOST_SHOWN >> 10}",
-        "items": f"{shown.MOST_ITEMS:,}",
+        "shown": f"{shown.MAX_SHOWN >> 10}",
+        "items": f"{shown.MAX_ITEMS:,}",
     }
 
 

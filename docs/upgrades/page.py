@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numaproof.protocol.messages import Container
-    from numaproof.simulation.upgrades import Kubelet, PodFate, Upgrade
+    from numaproof.simulation.upgrades import Kubelet, PodOutcome, Upgrade
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
@@ -224,7 +224,7 @@ def _cause(message: str) -> str:
     return cause.partition(", please drain")[0]
 
 
-def _difference(pod: PodFate) -> str:
+def _difference(pod: PodOutcome) -> str:
     if pod.refusal:
         return f", `{pod.refusal.reason}`"
     if pod.fate == "moves":

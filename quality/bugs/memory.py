@@ -250,7 +250,7 @@ def memory_is_reused_by_other_pods(self: Any, uid: Any, nodes: Any, kind: Any) -
     return self.sizes.get((nodes, kind), 0)
 
 
-@seeds("#119407", "TOPO-SCOPE-003").around(requests, "at_once")
+@seeds("#119407", "TOPO-SCOPE-003").around(requests, "peak")
 def memory_of_sidecars_is_left_out_of_pod_hints(rule: Any, pod: Any) -> Any:
     return rule(pod=_without_sidecars(pod))
 

@@ -70,7 +70,7 @@ def memory_does_not_count_for_the_class(changes: Changes) -> None:
 # Effective requests
 
 
-@shape(containers, "at_once")
+@shape(containers, "peak")
 def _adding_up(change: Callable[[Members], Members], rule: Any, containers: Any) -> Any:
     """Lets the containers be others where the reference adds up what they need at once."""
     return rule(containers=change(containers))
@@ -83,7 +83,7 @@ def sidecars_do_not_count_for_the_effective_request(members: Members) -> Any:
 
 @seeds("CPU-HINT-012").by(_adding_up)
 def init_containers_do_not_count_for_the_effective_request(members: Members) -> Any:
-    return tuple(one for one in members if not one.passes)
+    return tuple(one for one in members if not one.runs_to_completion)
 
 
 @seeds("CPU-HINT-012").by(_adding_up)

@@ -227,7 +227,7 @@ def an_option_that_is_no_boolean_is_off(changes: Changes) -> None:
 def a_limit_of_nodes_that_is_no_number_is_passed_over(rule: Any, text: str) -> int:
     if text.lstrip("+-").isdecimal():
         return int(rule())
-    return topology_options.MOST_NODES_BY_DEFAULT
+    return topology_options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES
 
 
 @seeds("TOPO-ERROR-009", kubernetes="1.35").around(startup, "make_topology_policy")

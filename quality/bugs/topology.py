@@ -113,13 +113,13 @@ def scope_pod_keeps_the_affinity_of_the_first_container(
     rule(keep=keep_first if scope == "pod" else keep)
 
 
-@shape(pod_containers, "at_once")
+@shape(pod_containers, "peak")
 def _pod_request(choose: Callable[[Any], bool], rule: Any, containers: Any) -> Any:
     """Lets a pod ask only for what some of its containers need at once."""
     return rule(containers=tuple(filter(choose, containers)))
 
 
-@seeds("TOPO-SCOPE-003").around(pod_containers, "at_once")
+@seeds("TOPO-SCOPE-003").around(pod_containers, "peak")
 def a_pod_asks_for_the_sum_of_all_containers(rule: Any, containers: Any, amount: Any) -> Any:
     return sum((amount(container) for container in containers), start=rule(containers=()))
 
@@ -143,7 +143,7 @@ def _parsed(changes: Changes, **fields: Any) -> None:
 def any_number_of_nodes_is_taken() -> None: ...
 
 
-@seeds("TOPO-OPT-004").of(_parsed, most_nodes=options.MOST_NODES_BY_DEFAULT)
+@seeds("TOPO-OPT-004").of(_parsed, most_nodes=options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES)
 def the_limit_of_nodes_cannot_be_raised() -> None: ...
 
 
@@ -184,7 +184,7 @@ def what_a_refused_pod_was_given_leaks(rule: Any, self: managers.StartedNode) ->
 seeds.about("merging")
 
 
-_MOST_COMBINED = 4096
+_MAX_COMBINED = 4096
 
 
 # Results
@@ -195,12 +195,12 @@ def preferred_hints_need_not_be_equal(changes: Changes) -> None:
     def anyhow(rule: Any, rules: Rules, lists: Any) -> Any:
         preferred = [[hint.nodes for hint in hints if hint.preferred] for hints in lists]
         combined = reduce(lambda size, masks: size * len(masks), preferred, 1)
-        if combined > _MOST_COMBINED:
+        if combined > _MAX_COMBINED:
             return rule()
         return {reduce(and_, masks, rules.nodes) for masks in product(*preferred)}
 
     # The search decides on small machines, too.
-    changes.replace(evaluation, "MOST_ENUMERATED", 0)
+    changes.replace(evaluation, "MAX_ENUMERATED", 0)
     changes.around(merge, "preferred_results", anyhow)
 
 

@@ -116,7 +116,7 @@ def cpu_checkpoint_leaves_out_init_containers(rule: Any, self: StartedNode) -> N
         (pod.uid, one.name)
         for pod in self.pods.values()
         for one in pod.containers
-        if one.passes and kept.of(pod.uid, one.name) is not None
+        if one.runs_to_completion and kept.of(pod.uid, one.name) is not None
     ]
     if passing:
         entries = {

@@ -80,7 +80,7 @@ def an_affinity_with_too_few_cpus_is_ignored(
 @seeds("CPU-HINT-015")
 def init_containers_ignore_their_affinity(changes: Changes) -> None:
     """Places init containers where there is room."""
-    _affinity(changes, lambda policy, free, at, container, count: container.passes)
+    _affinity(changes, lambda policy, free, at, container, count: container.runs_to_completion)
 
 
 @seeds("CPU-HINT-016")
@@ -93,7 +93,7 @@ def policy_none_hints_pods_as_a_whole(changes: Changes) -> None:
         return manager
 
     def hinted(rule: Any, self: Any, pod: Pod, container: Any) -> Any:
-        machine, count = getattr(self, "machine", None), pod.exclusive_cpus_at_once()
+        machine, count = getattr(self, "machine", None), pod.peak_exclusive_cpus()
         if machine is None or container is not None or not count:
             return rule()
         total = tuple(Supply(1 << node, cpus.bit_count()) for node, cpus in machine.nodes.items())
@@ -129,14 +129,14 @@ def a_remainder_shrinks_the_distribution() -> None:
 # Counting
 
 
-_MOST_LISTED = 12
+_MAX_LISTED = 12
 
 
 @shape(CPUManager, "hints", Changes.after)
 def _listed(change: Change, found: Any) -> Any:
     """Lets `change` make another list of the hints for CPUs, where they can be listed."""
     demand = found.get("cpu")
-    if not isinstance(demand, Demand) or len(demand.nodes) > _MOST_LISTED:
+    if not isinstance(demand, Demand) or len(demand.nodes) > _MAX_LISTED:
         return found
     return {"cpu": tuple(change(evaluation.listed(demand)))}
 
@@ -170,7 +170,7 @@ def init_containers_have_no_cpu_hints(
     rules: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
     """Aligns what keeps running, and lets init containers run anywhere."""
-    return {} if container.passes else rules()
+    return {} if container.runs_to_completion else rules()
 
 
 # CPU-HINT-002, -003 and -005: no preference
@@ -317,7 +317,7 @@ def what_the_pod_can_reuse_does_not_count(changes: Changes) -> None:
     """Counts the CPUs of the shared pool, near those that can be reused."""
     for owner in (StaticCPUPolicy, ReusableCPUsCountedTwice):
         changes.replace(
-            owner, "how_many", lambda self, free, reusable: (free & ~reusable).bit_count()
+            owner, "countable", lambda self, free, reusable: (free & ~reusable).bit_count()
         )
 
 
@@ -371,7 +371,7 @@ def init_containers_are_hinted_as_new_ones(
     rules: Any, policy: Any, state: Any, held: int, count: int, container: PodContainer
 ) -> Any:
     """Takes the CPUs that an init container holds for free ones, which its pod does not need."""
-    if held.bit_count() == count and container.passes:
+    if held.bit_count() == count and container.runs_to_completion:
         return {"cpu": hints.generate(policy, policy.available(state), 0, count)}
     return rules()
 
@@ -387,7 +387,7 @@ def a_container_that_holds_enough_is_hinted_there(
 # CPU-HINT-012 and -013: scope pod
 
 
-@shape(Pod, "exclusive_cpus_at_once")
+@shape(Pod, "peak_exclusive_cpus")
 def _at_once(together: Callable[[Pod], int], rule: Any, self: Any) -> Any:
     """Lets `together` say how many CPUs a pod needs in scope pod."""
     return rule() if self.budget is not None else together(self)
@@ -396,16 +396,16 @@ def _at_once(together: Callable[[Pod], int], rule: Any, self: Any) -> Any:
 @seeds("CPU-HINT-012").by(_at_once)
 def init_containers_count_all_together_in_scope_pod(pod: Pod) -> int:
     """Takes the larger of two sums."""
-    starting = sum(pod.exclusive_cpus(one) for one in pod.containers if one.passes)
-    return max(starting, containers.at_once(pod.containers, pod.exclusive_cpus))
+    starting = sum(pod.exclusive_cpus(one) for one in pod.containers if one.runs_to_completion)
+    return max(starting, containers.peak(pod.containers, pod.exclusive_cpus))
 
 
 @seeds("CPU-HINT-012").by(_at_once)
 def only_the_last_init_container_counts_in_scope_pod(pod: Pod) -> int:
     """Goes through the init containers, and keeps the last request."""
-    starting = [one for one in pod.containers if one.passes]
-    rest = tuple(one for one in pod.containers if not one.passes or one is starting[-1])
-    return containers.at_once(rest, pod.exclusive_cpus)
+    starting = [one for one in pod.containers if one.runs_to_completion]
+    rest = tuple(one for one in pod.containers if not one.runs_to_completion or one is starting[-1])
+    return containers.peak(rest, pod.exclusive_cpus)
 
 
 @seeds("CPU-HINT-013").by(_at_once)
@@ -413,6 +413,6 @@ def sidecars_count_beside_all_init_containers(pod: Pod) -> int:
     """Adds sidecars to every init container, even to those that end before they start."""
     due = pod.exclusive_cpus
     sidecars = sum(due(one) for one in pod.containers if one.sidecar)
-    starting = max((due(one) for one in pod.containers if one.passes), default=0)
+    starting = max((due(one) for one in pod.containers if one.runs_to_completion), default=0)
     running = sum(due(one) for one in pod.containers if not one.init)
     return sidecars + max(starting, running)

@@ -87,7 +87,7 @@ def the_last_init_container_alone_leaves_cpus(
     before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> Any:
     """Notes what the init container had, in the place of what the one before it had."""
-    return state.of(pod.uid, container.name) if container.passes else after
+    return state.of(pod.uid, container.name) if container.runs_to_completion else after
 
 
 @seeds("CPU-INIT-002").by(_without_reuse)
@@ -95,7 +95,10 @@ def init_containers_reuse_cpus_in_need_alone(
     policy: Any, state: Any, reusable: int, pod: Pod, container: PodContainer
 ) -> Any:
     """Gives each init container CPUs of its own while there are some."""
-    return container.passes and pod.exclusive_cpus(container) <= policy.available(state).bit_count()
+    return (
+        container.runs_to_completion
+        and pod.exclusive_cpus(container) <= policy.available(state).bit_count()
+    )
 
 
 @seeds("CPU-INIT-003").by(_without_reuse)
@@ -104,7 +107,7 @@ def init_containers_after_a_sidecar_reuse_nothing(
 ) -> bool:
     """Starts anew after a sidecar, which keeps what it has."""
     earlier = pod.containers[: pod.containers.index(container)]
-    return container.passes and any(one.sidecar for one in earlier)
+    return container.runs_to_completion and any(one.sidecar for one in earlier)
 
 
 # CPU-INIT-004: sidecars
@@ -362,7 +365,7 @@ def a_pod_admitted_again_returns_spare_cpus_to_the_pool(rule: Any, self: Any, ar
     answer = rule()
     state = self.cpus.state
     for container in self.pods[uid].containers:
-        if again and container.passes and uid not in state.pods:
+        if again and container.runs_to_completion and uid not in state.pods:
             state = state.release(uid, container.name)
     if state is not self.cpus.state:
         self.cpus.state = state
@@ -380,7 +383,7 @@ def pods_with_init_containers_are_placed_anew(rule: Any, self: Any, args: Any) -
     """Takes a pod with init containers for one that has not started yet."""
     uid = args.pod.get("metadata", {}).get("uid")
     pod = self.pods.get(uid)
-    if pod is not None and any(one.passes for one in pod.containers):
+    if pod is not None and any(one.runs_to_completion for one in pod.containers):
         for container in pod.containers:
             if uid not in self.cpus.state.pods:
                 self.cpus.state = self.cpus.state.release(uid, container.name)

@@ -109,14 +109,16 @@ def _split_cores(changes: Changes, when: Callable[..., bool]) -> None:
         ]
         count = after.of(pod.uid, container.name).bit_count()
         cpus = sum(1 << cpu for _, _, cpu in sorted(places)[:count])
-        left = reusable | cpus if container.passes else reusable & ~cpus
+        left = reusable | cpus if container.runs_to_completion else reusable & ~cpus
         made = state.assign(pod.uid, container.name, cpus)
         return replace(made, reuse=ReusableCPUs(pod.uid, left))
 
     changes.after(StaticCPUPolicy, "allocate", split)
 
 
-@seeds("CPU-OPT-FULLPCPUS-002").of(_split_cores, lambda pod, container, affinity: container.passes)
+@seeds("CPU-OPT-FULLPCPUS-002").of(
+    _split_cores, lambda pod, container, affinity: container.runs_to_completion
+)
 def init_containers_get_threads_of_many_cores() -> None:
     """Checks the number for all, and picks cores for those that stay."""
 
@@ -186,7 +188,9 @@ def _unchecked(changes: Changes, when: Callable[..., bool]) -> None:
     allocating(changes, forgetful)
 
 
-@seeds("CPU-OPT-FULLPCPUS-003").of(_unchecked, lambda policy, pod, container: container.passes)
+@seeds("CPU-OPT-FULLPCPUS-003").of(
+    _unchecked, lambda policy, pod, container: container.runs_to_completion
+)
 def init_containers_may_ask_for_parts_of_cores() -> None:
     """Checks what runs side by side, and init containers end."""
 

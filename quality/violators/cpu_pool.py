@@ -181,7 +181,11 @@ def best_effort_init_containers_run_on_reserved_cpus(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> Any:
     """To start a pod is the system's work."""
-    return _on_reserved(node, cpus) if pod.qos == "BestEffort" and container.passes else cpus
+    return (
+        _on_reserved(node, cpus)
+        if pod.qos == "BestEffort" and container.runs_to_completion
+        else cpus
+    )
 
 
 @seeds("CPU-POOL-002").by(_seen)
@@ -222,7 +226,11 @@ def burstable_init_containers_run_on_reserved_cpus(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> Any:
     """To start a pod is the system's work."""
-    return _on_reserved(node, cpus) if pod.qos == "Burstable" and container.passes else cpus
+    return (
+        _on_reserved(node, cpus)
+        if pod.qos == "Burstable" and container.runs_to_completion
+        else cpus
+    )
 
 
 # Fractions of CPUs
@@ -247,7 +255,7 @@ def fractions_of_sidecars_are_rounded_up(container: Any, amount: Any) -> Any:
 @seeds("CPU-POOL-004").by(_fractions)
 def fractions_of_init_containers_are_rounded_up(container: Any, amount: Any) -> Any:
     """An init container's CPUs are reused, so it may have more of them."""
-    return math.ceil(amount) if container.passes else 0
+    return math.ceil(amount) if container.runs_to_completion else 0
 
 
 @seeds("CPU-POOL-004").by(_seen)
@@ -291,7 +299,7 @@ def _left_in_the_pool(changes: Changes, stays: Callable[[Any], bool]) -> None:
     changes.around(StaticCPUPolicy, "available", available)
 
 
-@seeds("CPU-POOL-005").of(_left_in_the_pool, lambda container: container.passes)
+@seeds("CPU-POOL-005").of(_left_in_the_pool, lambda container: container.runs_to_completion)
 def cpus_of_init_containers_stay_shared() -> None:
     """An init container ends soon, so the pool is left as it is."""
 
@@ -349,7 +357,7 @@ def _removing(changes: Changes, gone: Callable[[Any, Any], set[tuple[str, str]]]
 @seeds("CPU-POOL-007").by(_removing)
 def cpus_that_only_init_containers_had_are_lost(pod: Any, args: Any) -> Any:
     """A pod gives back what its running containers have."""
-    return {(pod.uid, each.name) for each in pod.containers if each.passes}
+    return {(pod.uid, each.name) for each in pod.containers if each.runs_to_completion}
 
 
 @seeds("CPU-POOL-007").by(_removing)

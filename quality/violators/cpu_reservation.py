@@ -203,7 +203,9 @@ def _reserved_for_some(serves: Change, rule: Any, self: Any, pod: Any, container
     return rule(self=policy)
 
 
-@seeds("CPU-RESERVE-008").of(_reserved_for_some, lambda policy, pod, container: container.passes)
+@seeds("CPU-RESERVE-008").of(
+    _reserved_for_some, lambda policy, pod, container: container.runs_to_completion
+)
 def reserved_cpus_serve_init_containers() -> None:
     """An init container ends soon, and the system can wait for it."""
 

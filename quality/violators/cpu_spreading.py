@@ -87,7 +87,7 @@ def cores_are_spread_over_while_none_is_in_use(self: Any, available: int, _count
 @seeds("CPU-OPT-DISTCORES-002").by(_without, across_cores=False)
 def init_containers_fill_cores(container: PodContainer) -> Any:
     """Spreads only app containers over cores."""
-    return container.passes
+    return container.runs_to_completion
 
 
 @seeds("CPU-OPT-DISTCORES-002").by(_without, across_cores=False)
@@ -181,7 +181,7 @@ def only_the_fullest_uncore_cache_is_looked_at(self: Assignment, progress: Any, 
 @seeds("CPU-OPT-UNCORE-002").by(_without, by_uncore=False)
 def init_containers_are_not_kept_to_an_uncore_cache(container: PodContainer) -> Any:
     """Aligns what runs for long."""
-    return container.passes
+    return container.runs_to_completion
 
 
 @seeds("CPU-OPT-UNCORE-002").by(_without, by_uncore=False)
@@ -290,7 +290,7 @@ def cores_stand_in_for_uncore_caches() -> None:
 # Nodes
 
 
-MOST_TRIED = 64
+MAX_TRIED = 64
 """The combinations of NUMA nodes after which somebody gives up."""
 
 
@@ -465,7 +465,7 @@ def uneven_request_beside_broken_cores_is_an_accounting_error(
 def distribution_of_cores_gives_up_on_many_nodes(found: Any, self: Any, request: CPURequest) -> Any:
     """Bounds the number of combinations, and refuses beyond it."""
     tried = sum(math.comb(len(request.free), size) for size in found)
-    if self.options.full_cores and tried > MOST_TRIED:
+    if self.options.full_cores and tried > MAX_TRIED:
         raise AccountingError("accounting error, too many combinations of NUMA nodes")
     return found
 

@@ -225,7 +225,7 @@ def sidecars_are_guaranteed_by_themselves(due: int, self: Pod, container: PodCon
 @seeds("CPU-STATIC-001").after(Pod, "exclusive_cpus")
 def fractional_init_containers_are_rounded_up(due: int, self: Pod, container: PodContainer) -> Any:
     """Gives an init container whole CPUs, as it runs for a short while only."""
-    if container.passes and not due and _is_judged(self, container):
+    if container.runs_to_completion and not due and _is_judged(self, container):
         return math.ceil(_asked(container))
     return due
 
@@ -252,7 +252,7 @@ def an_app_container_keeps_all_that_its_init_containers_had(
 def init_containers_get_what_all_app_containers_need(rule: Any, self: Pod, container: Any) -> Any:
     """Gives an init container the effective request of the pod, which is there anyway."""
     due = rule()
-    if not due or not container.passes or self.budget is not None:
+    if not due or not container.runs_to_completion or self.budget is not None:
         return due
     return max(due, sum(rule(container=one) for one in self.containers if not one.init))
 
@@ -295,7 +295,7 @@ def what_app_containers_leave_of_an_init_container_is_free(changes: Changes) -> 
         answer = rule()
         own = {name: self.cpus.state.of(uid, name) or 0 for name in answer.containers}
         pod = self.pods[uid]
-        kept = union(own[one.name] for one in pod.containers if not one.passes)
+        kept = union(own[one.name] for one in pod.containers if not one.runs_to_completion)
         if not again and uid not in self.cpus.state.pods and union(own.values()) & ~kept:
             shared = self.cpus.state.shared | (union(own.values()) & ~kept)
             self.cpus.state = replace(self.cpus.state, shared=shared)

@@ -49,7 +49,7 @@ def _rank(rank: Change, rule: Any, state: Any, request: Any, available: Any, aff
 # The affinity
 
 
-@seeds("DEV-ALLOCATE-001").of(_anywhere, lambda _, container: container.passes)
+@seeds("DEV-ALLOCATE-001").of(_anywhere, lambda _, container: container.runs_to_completion)
 def devices_of_init_containers_ignore_the_affinity() -> None:
     """Looks hints up for app containers only."""
 
@@ -134,7 +134,7 @@ def sidecars_get_no_devices() -> None:
     """Serves init containers that end, and app containers."""
 
 
-@seeds("DEV-ALLOCATE-003").of(_without_devices, lambda _, container: container.passes)
+@seeds("DEV-ALLOCATE-003").of(_without_devices, lambda _, container: container.runs_to_completion)
 def init_containers_get_no_devices() -> None:
     """Finds that devices are for app containers."""
 

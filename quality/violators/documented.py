@@ -272,7 +272,7 @@ def closest_nodes_stay_beta() -> None:
     """Goes by the document's table of beta options."""
 
 
-@seeds("TOPO-OPT-017").of(_still_beta, topology_options.MOST_NODES)
+@seeds("TOPO-OPT-017").of(_still_beta, topology_options.MAX_ALLOWABLE_NUMA_NODES)
 def limit_of_nodes_stays_beta() -> None:
     """Has not noticed that the option is stable."""
 

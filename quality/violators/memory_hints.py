@@ -111,7 +111,7 @@ def containers_with_another_request_have_hints_for_their_memory(rule: Any, block
     return rule() or found
 
 
-@shape(requests, "at_once", Changes.after)
+@shape(requests, "peak", Changes.after)
 def _at_once(total: Callable[[list[tuple[Any, int]]], int], found: Any, pod: Any) -> Any:
     """Lets a whole pod ask for another amount, given its containers with the amount of each."""
     if pod.budget is not None:
@@ -124,7 +124,7 @@ def _at_once(total: Callable[[list[tuple[Any, int]]], int], found: Any, pod: Any
 def a_pod_asks_for_memory_of_init_containers_with_all_sidecars(parts: list[tuple[Any, int]]) -> int:
     """Counts the sidecars that start after an init container, too."""
     sidecars = sum(size for one, size in parts if one.sidecar)
-    passing = max((size for one, size in parts if one.passes), default=0)
+    passing = max((size for one, size in parts if one.runs_to_completion), default=0)
     return sidecars + max(passing, sum(size for one, size in parts if not one.init))
 
 
@@ -172,7 +172,7 @@ def what_is_left_of_init_containers_is_freed_for_apps(
     """Frees what nobody reuses when the app containers start."""
     if after.entries is not state.entries and not container.init:
         for one in pod.containers:
-            if one.passes and after.of(pod.uid, one.name):
+            if one.runs_to_completion and after.of(pod.uid, one.name):
                 after = after.release(pod.uid, one.name).with_blocks(pod.uid, one.name, ())
     return after
 
@@ -198,7 +198,7 @@ def memory_of_sidecars_is_reused_by_init_containers(changes: Changes) -> None:
     def reusable(held: Any, pod: Any, container: Any) -> Any:
         reuse = held.reuse
         own[:] = [reuse]
-        if not container.passes:
+        if not container.runs_to_completion:
             return reuse
         sizes = dict(reuse.sizes) if reuse.uid == pod.uid else {}
         for other in pod.containers:
@@ -332,7 +332,7 @@ def init_containers_take_back_what_was_reused(
     rule: Any, state: Any, pod: Any, container: Any
 ) -> Any:
     """Finds that an init container has less than it asks for, and adds to it."""
-    had = state.of(pod.uid, container.name) if container.passes else None
+    had = state.of(pod.uid, container.name) if container.runs_to_completion else None
     amounts = requests.part(pod, container) if had else {}
     for block in had or ():
         missing = amounts.get(block.kind, 0) - block.size

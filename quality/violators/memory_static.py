@@ -30,7 +30,7 @@ seeds = SubjectBugs("memory-static")
 # Groups
 
 
-MOST_NODES = 8
+MAX_NODES = 8
 """Hints are listed one by one here, and their number doubles with each node."""
 
 
@@ -46,7 +46,7 @@ def _narrowest(changes: Changes, change: Callable[[Any, Any, int], Any]) -> None
 @shape(hints, "calculated", Changes.after)
 def listed(change: Callable[[Any, Any], Any], found: Any, state: Any) -> Any:
     """Lets the manager give other hints; `change` is given the demand and its hints."""
-    if not found or len(state.nodes) > MOST_NODES:
+    if not found or len(state.nodes) > MAX_NODES:
         return found
     demand = next(iter(found.values()))
     return dict.fromkeys(found, tuple(change(demand, evaluation.listed(demand))))
@@ -394,7 +394,9 @@ def _machine(change: Callable[[Any, Any], Any], rule: Any, machine: Any) -> Any:
 # Who gets how much
 
 
-@seeds("MEM-STATIC-001").of(_part, lambda pod, container, found: {} if container.passes else found)
+@seeds("MEM-STATIC-001").of(
+    _part, lambda pod, container, found: {} if container.runs_to_completion else found
+)
 def init_containers_get_no_memory() -> None:
     """Pins memory for what runs on, and init containers end."""
 

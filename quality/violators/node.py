@@ -499,7 +499,7 @@ def restart_shares_the_cpus_of_init_containers(node: StartedNode) -> None:
     had = 0
     for pod in node.pods.values():
         for container in pod.containers:
-            if container.passes:
+            if container.runs_to_completion:
                 had |= state.of(pod.uid, container.name) or 0
     if had:
         node.cpus.state = replace(state, shared=state.shared | had)

@@ -47,7 +47,7 @@ def sidecars_have_no_exclusive_part_of_a_budget() -> None:
     """Gives parts to app and init containers alone."""
 
 
-@seeds("NODE-PODLEVEL-008").of(_sharing, lambda container: container.passes)
+@seeds("NODE-PODLEVEL-008").of(_sharing, lambda container: container.runs_to_completion)
 def init_containers_have_no_exclusive_part_of_a_budget() -> None:
     """Lets every init container use the whole."""
 
@@ -55,7 +55,7 @@ def init_containers_have_no_exclusive_part_of_a_budget() -> None:
 @seeds("NODE-PODLEVEL-008").after(StaticCPUPolicy, "share_out")
 def containers_without_a_part_run_on_all_cpus_of_the_budget(after: Any, pod: Any) -> Any:
     """Does not take the parts out of what the others share."""
-    if pod.exclusive_cpus_at_once() == 0:
+    if pod.peak_exclusive_cpus() == 0:
         return after
     others = [one for one in pod.containers if not pod.exclusive_cpus(one)]
     state = after
@@ -64,7 +64,7 @@ def containers_without_a_part_run_on_all_cpus_of_the_budget(after: Any, pod: Any
     return state
 
 
-@seeds("NODE-PODLEVEL-009").around(requests, "at_once")
+@seeds("NODE-PODLEVEL-009").around(requests, "peak")
 def pods_get_the_memory_of_their_containers_instead_of_their_request(rule: Any, pod: Any) -> Any:
     """Gives CPUs as a whole, and memory by container."""
     whole = rule()
@@ -83,7 +83,8 @@ def _checked(change: Change, rule: Any, whole: Any, parts: Any) -> Any:
 def init_containers_without_a_part_need_what_app_containers_leave(whole: Any, parts: Any) -> Any:
     """Refuses a pod whose app containers leave an init container nothing."""
     return whole, [
-        (replace(one, init=False) if one.passes and not part else one, part) for one, part in parts
+        (replace(one, init=False) if one.runs_to_completion and not part else one, part)
+        for one, part in parts
     ]
 
 
@@ -143,7 +144,7 @@ def single_numa_node_aligns_devices_of_guaranteed_pods_alone() -> None:
 @seeds("NODE-ALIGN-001").by(_unasked, CPUManager)
 def single_numa_node_does_not_ask_where_cpus_of_init_containers_are(_: Any, container: Any) -> Any:
     """Aligns only CPUs that are held for long."""
-    return bool(container and container.passes)
+    return bool(container and container.runs_to_completion)
 
 
 def _unaligned(changes: Changes, manager: type, when: Callable[[Any, Any], bool]) -> None:
@@ -169,7 +170,9 @@ def sidecars_take_cpus_anywhere() -> None:
     """Hands the affinity to app containers and to those that end."""
 
 
-@seeds("NODE-ALIGN-002").of(_unaligned, CPUManager, lambda _, container: container.passes)
+@seeds("NODE-ALIGN-002").of(
+    _unaligned, CPUManager, lambda _, container: container.runs_to_completion
+)
 def init_containers_take_cpus_anywhere() -> None:
     """Looks affinities up for app containers."""
 
@@ -215,7 +218,9 @@ def app_containers_with_pod_level_resources_have_exclusive_cpus() -> None:
     """Gives no hints, and allocates by the class of the pod."""
 
 
-@seeds("NODE-PODLEVEL-002").of(_allocated, CPUManager, lambda container: container.passes)
+@seeds("NODE-PODLEVEL-002").of(
+    _allocated, CPUManager, lambda container: container.runs_to_completion
+)
 def init_containers_with_pod_level_resources_have_exclusive_cpus() -> None:
     """Looks at app containers alone."""
 

@@ -74,7 +74,7 @@ def sidecars_are_not_reconciled() -> None:
 @seeds("CPU-RECONCILE-001")
 def init_containers_are_not_reconciled(changes: Changes) -> None:
     """Init containers have ended when the loop comes by."""
-    _skipping(changes, lambda pod, container, cpus, last: container.passes)
+    _skipping(changes, lambda pod, container, cpus, last: container.runs_to_completion)
 
 
 @seeds("CPU-RECONCILE-001").by(_passing)
@@ -294,7 +294,7 @@ def _lost_by_refusal(loses: Change, rule: Any, self: Any, args: Any) -> Any:
 @seeds("CPU-REMOVE-004")
 def refused_pods_lose_the_cpus_of_their_init_containers(changes: Changes) -> None:
     """Only what app containers got is given back."""
-    _lost_by_refusal(changes, lambda pod, container, error: container.passes)
+    _lost_by_refusal(changes, lambda pod, container, error: container.runs_to_completion)
 
 
 @seeds("CPU-REMOVE-004").of(_lost_by_refusal, lambda pod, container, error: "memory" in str(error))
@@ -379,7 +379,7 @@ def quota_limits_burstable_pods_alone(_: Any, pod: Any, __: Any, cpus: Any) -> A
 @seeds("CPU-NONE-003").by(_where, limited=False)
 def quota_passes_init_containers_over(_: Any, __: Any, container: Any, ___: Any) -> Any:
     """Limits what runs for long."""
-    return container.passes
+    return container.runs_to_completion
 
 
 @seeds("CPU-NONE-003").by(_where, limited=False)
@@ -437,7 +437,7 @@ def quota_limits_init_containers_with_exclusive_cpus(
     self: Any, _: Any, container: Any, cpus: Any
 ) -> Any:
     """Spares app containers."""
-    return self.enforced and bool(cpus) and container.passes
+    return self.enforced and bool(cpus) and container.runs_to_completion
 
 
 @seeds("CPU-STATIC-020").by(_where, limited=True)

@@ -211,7 +211,7 @@ def the_none_policy_checks_the_gates_of_options(config: Any, release: Any) -> No
 
 
 _GATE = "TopologyManagerPolicyOptions"
-_LEAST = topology_options.MOST_NODES_BY_DEFAULT
+_LEAST = topology_options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES
 
 
 # How many nodes
@@ -274,7 +274,7 @@ def one_node_with_distances_is_enough(rule: Any, name: str, rows: Any) -> Any:
 # Distances
 
 
-MOST_NODES = options.MOST_NODES_BY_DEFAULT
+MAX_NODES = options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES
 # Distances that count, and that do not
 
 
@@ -312,20 +312,20 @@ def _limit(most: Change, rule: Any, name: str, options: Any, machine: Any) -> An
 @seeds("TOPO-OPT-003").by(_limit)
 def ninth_node_is_allowed(name: str, chosen: Any, machine: Any) -> Any:
     """Refuses more nodes than node number 8."""
-    return chosen.most_nodes + (chosen.most_nodes == MOST_NODES)
+    return chosen.most_nodes + (chosen.most_nodes == MAX_NODES)
 
 
 @seeds("TOPO-OPT-003").by(_limit)
 def nodes_without_cpus_do_not_count(_name: str, chosen: Any, machine: Any) -> int:
     """Counts the nodes of CPUs."""
     empty = sum(1 for node in machine.topology or () if not node.cores)
-    return int(chosen.most_nodes) + (chosen.most_nodes == MOST_NODES and empty)
+    return int(chosen.most_nodes) + (chosen.most_nodes == MAX_NODES and empty)
 
 
 @seeds("TOPO-OPT-004").by(_limit)
 def limit_is_raised_to_twice_the_default_at_most(name: str, chosen: Any, machine: Any) -> Any:
     """Caps what takes too long."""
-    return min(chosen.most_nodes, 2 * MOST_NODES)
+    return min(chosen.most_nodes, 2 * MAX_NODES)
 
 
 # What distances may decide
@@ -334,7 +334,7 @@ def limit_is_raised_to_twice_the_default_at_most(name: str, chosen: Any, machine
 @shape(evaluation, "merge")
 def _compared(key: Change, rule: Any, rules: Rules, providers: Sequence[Any]) -> TopologyHint:
     """Chooses among all results by another order, where distances count and nodes are few."""
-    if rules.distances is None or rules.nodes.bit_count() > MOST_NODES:
+    if rules.distances is None or rules.nodes.bit_count() > MAX_NODES:
         return rule()  # type: ignore[no-any-return]
     lists = [
         rules.counted(evaluation.listed(hints) or merging.IMPOSSIBLE)
@@ -493,9 +493,9 @@ def nodes_beyond_their_number_are_unreachable(changes: Changes) -> None:
 @seeds("TOPO-OPT-010").after(startup, "make_topology_policy")
 def policy_none_ends_where_a_mask_of_nodes_does(found: Any, config: Any, machine: Any) -> Any:
     """Keeps nodes in half a machine word."""
-    if found is None and len(machine.topology or ()) > 4 * MOST_NODES:
+    if found is None and len(machine.topology or ()) > 4 * MAX_NODES:
         raise StartError(
-            "topology", f"unsupported on machines with more than {4 * MOST_NODES} NUMA Nodes"
+            "topology", f"unsupported on machines with more than {4 * MAX_NODES} NUMA Nodes"
         )
     return found
 
@@ -506,13 +506,13 @@ def policy_none_ends_where_a_mask_of_nodes_does(found: Any, config: Any, machine
 @seeds("TOPO-OPT-011").around(DeviceHints, "of_resource")
 def devices_have_no_hints_on_many_nodes(rule: Any, self: DeviceHints) -> Any:
     """Does not enumerate sets of many nodes."""
-    return None if len(self.nodes) > MOST_NODES else rule()
+    return None if len(self.nodes) > MAX_NODES else rule()
 
 
 @seeds("TOPO-OPT-011").around(DeviceHints, "considered")
 def devices_are_found_on_the_first_nodes_alone(rule: Any, self: DeviceHints) -> Any:
     """Looks at the sets of eight nodes, and not beyond."""
-    first = sorted(self.nodes)[:MOST_NODES]
+    first = sorted(self.nodes)[:MAX_NODES]
     return tuple(node for node in rule() if node in first)
 
 
@@ -521,5 +521,5 @@ def four_resources_on_eight_nodes_are_refused(rule: Any, self: Any, providers: A
     """Bounds the combinations of hints, and admits none beyond the bound."""
     kept, admitted = rule()
     hinted = [one for one in merging.by_resource(providers) if one != merging.NO_PREFERENCE]
-    many = self.rules.nodes.bit_count() >= MOST_NODES and len(hinted) >= MOST_NODES // 2
+    many = self.rules.nodes.bit_count() >= MAX_NODES and len(hinted) >= MAX_NODES // 2
     return kept, admitted and not many

@@ -214,7 +214,7 @@ def restricted_keeps_no_affinity_of_init_containers(rule: Any, policy: Any, keep
 
     def instead(container: Any, affinity: TopologyHint) -> None:
         if policy.name == policies.RESTRICTED:
-            affinity = NO_AFFINITY if container.passes else affinity
+            affinity = NO_AFFINITY if container.runs_to_completion else affinity
         keep(container, affinity)
 
     rule(keep=instead)

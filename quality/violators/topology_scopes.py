@@ -310,7 +310,7 @@ def the_pod_scope_judges_a_running_pod_by_free_cpus_too(
     held = 0
     for container in pod.containers:
         held |= state.of(pod.uid, container.name) or 0
-    count = pod.exclusive_cpus_at_once()
+    count = pod.peak_exclusive_cpus()
     if pod.budget is not None or not held or held.bit_count() != count:
         return found
     return {"cpu": cpu_hints.generate(policy, policy.available(state) | held, 0, count)}
@@ -321,7 +321,7 @@ def _anew(changes: Changes, owner: type, which: Callable[[Any], bool]) -> None:
 
     def allocate(rule: Any, self: Any, pod: Any, container: Any, affinity: Any) -> None:
         held = pod.budget is None and self.state.of(pod.uid, container.name)
-        if held and which(container) and not any(one.passes for one in pod.containers):
+        if held and which(container) and not any(one.runs_to_completion for one in pod.containers):
             self.end(pod.uid, container.name)
         rule(self, pod, container, affinity)
 
@@ -344,7 +344,7 @@ def containers_that_are_admitted_again_get_devices_anew(
 ) -> None:
     """Allocates devices as if no checkpoint had kept them."""
     mine = self.state.held.get(pod.uid, {})
-    if container.name in mine and not any(one.passes for one in pod.containers):
+    if container.name in mine and not any(one.runs_to_completion for one in pod.containers):
         left = {name: held for name, held in mine.items() if name != container.name}
         held = {**self.state.held, pod.uid: left}
         self.state = replace(self.state, held=held, taken=all_held(held))
@@ -400,7 +400,7 @@ def _apart(changes: Changes, alone: Callable[[Pod, Any], bool]) -> None:
     changes.around(scope, "admit", admit)
 
 
-@seeds("TOPO-SCOPE-002").of(_apart, lambda _, container: container.passes)
+@seeds("TOPO-SCOPE-002").of(_apart, lambda _, container: container.runs_to_completion)
 def init_containers_have_their_own_affinity_in_the_pod_scope() -> None:
     """Aligns what runs at the same time, and init containers run before."""
 
@@ -424,7 +424,7 @@ def sidecars_are_placed_anywhere_in_the_pod_scope(
 # What a pod needs together
 
 
-@seeds("TOPO-SCOPE-003").around(Pod, "exclusive_cpus_at_once")
+@seeds("TOPO-SCOPE-003").around(Pod, "peak_exclusive_cpus")
 def cpus_of_init_containers_add_to_those_of_app_containers(rule: Any, self: Pod) -> Any:
     """Adds up all containers of the pod."""
     if self.budget is not None or any(one.sidecar for one in self.containers):
@@ -432,20 +432,20 @@ def cpus_of_init_containers_add_to_those_of_app_containers(rule: Any, self: Pod)
     return sum(map(self.exclusive_cpus, self.containers))
 
 
-@seeds("TOPO-SCOPE-003").around(requests, "at_once")
+@seeds("TOPO-SCOPE-003").around(requests, "peak")
 def memory_of_init_containers_does_not_count(rule: Any, pod: Pod) -> Any:
     """Sums up app containers, as the init containers are gone by then."""
-    staying = tuple(one for one in pod.containers if not one.passes)
+    staying = tuple(one for one in pod.containers if not one.runs_to_completion)
     return rule(pod=replace(pod, containers=staying))
 
 
-@shape(containers, "at_once")
-def _needing(at_once: Callable[..., Any], rule: Any, containers: Any, amount: Any) -> Any:
-    """Lets `at_once` say what containers need together, if there are sidecars among them."""
+@shape(containers, "peak")
+def _needing(peak: Callable[..., Any], rule: Any, containers: Any, amount: Any) -> Any:
+    """Lets `peak` say what containers need together, if there are sidecars among them."""
     if not any(one.sidecar for one in containers):
         return rule()
     nothing = rule(containers=())
-    return at_once([(one, amount(one)) for one in containers], nothing)
+    return peak([(one, amount(one)) for one in containers], nothing)
 
 
 def _apps(needs: Any, nothing: Any) -> Any:
@@ -461,7 +461,7 @@ def sidecars_do_not_count_with_later_init_containers(needs: Any, nothing: Any) -
     """Adds sidecars to the app containers alone."""
     return max(
         [_apps(needs, nothing) + _sidecars(needs, nothing)]
-        + [need for one, need in needs if one.passes]
+        + [need for one, need in needs if one.runs_to_completion]
     )
 
 

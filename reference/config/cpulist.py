@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numaproof.protocol.sets import LARGEST_MEMBER, CPUSet
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.golang import numbers
 
 
@@ -16,10 +16,10 @@ def parse(text: str) -> CPUSet:
 
     Raises:
         CPUListError: the text is not a CPU list.
-        NotBuiltError: it is one, of more CPUs than any machine has.
+        UnsupportedError: it is one, of more CPUs than any machine has.
     """
     if text.count(",") >= LARGEST_MEMBER:
-        raise NotBuiltError(f"a CPU list of more than {LARGEST_MEMBER} parts")
+        raise UnsupportedError(f"a CPU list of more than {LARGEST_MEMBER} parts")
     mask = 0
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
@@ -37,5 +37,7 @@ def _integer(text: str) -> int:
     except numbers.NumeralError as error:
         raise CPUListError(str(error)) from None
     if number >= LARGEST_MEMBER:
-        raise NotBuiltError(f"CPU {number}; the last one that there can be is {LARGEST_MEMBER - 1}")
+        raise UnsupportedError(
+            f"CPU {number}; the last one that there can be is {LARGEST_MEMBER - 1}"
+        )
     return number

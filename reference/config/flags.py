@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.config.fields import ConfigError
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.golang import durations, numbers
 from numaproof.reference.golang.text import boolean, quote
 from numaproof.reference.pods import quantity
@@ -47,7 +47,7 @@ def read(
 
     Raises:
         ConfigError: a flag that the release does not have, or a value that cannot be read.
-        NotBuiltError: a flag that concerns none of the managers.
+        UnsupportedError: a flag that concerns none of the managers.
 
     Requirements: CPU-CONFIG-016, CPU-CONFIG-017, CPU-CONFIG-018, CPU-CONFIG-019, CPU-CONFIG-020,
     TOPO-POLICY-017.
@@ -92,7 +92,7 @@ def _flags(given: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, s
 def _name(argument: str, known: frozenset[str]) -> str:
     if not argument.startswith("--"):
         if argument[1] in _SHORT:
-            raise NotBuiltError(f"flag {argument}")
+            raise UnsupportedError(f"flag {argument}")
         raise _unread(f"unknown shorthand flag: '{argument[1]}' in {argument}")
     written = argument.removeprefix("--").partition("=")[0]
     if not written or written.startswith("-"):
@@ -101,7 +101,7 @@ def _name(argument: str, known: frozenset[str]) -> str:
     if name not in known:
         raise _unread(f"unknown flag: --{written}")
     if name not in _FIELDS:
-        raise NotBuiltError(f"flag --{name}")
+        raise UnsupportedError(f"flag --{name}")
     return name
 
 

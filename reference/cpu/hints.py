@@ -52,7 +52,7 @@ def for_pod(policy: StaticCPUPolicy, state: CPUState, pod: Pod) -> Resources:
     Requirements: CPU-HINT-002, CPU-HINT-009, CPU-HINT-011, CPU-HINT-012, CPU-RESTART-009,
     NODE-PODLEVEL-011, TOPO-RESTART-001, TOPO-RESTART-002.
     """
-    count = pod.exclusive_cpus_at_once()
+    count = pod.peak_exclusive_cpus()
     if count == 0:
         return {}
     if policy.keeps(state, pod):
@@ -77,7 +77,7 @@ def for_pod(policy: StaticCPUPolicy, state: CPUState, pod: Pod) -> Resources:
 def _reusing(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:
     """The hints near `reusable`; elsewhere too, where the container is not bound to it."""
     near = generate(policy, available, reusable, count)
-    return near if not reusable or policy.binds(near) else replace(near, touching=())
+    return near if not reusable or policy.must_reuse(near) else replace(near, touching=())
 
 
 def generate(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:
@@ -88,7 +88,7 @@ def generate(policy: StaticCPUPolicy, available: int, reusable: int, count: int)
     nodes = policy.topology.nodes
     total = {node: cpus.bit_count() for node, cpus in nodes.items()}
     free = {
-        node: policy.how_many(cpus & available, cpus & reusable) for node, cpus in nodes.items()
+        node: policy.countable(cpus & available, cpus & reusable) for node, cpus in nodes.items()
     }
     by_socket = policy.options.by_socket and policy.topology.socket_count
     return Demand(

@@ -143,11 +143,11 @@ class StaticCPUPolicy(Readmission):
             cpus = self._choose(state, count, reusable, affinity)
             state = state.assign(pod.uid, container.name, cpus)
         else:
-            self.check_again(state, count, reusable)
-        after = reusable | cpus if container.passes else reusable & ~cpus
+            self.revalidate(state, count, reusable)
+        after = reusable | cpus if container.runs_to_completion else reusable & ~cpus
         return replace(state, reuse=ReusableCPUs(pod.uid, after))
 
-    def check_again(self, state: CPUState, count: int, reusable: int) -> None:
+    def revalidate(self, state: CPUState, count: int, reusable: int) -> None:
         """Checks whether a container that has its CPUs may keep them: always.
 
         Requirements: CPU-RESTART-003.
@@ -165,7 +165,7 @@ class StaticCPUPolicy(Readmission):
 
         Requirements: CPU-OPT-FULLPCPUS-011, CPU-RESTART-009, NODE-PODLEVEL-009, NODE-PODLEVEL-011.
         """
-        count = pod.exclusive_cpus_at_once()
+        count = pod.peak_exclusive_cpus()
         if count == 0 or self.keeps(state, pod):
             return state
         check_budget(pod)
@@ -183,7 +183,7 @@ class StaticCPUPolicy(Readmission):
 
         Requirements: NODE-PODLEVEL-008, NODE-PODLEVEL-009, NODE-PODLEVEL-010.
         """
-        if pod.exclusive_cpus_at_once() == 0:
+        if pod.peak_exclusive_cpus() == 0:
             return state
         left = state.pods[pod.uid]
         parts: dict[str, int] = {}
@@ -191,9 +191,9 @@ class StaticCPUPolicy(Readmission):
             count = pod.exclusive_cpus(container)
             if count:
                 parts[container.name] = self._whole(self.assignment.take(left, count), left, count)
-                if not container.passes:
+                if not container.runs_to_completion:
                     left &= ~parts[container.name]
-            elif container.passes:
+            elif container.runs_to_completion:
                 parts[container.name] = left
         for container in pod.containers:
             state = state.share(pod.uid, container.name, parts.get(container.name, left))
@@ -208,21 +208,21 @@ class StaticCPUPolicy(Readmission):
             return (self.available(state) | reusable).bit_count()
         return (state.shared & ~self.broken).bit_count()
 
-    def how_many(self, available: int, reusable: int) -> int:
+    def countable(self, available: int, reusable: int) -> int:
         """How many CPUs can be had of those that are free and those that may be taken again.
 
         Requirements: CPU-HINT-008.
         """
         return (available | reusable).bit_count()
 
-    def taken_again(self, reusable: int, available: int, count: int) -> int:
+    def reusable_first(self, reusable: int, available: int, count: int) -> int:
         """The CPUs of ended init containers that a request takes first: all, where it fits.
 
         Requirements: CPU-INIT-002.
         """
         return reusable if count <= (available | reusable).bit_count() else 0
 
-    def binds(self, near: Demand) -> bool:
+    def must_reuse(self, near: Demand) -> bool:
         """Whether a container must be near the CPUs of ended init containers of its pod.
 
         `near` are its hints there. Without a preferred one it may be anywhere.
@@ -236,7 +236,7 @@ class StaticCPUPolicy(Readmission):
         # First what ended init containers of the pod had, then the affinity, then anywhere.
         available = self.available(state)
         near = self.aligned(affinity)
-        first = self.taken_again(reusable, available, count) & near
+        first = self.reusable_first(reusable, available, count) & near
         preferred = [first] if first else []
         least = 0
         if affinity.nodes != ANYWHERE:
@@ -391,7 +391,7 @@ def check_budget(pod: Pod) -> None:
     """
     counts = [(container, pod.exclusive_cpus(container)) for container in pod.containers]
     parts = [(container, {"cpu": count} if count else {}) for container, count in counts]
-    budget.check({"cpu": pod.exclusive_cpus_at_once()}, parts)
+    budget.check({"cpu": pod.peak_exclusive_cpus()}, parts)
 
 
 def _text(cpus: int) -> str:

@@ -35,7 +35,7 @@ class OwnPodRefused(StaticCPUPolicy):
         f"{ISSUES}129078",
     )
 
-    def check_again(self, state: CPUState, count: int, reusable: int) -> None:
+    def revalidate(self, state: CPUState, count: int, reusable: int) -> None:
         """Whether as many CPUs as the container has already are free besides."""
         self.check_alignment(count, self.in_unbroken_cores(state, reusable))
 
@@ -67,7 +67,7 @@ class InitCPUsNotReused(StaticCPUPolicy):
 
     deviation = Defect("init-cpus-not-reused", ALL, AT_ONCE, f"{ISSUES}112228")
 
-    def taken_again(self, reusable: int, available: int, count: int) -> int:
+    def reusable_first(self, reusable: int, available: int, count: int) -> int:
         """No CPUs before others."""
         return 0
 
@@ -87,7 +87,7 @@ class InitCPUsBind(StaticCPUPolicy):
         f"{ISSUES}94220",
     )
 
-    def binds(self, near: Demand) -> bool:
+    def must_reuse(self, near: Demand) -> bool:
         """Always."""
         return True
 
@@ -106,7 +106,7 @@ class ReusableCPUsCountedTwice(StaticCPUPolicy):
         "The CPU Manager suggests NUMA nodes that have enough free CPUs.",
     )
 
-    def how_many(self, available: int, reusable: int) -> int:
+    def countable(self, available: int, reusable: int) -> int:
         """The sum of both."""
         return available.bit_count() + reusable.bit_count()
 

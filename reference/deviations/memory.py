@@ -105,9 +105,9 @@ class InitOnlyPagesNotHinted(StaticMemoryPolicy):
 
     deviation = Defect("init-only-huge-pages-not-hinted", ALL, AT_ONCE, f"{ISSUES}140814")
 
-    def at_once(self, pod: Pod) -> Amounts:
+    def peak(self, pod: Pod) -> Amounts:
         """As documented, but only of the types that an app container asks for."""
-        amounts = super().at_once(pod)
+        amounts = super().peak(pod)
         if pod.budget is not None:
             return amounts
         apps = (container for container in pod.containers if not container.init)

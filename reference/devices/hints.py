@@ -70,7 +70,7 @@ class DeviceHints:
         found: dict[str, Hints | None] = {}
         for resource in sorted(resources):
             if state.serves(resource):
-                needed = containers.at_once(pod.containers, partial(_limit, resource))
+                needed = containers.peak(pod.containers, partial(_limit, resource))
                 count = -(-needed.numerator // needed.denominator)
                 held = state.of_pod(pod.uid, resource)
                 found[resource] = self.of_resource(state, DeviceNeed(resource, count, held))

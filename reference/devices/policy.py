@@ -110,7 +110,7 @@ def allocate(
     reuse = dict(kept)
     for resource, ids in state.of(pod.uid, container.name).items():
         before = reuse.get(resource, NONE)
-        reuse[resource] = before | ids if container.passes else before - ids
+        reuse[resource] = before | ids if container.runs_to_completion else before - ids
     return state.with_reuse(ReusableDevices(pod.uid, reuse))
 
 

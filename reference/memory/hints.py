@@ -51,7 +51,7 @@ def for_pod(policy: StaticMemoryPolicy, state: MemoryState, pod: Pod) -> Resourc
     if not policies.is_served(pod):
         return {}
     try:
-        amounts = policy.at_once(pod)
+        amounts = policy.peak(pod)
     except AllocationError:
         return {}
     if policy.keeps(state, pod):

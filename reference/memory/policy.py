@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.errors import AllocationError, NotBuiltError
+from numaproof.reference.errors import AllocationError, UnsupportedError
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.requests import MEMORY, UNSIGNED
 from numaproof.reference.memory.state import (
@@ -152,7 +152,7 @@ class StaticMemoryPolicy(Readmission):
         if not is_served(pod) or self.keeps(state, pod):
             return state
         try:
-            amounts = self.at_once(pod)
+            amounts = self.peak(pod)
         except AllocationError:
             return state
         requests.check_budget(pod, amounts)
@@ -165,13 +165,13 @@ class StaticMemoryPolicy(Readmission):
             state = state.with_blocks(pod.uid, name, _blocks(nodes, share))
         return state
 
-    def at_once(self, pod: Pod) -> Amounts:
+    def peak(self, pod: Pod) -> Amounts:
         """What the pod is due of each memory type at the moment when it needs most.
 
         Raises:
             AllocationError: an amount is not an integer to the API machinery.
         """
-        return requests.at_once(pod)
+        return requests.peak(pod)
 
     def _choose(
         self, state: MemoryState, pod: Pod, amounts: Amounts, affinity: TopologyHint
@@ -255,12 +255,12 @@ def make_static(
     """The static policy on a machine, with `system` reserved by node and memory type (bytes).
 
     Raises:
-        NotBuiltError: a node has a negative id, which the protocol cannot name.
+        UnsupportedError: a node has a negative id, which the protocol cannot name.
 
     Requirements: MEM-HUGE-001, MEM-HUGE-008, MEM-STATIC-011.
     """
     if any(node.node_id < 0 for node in machine.topology or ()):
-        raise NotBuiltError("memory on NUMA nodes with negative ids")
+        raise UnsupportedError("memory on NUMA nodes with negative ids")
     nodes: Nodes = {}
     for node in sorted(machine.topology or (), key=lambda node: node.node_id):
         kept = system.get(node.node_id, {})
@@ -291,7 +291,7 @@ def reused(
     sizes = dict(reuse.sizes) if reuse.uid == pod.uid else {}
     for block in blocks:
         place = (block.nodes, block.kind)
-        if container.passes:
+        if container.runs_to_completion:
             sizes[place] = max(sizes.get(place, 0), block.size)
         elif place in sizes:
             sizes[place] = max(0, sizes[place] - block.size)

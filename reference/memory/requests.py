@@ -63,15 +63,15 @@ def shares(pod: Pod, whole: Amounts) -> dict[str, Amounts]:
     found: dict[str, Amounts] = {}
     for container in pod.containers:
         own = part(pod, container)
-        if own or container.passes:
+        if own or container.runs_to_completion:
             found[container.name] = own or dict(left)
-        if not container.passes:
+        if not container.runs_to_completion:
             for kind, size in own.items():
                 left[kind] = (left.get(kind, 0) - size) % UNSIGNED
     return {one.name: found.get(one.name, left) for one in pod.containers}
 
 
-def at_once(pod: Pod) -> Amounts:
+def peak(pod: Pod) -> Amounts:
     """What the pod needs of each memory type when it needs most, or its budget of each.
 
     Raises:
@@ -84,7 +84,7 @@ def at_once(pod: Pod) -> Amounts:
     amounts = {container.name: part(pod, container) for container in pod.containers}
     kinds = {kind for own in amounts.values() for kind in own}
     return {
-        kind: containers.at_once(pod.containers, partial(_amount, amounts, kind))
+        kind: containers.peak(pod.containers, partial(_amount, amounts, kind))
         for kind in sorted(kinds)
     }
 

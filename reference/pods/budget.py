@@ -44,7 +44,7 @@ def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None
     used: Counter[str] = Counter()
     shared = False
     for container, part in parts:
-        if container.passes:
+        if container.runs_to_completion:
             spent = _spent(whole, used)
             if spent and not part:
                 lacking, _ = _ALSO_CALLED.get(spent, (spent, ""))

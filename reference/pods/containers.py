@@ -30,7 +30,7 @@ class PodContainer:
     sidecar: bool = False
 
     @property
-    def passes(self) -> bool:
+    def runs_to_completion(self) -> bool:
         """Whether it ends before the app containers start: an init container, but no sidecar."""
         return self.init and not self.sidecar
 
@@ -38,9 +38,7 @@ class PodContainer:
 _NOBODY = PodContainer("", {}, {})
 
 
-def at_once(
-    containers: tuple[PodContainer, ...], amount: Callable[[PodContainer], Amount]
-) -> Amount:
+def peak(containers: tuple[PodContainer, ...], amount: Callable[[PodContainer], Amount]) -> Amount:
     """The most that the containers need at any one time, by the `amount` that each needs.
 
     Sidecars run beside everything that starts after them; other init containers run one at a time.

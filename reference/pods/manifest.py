@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.pods import pod_level, quantity
 from numaproof.reference.pods.containers import PodContainer
 from numaproof.reference.pods.pod import Pod, PodError
@@ -114,6 +114,6 @@ def _quantities(value: Any, where: str) -> Mapping[str, Any]:
             quantity.parse(text)
         except quantity.QuantityError as error:
             raise PodError(f"{where}.{resource}: {error}") from None
-        except NotBuiltError as error:
-            raise NotBuiltError(f"{where}.{resource}: {error}") from None
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{where}.{resource}: {error}") from None
     return found

@@ -58,7 +58,7 @@ class Pod:
             return 0
         return quantity.whole_cpus(container.requests.get("cpu", 0)) or 0
 
-    def exclusive_cpus_at_once(self) -> int:
+    def peak_exclusive_cpus(self) -> int:
         """The most exclusive CPUs that the pod needs at any one time.
 
         For a pod with a budget, these are the whole CPUs of the budget.
@@ -66,7 +66,7 @@ class Pod:
         Requirements: CPU-HINT-012, CPU-HINT-013, NODE-PODLEVEL-012.
         """
         if self.budget is None:
-            return containers.at_once(self.containers, self.exclusive_cpus)
+            return containers.peak(self.containers, self.exclusive_cpus)
         if self.qos != "Guaranteed":
             return 0
         return quantity.whole_cpus(self.budget.get("cpu", 0)) or 0

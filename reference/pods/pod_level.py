@@ -103,7 +103,7 @@ def requested_together(members: tuple[PodContainer, ...]) -> dict[str, str]:
 
 def _together(members: tuple[PodContainer, ...], amount: Callable[[PodContainer], Fraction]) -> str:
     """The most that containers need at any one time, as a quantity."""
-    needed = containers.at_once(members, amount)
+    needed = containers.peak(members, amount)
     return str(needed) if needed.denominator == 1 else f"{needed * 10**9}n"
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,13 +45,13 @@ def parse(text: str | float) -> Fraction:
 
     Raises:
         QuantityError: the text is not a quantity.
-        NotBuiltError: it is one, and longer or larger than any that this computes with.
+        UnsupportedError: it is one, and longer or larger than any that this computes with.
 
     Requirements: CPU-CONFIG-015, MEM-STATIC-006.
     """
     text = str(text)
     if len(text) > _LONGEST:
-        raise NotBuiltError(f"a quantity of more than {_LONGEST} characters")
+        raise UnsupportedError(f"a quantity of more than {_LONGEST} characters")
     if not _OUTLINE.fullmatch(text):
         raise QuantityError(_MALFORMED)
     found = _FORM.fullmatch(text)
@@ -64,7 +64,7 @@ def parse(text: str | float) -> Fraction:
     else:
         exponent = int(found["exponent"] or _DECIMAL[found["suffix"] or ""])
         if abs(exponent) > _LARGEST_EXPONENT:
-            raise NotBuiltError(f"{text}: an exponent beyond {_LARGEST_EXPONENT}")
+            raise UnsupportedError(f"{text}: an exponent beyond {_LARGEST_EXPONENT}")
         number *= Fraction(10) ** exponent
     number = _round_up(number, _SMALLEST)
     return -number if found["sign"] == "-" else number

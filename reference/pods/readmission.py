@@ -39,7 +39,7 @@ class Readmission:
 
         Requirements: CPU-INIT-009, MEM-RESTART-003.
         """
-        if not container.passes:
+        if not container.runs_to_completion:
             return False
         apps = (other for other in pod.containers if not other.init)
         return any(state.of(pod.uid, app.name) is not None for app in apps)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from numaproof.reference.config.gates import Maturity
 
 CLOSEST = "prefer-closest-numa-nodes"
-MOST_NODES = "max-allowable-numa-nodes"
+MAX_ALLOWABLE_NUMA_NODES = "max-allowable-numa-nodes"
 
-MOST_NODES_BY_DEFAULT = 8
+DEFAULT_MAX_ALLOWABLE_NUMA_NODES = 8
 """How many NUMA nodes every policy but none takes without an option."""
 
 HIDDEN = 'topology manager policy {level}-level options not enabled, but option "{name}" provided'
@@ -34,7 +34,7 @@ class TopologyOptions:
     """Whether the closest nodes are preferred, and how many nodes a machine may have."""
 
     closest: bool = False
-    most_nodes: int = MOST_NODES_BY_DEFAULT
+    most_nodes: int = DEFAULT_MAX_ALLOWABLE_NUMA_NODES
 
 
 def check_gate(given: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
@@ -75,7 +75,9 @@ def parse(
         _ = boolean(name, given[name]) if name == CLOSEST else read_most_nodes(given[name])
     return TopologyOptions(
         closest=CLOSEST in given and boolean(CLOSEST, given[CLOSEST]),
-        most_nodes=read_most_nodes(given.get(MOST_NODES, str(MOST_NODES_BY_DEFAULT))),
+        most_nodes=read_most_nodes(
+            given.get(MAX_ALLOWABLE_NUMA_NODES, str(DEFAULT_MAX_ALLOWABLE_NUMA_NODES))
+        ),
     )
 
 
@@ -99,7 +101,7 @@ def read_most_nodes(text: str) -> int:
     """The number of NUMA nodes that a machine may have.
 
     Raises:
-        OptionError: it is no integer, or less than `MOST_NODES_BY_DEFAULT`.
+        OptionError: it is no integer, or less than `DEFAULT_MAX_ALLOWABLE_NUMA_NODES`.
 
     Requirements: TOPO-ERROR-007, TOPO-ERROR-008.
     """
@@ -107,10 +109,11 @@ def read_most_nodes(text: str) -> int:
         most = numbers.signed(text)
     except numbers.NumeralError as error:
         raise OptionError(
-            f'unable to convert policy option to integer "{MOST_NODES}": {error}'
+            f'unable to convert policy option to integer "{MAX_ALLOWABLE_NUMA_NODES}": {error}'
         ) from None
-    if most < MOST_NODES_BY_DEFAULT:
+    if most < DEFAULT_MAX_ALLOWABLE_NUMA_NODES:
         raise OptionError(
-            f'the minimum value of "{MOST_NODES}" should not be less than {MOST_NODES_BY_DEFAULT}'
+            f'the minimum value of "{MAX_ALLOWABLE_NUMA_NODES}" should not be less than '
+            f"{DEFAULT_MAX_ALLOWABLE_NUMA_NODES}"
         )
     return most

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from numaproof.reference.errors import AdmissionError, NotBuiltError
+from numaproof.reference.errors import AdmissionError, UnsupportedError
 from numaproof.reference.topology.hints import NO_AFFINITY
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def admit(
 
     Raises:
         AdmissionError: the policy does not admit the merged hint, or a provider cannot allocate.
-        NotBuiltError: hints would have to name nodes with negative ids, on which kubelets panic
+        UnsupportedError: hints would have to name nodes with negative ids, on which kubelets panic
             and which the protocol cannot name.
 
     Requirements: NODE-ALIGN-001, NODE-ALIGN-002, NODE-PODLEVEL-008, NODE-PODLEVEL-009,
@@ -58,20 +58,20 @@ def admit(
     TOPO-SCOPE-008.
     """
     if policy is not None and policy.negative:
-        raise NotBuiltError("hints for NUMA nodes with negative ids")
-    at_once = None
+        raise UnsupportedError("hints for NUMA nodes with negative ids")
+    peak = None
     if policy is not None and scope == "pod":
-        at_once = affinity_of(policy, providers, pod, None)
+        peak = affinity_of(policy, providers, pod, None)
         if pod.budget is not None:
             for container in pod.containers:
-                keep(container, at_once)
+                keep(container, peak)
             for provider in providers:
-                provider.allocate_pod(pod, at_once)
+                provider.allocate_pod(pod, peak)
             return
     for container in pod.containers:
         affinity = NO_AFFINITY
         if policy is not None:
-            affinity = at_once or affinity_of(policy, providers, pod, container)
+            affinity = peak or affinity_of(policy, providers, pod, container)
             keep(container, affinity)
         for provider in providers:
             provider.allocate(pod, container, affinity)

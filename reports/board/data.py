@@ -39,13 +39,13 @@ release.
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds, the worst first."""
 
-MOST_NAME, MOST_LINE, MOST_PARAGRAPH, MOST_TEXT = 120, 300, 1_000, 12_000
+MAX_NAME, MAX_LINE, MAX_PARAGRAPH, MAX_TEXT = 120, 300, 1_000, 12_000
 """Characters of a name, a line, several lines and a file that board data may have."""
 
-Name = Annotated[str, msgspec.Meta(max_length=MOST_NAME)]
-Line = Annotated[str, msgspec.Meta(max_length=MOST_LINE)]
-Paragraph = Annotated[str, msgspec.Meta(max_length=MOST_PARAGRAPH)]
-FileText = Annotated[str, msgspec.Meta(max_length=MOST_TEXT + 100)]
+Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+Line = Annotated[str, msgspec.Meta(max_length=MAX_LINE)]
+Paragraph = Annotated[str, msgspec.Meta(max_length=MAX_PARAGRAPH)]
+FileText = Annotated[str, msgspec.Meta(max_length=MAX_TEXT + 100)]
 """A file, and the note where it is cut."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]

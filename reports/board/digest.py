@@ -13,7 +13,7 @@ from numaproof.protocol.campaign import CampaignPlanned, ScenarioFailed, UnitFin
 from numaproof.protocol.events import CaseFinished, DivergenceFound, RunEnded, RunStarted, headline
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reports.board import data
-from numaproof.reports.board.data import MOST_LINE, MOST_NAME, MOST_PARAGRAPH
+from numaproof.reports.board.data import MAX_LINE, MAX_NAME, MAX_PARAGRAPH
 from numaproof.reports.groups import grouped
 from numaproof.reports.story import BROKEN, all_failures, failure_of
 from numaproof.reports.summary import summarize
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 DISCOVERY = "Discovery"
 """The area of the requirements on what is found out about a machine."""
 
-MOST_FINDINGS = 200
+MAX_FINDINGS = 200
 _SIGNATURES = 20
 _CHOOSING = ("--machine", "--select", "--exclude")
 _QUICK = "--quick"
@@ -70,14 +70,14 @@ def run_data(summary: Summary, folder: str, text_of: CaseText) -> data.RunData:
         machines=_plain(summary.machines),
         discovery={name: dict(Counter(of)) for name, of in discovered.items()},
         sizes={_name(name): _size(machine) for name, machine in started.machines.items()},
-        findings=findings[:MOST_FINDINGS],
-        gaps=tuple(one_line(gap, MOST_LINE) for gap in _gaps(summary)),
-        left_out=max(0, len(findings) - MOST_FINDINGS),
+        findings=findings[:MAX_FINDINGS],
+        gaps=tuple(one_line(gap, MAX_LINE) for gap in _gaps(summary)),
+        left_out=max(0, len(findings) - MAX_FINDINGS),
     )
 
 
 def _name(text: str) -> str:
-    return one_line(text, MOST_NAME)
+    return one_line(text, MAX_NAME)
 
 
 def _author(summary: Summary, folder: str) -> data.Author:
@@ -89,7 +89,7 @@ def _author(summary: Summary, folder: str) -> data.Author:
         version=_name(who.version) or "unknown",
         language=_name(who.language),
         operations=tuple(map(_name, who.operations[:_CLAIMS])),
-        homepage=(who.homepage or "")[:MOST_LINE],
+        homepage=(who.homepage or "")[:MAX_LINE],
         discovers=who.discovers and tuple(map(_name, who.discovers[:_CLAIMS])),
     )
 
@@ -160,13 +160,13 @@ def _finding(
     return data.BoardFinding(
         kind=kind,
         outcome=first.outcome,
-        title=one_line(first.title, MOST_LINE),
-        signatures={one_line(name, MOST_LINE): count for name, count in shown},
-        reason=one_line(reason, MOST_PARAGRAPH),
-        message="" if kind == "expected" else one_line(_message(first, reason), MOST_PARAGRAPH),
+        title=one_line(first.title, MAX_LINE),
+        signatures={one_line(name, MAX_LINE): count for name, count in shown},
+        reason=one_line(reason, MAX_PARAGRAPH),
+        message="" if kind == "expected" else one_line(_message(first, reason), MAX_PARAGRAPH),
         case=_name(first.name),
         machine=_name(first.machine) if first.name else "",
-        text=shortened(_played(first) if played else text, data.MOST_TEXT),
+        text=shortened(_played(first) if played else text, data.MAX_TEXT),
         played=played,
         requirements=tuple(_name(one.id) for one in first.requirements),
         cases=_cases(one for group in groups for one in (group.first, *group.others)),
@@ -208,7 +208,7 @@ def _where(failure: Failure) -> data.FoundIn:
         machines=(),
         requirements=tuple(_name(row.id) for row in failure.requirements),
         discovers=failure.area == DISCOVERY,
-        signature=one_line(failure.signature, MOST_LINE),
+        signature=one_line(failure.signature, MAX_LINE),
     )
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _DEEPEST = 6
-_MOST_FOLDERS = 100_000
+_MAX_FOLDERS = 100_000
 _EVENTS_BYTES = 2 << 30
 _CASE_BYTES = 1 << 20
 
@@ -96,11 +96,11 @@ class RunsRead:
         """Adds requirements; of two with one id, the same in whatever order they come."""
         for given in requirements:
             one = ReportedRequirement(
-                one_line(given.id, data.MOST_NAME),
-                one_line(given.area, data.MOST_NAME),
-                one_line(given.statement, data.MOST_PARAGRAPH),
-                one_line(given.document, data.MOST_LINE),
-                one_line(given.section, data.MOST_LINE),
+                one_line(given.id, data.MAX_NAME),
+                one_line(given.area, data.MAX_NAME),
+                one_line(given.statement, data.MAX_PARAGRAPH),
+                one_line(given.document, data.MAX_LINE),
+                one_line(given.section, data.MAX_LINE),
             )
             had = self._others.setdefault(one.id, one)
             self._others[one.id] = min(had, one, key=repr)
@@ -135,8 +135,8 @@ def _sources(folder: Path) -> list[Path]:
     """The streams and the files of board data in a folder and those below it, in order."""
     found: list[Path] = []
     for number, (name, below, files) in enumerate(os.walk(folder, onerror=_refuse)):
-        if number == _MOST_FOLDERS:
-            text = f"more than {_MOST_FOLDERS:,} folders"
+        if number == _MAX_FOLDERS:
+            text = f"more than {_MAX_FOLDERS:,} folders"
             raise DocumentError(str(folder), 0, "", text, "name the folders of the runs")
         place = Path(name)
         stream = EVENTS in files

@@ -47,7 +47,7 @@ class Changed:
         """Keeps everything."""
 
 
-class Watched:
+class ProcessBacked:
     """What programs have for the harness besides answers; this one never fails and says nothing."""
 
     left: tuple[str, ...] = ()

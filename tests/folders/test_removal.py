@@ -130,7 +130,7 @@ def test_what_stays_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_folder_that_somebody_fills_is_given_up(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removal, "_MOST_ROUNDS", 3)
+    monkeypatch.setattr(removal, "_MAX_ROUNDS", 3)
     (folder / "0").touch()
     unlink = os.unlink
 

@@ -154,7 +154,7 @@ def test_a_directory_that_may_not_be_read_is_named(state: StateDirectory) -> Non
 def test_too_many_entries_are_a_failure(
     state: StateDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_directory, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(state_directory, "MAX_ENTRIES", 3)
     for number in range(3):
         (state.path / str(number)).touch()
     state.check()

@@ -109,7 +109,7 @@ def test_folders_and_missing_files_are_the_errors_that_they_are(tree: Path) -> N
 def test_a_folder_with_too_many_entries_is_not_listed(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trees, "MOST_NAMES", 1)
+    monkeypatch.setattr(trees, "MAX_NAMES", 1)
     with pytest.raises(UnfitFileError, match="more than 1 entries"):
         list((FolderTree.root(tree) / "sys/devices/system/cpu").iterdir())
     with pytest.raises(fakesys.TreeError, match="sys/devices/system/cpu: has more than"):

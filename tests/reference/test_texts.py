@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from builders.tables import Table
 from numaproof.reference.checkpoints import files
 from numaproof.reference.config import cpulist, eviction
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.golang import decoding, durations, numbers, syntax
 from numaproof.reference.golang.text import quote
 from numaproof.reference.pods import quantity
@@ -127,5 +127,5 @@ def _answer(function: Callable[[str], Any], text: str) -> Any:
     except _REFUSALS as error:
         said = str(error)
         return {"refused": said if len(said) < _LONG else said[: _LONG // 4] + "…" + said[-40:]}
-    except NotBuiltError as error:
+    except UnsupportedError as error:
         return {"not built": str(error)}

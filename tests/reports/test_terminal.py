@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof.protocol.events import Progress, RunEnded
-from numaproof.reports.terminal import MOST_FAILURE_LINES, Terminal, is_live
+from numaproof.reports.terminal import MAX_FAILURE_LINES, Terminal, is_live
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream
@@ -102,7 +102,7 @@ def test_plain_output_says_now_and_then_how_far_it_is_without_a_total(started: M
 
 def test_thousands_of_failures_are_counted_and_not_listed(stream: MakeStream, run: MakeRun) -> None:
     text = shown(stream(*(run("crash", case=f"case-{number}") for number in range(500))))
-    assert text.count("† CRASH") == MOST_FAILURE_LINES + 10
+    assert text.count("† CRASH") == MAX_FAILURE_LINES + 10
     assert "Further failures are only counted" in text
     assert "490 failures with 490 more causes in the reports" in text
 

@@ -54,7 +54,7 @@ odd = st.one_of(
 """A value of any type; whatever stands in an input may be replaced by one of them."""
 
 _DEEPEST = 60
-_MOST_DIGITS = 1000
+_MAX_DIGITS = 1000
 _NAMES = ("kind", "metadata", "uid", "policy", "files", "machine")
 
 
@@ -109,7 +109,7 @@ def _perturb(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
     value = parent[key]
     if isinstance(value, str):
         spot = draw(st.integers(0, len(value)))
-        short = value.isdecimal() and value.isascii() and len(value) < _MOST_DIGITS
+        short = value.isdecimal() and value.isascii() and len(value) < _MAX_DIGITS
         ways = [value[:spot] + draw(texts) + value[spot:], value + draw(st.sampled_from(HOSTILE))]
         ways += [value[:spot], value[:spot] + value[spot + 1 :], value * 2, value.swapcase()]
         parent[key] = draw(st.sampled_from([*ways, int(value) if short else None]))

@@ -105,8 +105,8 @@ def test_errors_beyond_a_limit_are_not_looked_for_in_further_documents() -> None
     for text in ("kind: Podd\n---\n", "a: [\n---\n"):
         with pytest.raises(DocumentErrors) as raised:
             pods.read([("one", text * 90), ("two", text * 90), ("three", "")], releases=RELEASE)
-        assert len(raised.value.errors) == documents.MOST_PROBLEMS
-        assert str(raised.value).count("\n") == documents.MOST_PROBLEMS - 1
+        assert len(raised.value.errors) == documents.MAX_PROBLEMS
+        assert str(raised.value).count("\n") == documents.MAX_PROBLEMS - 1
 
 
 def test_unknown_fields_beyond_a_limit_are_not_looked_for() -> None:
@@ -114,7 +114,7 @@ def test_unknown_fields_beyond_a_limit_are_not_looked_for() -> None:
     head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
     with pytest.raises(DocumentErrors) as raised:
         documents.configuration(head + text, "file", RELEASE)
-    assert len(raised.value.errors) == documents.MOST_PROBLEMS
+    assert len(raised.value.errors) == documents.MAX_PROBLEMS
 
 
 def test_a_slip_is_looked_for_in_names_of_the_same_length_only() -> None:

@@ -33,7 +33,7 @@ _STARTING = 60.0
 ENDING = 2 * supervisor.PATIENCE
 """Seconds that it may take to end everything."""
 
-MOST_ROUNDS = 200
+MAX_ROUNDS = 200
 _EMPTY_ROUNDS = 5
 _MARK = "NUMAPROOF_PROGRAM"
 _NAME = 60
@@ -188,7 +188,7 @@ class Supervision:
     def _hunt(self) -> None:
         """Kills what the program has started, without the supervisor that knew of it."""
         empty = 0
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             alive = list(self._alive())
             # Who forks while the processes are listed, and ends, is missed with its child.
             empty = 0 if alive else empty + 1
@@ -276,7 +276,7 @@ class ProgramLog:
 
 _CHUNK = 1 << 16
 
-_MOST_CHUNKS = 64
+_MAX_CHUNKS = 64
 """Reads of what is there already, between two calls."""
 
 
@@ -385,7 +385,7 @@ class Process:
         """Reads what the program has written already."""
         for receive in (self._receive, self._read_log):
             with contextlib.suppress(BlockingIOError, KeyError, EOFError):
-                for _ in range(_MOST_CHUNKS):  # it may be writing without end
+                for _ in range(_MAX_CHUNKS):  # it may be writing without end
                     if not receive():
                         break
 

@@ -40,7 +40,7 @@ PATIENCE = 5.0
 _ROUND = 0.001
 """Seconds to wait for the death of what was killed before the children are listed again."""
 
-_MOST_FOUND = 100
+_MAX_FOUND = 100
 _NAME = 60
 
 
@@ -93,7 +93,7 @@ class Supervisor:
     def _end(self) -> None:
         """Kills all descendants and says what was there, and what there still is."""
         self._reap()
-        for pid in _descendants()[:_MOST_FOUND]:
+        for pid in _descendants()[:_MAX_FOUND]:
             if pid != self._program and (name := _name(pid)):
                 self._say("found", pid, name)
         began = time.monotonic()
@@ -173,7 +173,7 @@ def _prctl(option: int, value: int) -> None:
 def _descendants() -> list[int]:
     found: list[int] = []
     waiting = children(os.getpid())
-    while waiting and len(found) < _MOST_FOUND:
+    while waiting and len(found) < _MAX_FOUND:
         found.append(waiting.pop(0))
         waiting += children(found[-1])
     return found

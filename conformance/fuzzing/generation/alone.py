@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.cases.schema import AssignStep, MergeStep
-from numaproof.conformance.fuzzing.generation.focus import MOST_MERGES
+from numaproof.conformance.fuzzing.generation.focus import MAX_MERGES
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu.options import ACROSS_NUMA, FULL_CORES
 from numaproof.reference.topology.options import CLOSEST
@@ -53,7 +53,7 @@ def _providers(choices: Choices, nodes: int) -> tuple[dict[str, Any] | None, ...
         )
         resource = _RESOURCES[number]
         if kind == "hints":
-            room = max(1, min((1 << nodes) - 1, MOST_MERGES // product))
+            room = max(1, min((1 << nodes) - 1, MAX_MERGES // product))
             hints = _hints(choices, nodes, room)
             product *= len(hints)
             made.append({resource: hints})

@@ -15,7 +15,7 @@ from numaproof.reference.cpu.options import (
     FULL_CORES,
     INCOMPATIBLE,
 )
-from numaproof.reference.topology.options import CLOSEST, MOST_NODES
+from numaproof.reference.topology.options import CLOSEST, MAX_ALLOWABLE_NUMA_NODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -154,10 +154,10 @@ def _add_topology(choices: Choices, config: dict[str, Any], facts: Facts, focus:
     # A kubelet panics where the ids of nodes are not their positions.
     if CLOSEST in focus.topology_options and dense(facts.machine):
         options[CLOSEST] = "false" if choices.chance(6) else "true"
-    if MOST_NODES in focus.topology_options and choices.chance(3):
-        options[MOST_NODES] = choices.pick(("8", "16", "9"))
+    if MAX_ALLOWABLE_NUMA_NODES in focus.topology_options and choices.chance(3):
+        options[MAX_ALLOWABLE_NUMA_NODES] = choices.pick(("8", "16", "9"))
     if len(facts.nodes) > _BY_DEFAULT and "topologyManagerPolicy" in config:
-        options[MOST_NODES] = "16"
+        options[MAX_ALLOWABLE_NUMA_NODES] = "16"
     if options and "topologyManagerPolicy" in config:
         config["topologyManagerPolicyOptions"] = options
 
@@ -277,5 +277,5 @@ _MISTAKES = (
     _written(reservedSystemCPUs="0", systemReservedCgroup="/system.slice"),
     _named_beside_amounts,
     _written(evictionHard={"nodefs.available": "5%"}),
-    _written(topologyManagerPolicyOptions={MOST_NODES: "7"}),
+    _written(topologyManagerPolicyOptions={MAX_ALLOWABLE_NUMA_NODES: "7"}),
 )

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from numaproof.conformance.fuzzing.generation.choices import Choices
 
 
-MOST_MERGES = 1 << 18
+MAX_MERGES = 1 << 18
 """Hints multiplied over the resources of a container: as many as a kubelet merges in 0.1 s."""
 
 _SINGLE = ("none", "single-numa-node")
 """Topology policies that merge no more than one hint for each node and provider."""
 
-_MOST_PROVIDERS = 5
+_MAX_PROVIDERS = 5
 
 
 InitKind = Literal["init", "sidecar"]
@@ -79,7 +79,7 @@ def most_providers(nodes: int) -> int:
     """How many resources may have every set of so many nodes as a hint."""
     hints = (1 << nodes) - 1
     count, product = 1, hints * hints
-    while product <= MOST_MERGES and count < _MOST_PROVIDERS:
+    while product <= MAX_MERGES and count < _MAX_PROVIDERS:
         count, product = count + 1, product * hints
     return count
 

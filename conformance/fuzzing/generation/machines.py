@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.fuzzing.generation.choices import Choices
 
-MOST_NODES = 12
-MOST_CPUS = 64
+MAX_NODES = 12
+MAX_CPUS = 64
 
 _MIB = 1 << 20
 _GIB = 1 << 30
 _CACHE_BYTES = 32 * _MIB
 _LOCAL = 10
-_MOST_ID = 63
+_MAX_ID = 63
 """The kubelet panics at larger node ids."""
 
 _MEMORY = (1 * _GIB, 1 * _GIB, 2 * _GIB, 4 * _GIB, 3 * _GIB + 4096 * 77)
@@ -38,7 +38,7 @@ class _Shape:
 
 
 def machine(
-    choices: Choices, *, most_nodes: int = MOST_NODES, most_cpus: int = MOST_CPUS
+    choices: Choices, *, most_nodes: int = MAX_NODES, most_cpus: int = MAX_CPUS
 ) -> MachineInfo:
     """A machine of up to `most_nodes` NUMA nodes and `most_cpus` CPUs; CPU 0 is among them.
 
@@ -164,7 +164,7 @@ def _ids(choices: Choices, count: int) -> tuple[int, ...]:
     """Mostly 0, 1, 2; now and then with gaps, as on machines with parts taken out."""
     if count == 1 or not choices.chance(6):
         return tuple(range(count))
-    gap = choices.integer(2, max(2, min(8, _MOST_ID // (count - 1))))
+    gap = choices.integer(2, max(2, min(8, _MAX_ID // (count - 1))))
     if choices.chance(2):
         return tuple(number * gap for number in range(count))
     return tuple(number if number < count // 2 else number + gap for number in range(count))

@@ -254,7 +254,7 @@ _RESERVED = (
 )
 """What is kept from pods; the parts have to add up."""
 
-_FEWEST_PODS, _MOST_PODS = 2, 6
+_FEWEST_PODS, _MAX_PODS = 2, 6
 
 
 def seeded_upgrade(seed: int, capabilities: Capabilities, after: str) -> Case:
@@ -319,7 +319,7 @@ class _Upgrade:
             first.start, config=self.life.config, kubernetes=self.before
         )
         yield open_step(start=start)
-        for _ in range(choices.integer(_FEWEST_PODS, _MOST_PODS)):
+        for _ in range(choices.integer(_FEWEST_PODS, _MAX_PODS)):
             yield from self.life.admit(choices)
             if self.life.passing() and choices.chance(4) and self.life.may("end_container"):
                 yield from self.life.end_container(choices)

@@ -27,7 +27,7 @@ def listed(hints: Hints) -> tuple[TopologyHint, ...]:
     """The hints one by one, in the kubelet's order; see the definition of the same name.
 
     Raises:
-        NotBuiltError: there are too many sets of nodes.
+        UnsupportedError: there are too many sets of nodes.
     """
     if not isinstance(hints, Demand):
         return hints

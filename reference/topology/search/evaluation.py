@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 __all__ = ["listed", "merge", "narrowest", "satisfiable"]
 
-MOST_ENUMERATED = 2
+MAX_ENUMERATED = 2
 """The most NUMA nodes on which the definitions are as fast as the search."""
 
 
 def satisfiable(demand: Demand) -> bool:
     """Whether any set of nodes is a hint."""
-    if len(demand.nodes) <= MOST_ENUMERATED:
+    if len(demand.nodes) <= MAX_ENUMERATED:
         return definition.satisfiable(demand)
     return enumeration.satisfiable(demand)
 
 
 def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
     """The best hint with all nodes of `containing`."""
-    if len(demand.nodes) <= MOST_ENUMERATED:
+    if len(demand.nodes) <= MAX_ENUMERATED:
         return definition.narrowest(demand, containing)
     return enumeration.narrowest(demand, containing)
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
     """The best result of merging the providers' hints."""
-    if rules.nodes.bit_count() <= MOST_ENUMERATED:
+    if rules.nodes.bit_count() <= MAX_ENUMERATED:
         return merging.merge(rules, providers)
     return search.merge(rules, providers)

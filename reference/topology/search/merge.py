@@ -46,7 +46,7 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
     """The best result; if none has a node, all nodes of the machine, not preferred.
 
     Raises:
-        NotBuiltError: there are too many sets of nodes.
+        UnsupportedError: there are too many sets of nodes.
 
     Requirements: TOPO-MERGE-002, TOPO-MERGE-003, TOPO-MERGE-006, TOPO-MERGE-007, TOPO-MERGE-009,
     TOPO-MERGE-010, TOPO-MERGE-012, TOPO-OPT-006, TOPO-OPT-009, TOPO-OPT-012, TOPO-POLICY-010.

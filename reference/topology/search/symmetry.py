@@ -6,7 +6,7 @@ is enough to look at one of these sets, the one with the lowest ids, called the 
 machine of 34 nodes has 2^34 sets of nodes; where 28 nodes are empty and interchangeable, it has no
 more than 2^6 * 29 representatives. Where all nodes differ, every set is one.
 
-No more than `MOST_SETS` of them are looked at: that takes 18 nodes of which no two are alike, and
+No more than `MAX_SETS` of them are looked at: that takes 18 nodes of which no two are alike, and
 no known machine has them.
 
 Sets of NUMA nodes are bit masks in this module.
@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
 
-MOST_SETS = 1 << 17
+MAX_SETS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,13 @@ class NodeClasses:
         """The sets with the lowest ids of each class, the empty set first.
 
         Raises:
-            NotBuiltError: there are more than `MOST_SETS`.
+            UnsupportedError: there are more than `MAX_SETS`.
         """
-        if prod(len(members) + 1 for members in self.classes) > MOST_SETS:
+        if prod(len(members) + 1 for members in self.classes) > MAX_SETS:
             nodes = sum(map(len, self.classes))
-            raise NotBuiltError(f"{nodes} NUMA nodes of {len(self.classes)} kinds, too many sets")
+            raise UnsupportedError(
+                f"{nodes} NUMA nodes of {len(self.classes)} kinds, too many sets"
+            )
         sets = [0]
         for members in self.classes:
             sets = [known | lowest for lowest in _prefixes(members) for known in sets]

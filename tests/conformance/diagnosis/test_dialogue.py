@@ -50,7 +50,7 @@ def test_slow_answers_are_advice(examined: Examine, monkeypatch: pytest.MonkeyPa
 def test_a_dialogue_ends_when_its_time_is_over(
     examined: Examine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_module, "MOST_SECONDS", 1.0)
+    monkeypatch.setattr(program_module, "MAX_SECONDS", 1.0)
     diagnosis = examined((PRINTED, f"import time; time.sleep(0.3)\n        {PRINTED}"))
     assert findings(diagnosis)[-1].startswith("no answer: the whole dialogue has taken")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from builders.targets import Watched, case_of, target_of
+from builders.targets import ProcessBacked, case_of, target_of
 from numaproof.conformance.check import check
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
@@ -110,7 +110,7 @@ def test_an_exception_of_an_object_is_a_fault_and_the_next_call_reaches_a_fresh_
             handshake(implementation, "tests")
 
 
-class Lingering(Watched, InProcess):
+class Lingering(ProcessBacked, InProcess):
     """Leaves a process behind when it ends."""
 
     def close(self) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from numaproof.conformance.execution.shown import (
     LONGEST_PROBLEM,
-    MOST_ITEMS,
-    MOST_PROBLEMS,
-    MOST_SHOWN,
+    MAX_ITEMS,
+    MAX_PROBLEMS,
+    MAX_SHOWN,
     bounded,
     cut,
     told,
@@ -14,20 +14,20 @@ from numaproof.conformance.execution.shown import (
 
 
 def test_what_people_can_read_is_shown_whole() -> None:
-    value = {"a": ["x" * MOST_SHOWN, 1, None], "b": {"c": True}}
+    value = {"a": ["x" * MAX_SHOWN, 1, None], "b": {"c": True}}
     assert bounded(value) == value
-    assert told(["x"] * MOST_PROBLEMS) == ("x",) * MOST_PROBLEMS
+    assert told(["x"] * MAX_PROBLEMS) == ("x",) * MAX_PROBLEMS
     assert cut("x" * LONGEST_PROBLEM) == "x" * LONGEST_PROBLEM
 
 
 def test_of_what_is_long_the_rest_is_counted_and_summed() -> None:
-    one, other = (bounded({"a": "x" * MOST_SHOWN + end})["a"] for end in ("12", "13"))
+    one, other = (bounded({"a": "x" * MAX_SHOWN + end})["a"] for end in ("12", "13"))
     assert one.endswith("... and 2 more characters (CRC 4f5344cd)")
     assert one != other
-    assert bounded(tuple(range(MOST_ITEMS + 3)))[MOST_ITEMS:] == ["... and 3 more"]
-    many = bounded({str(number): 0 for number in range(MOST_ITEMS + 2)})
-    assert (len(many), many["..."]) == (MOST_ITEMS + 1, "and 2 more")
-    shown = told(["x" * (LONGEST_PROBLEM + 7), *["y"] * (MOST_PROBLEMS + 5)])
+    assert bounded(tuple(range(MAX_ITEMS + 3)))[MAX_ITEMS:] == ["... and 3 more"]
+    many = bounded({str(number): 0 for number in range(MAX_ITEMS + 2)})
+    assert (len(many), many["..."]) == (MAX_ITEMS + 1, "and 2 more")
+    shown = told(["x" * (LONGEST_PROBLEM + 7), *["y"] * (MAX_PROBLEMS + 5)])
     assert shown[0].endswith("... and 7 more characters")
     assert shown[-1] == "... and 6 more"
-    assert len(shown) == MOST_PROBLEMS + 1
+    assert len(shown) == MAX_PROBLEMS + 1

@@ -186,7 +186,7 @@ def test_what_cannot_be_ended_is_named(
     assert process.supervision.lost
     gone(process.supervision.pid)
     kill = os.kill
-    monkeypatch.setattr(programs, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(programs, "MAX_ROUNDS", 1)
     monkeypatch.setattr(os, "kill", lambda *_: None)
     process.kill()
     monkeypatch.setattr(os, "kill", kill)

@@ -12,7 +12,7 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
-from numaproof.conformance.fuzzing.exploration import Explorer, life, odd_start, upgrade
+from numaproof.conformance.fuzzing.exploration import Explorer, life, unusual_start, upgrade
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 
@@ -79,7 +79,7 @@ def plain() -> Target:
     )
 
 
-@pytest.mark.parametrize("make", [life, odd_start])
+@pytest.mark.parametrize("make", [life, unusual_start])
 def test_no_scenario_asks_for_more_than_is_claimed(
     make: Any, plain: Target, tmp_path: Path
 ) -> None:

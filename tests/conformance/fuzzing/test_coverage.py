@@ -15,7 +15,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from builders.targets import changed, target_of
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.fuzzing.exploration import ExampleRun, IdleRun
+from numaproof.conformance.fuzzing.exploration import ExampleRun, NullRun
 from numaproof.conformance.fuzzing.fuzz import STEPS
 from numaproof.conformance.fuzzing.fuzz_options import BATCH
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
@@ -47,9 +47,9 @@ def made(
     class Node(NodeMachine):
         capabilities = target.capabilities
 
-        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
+        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
             all_of_them.machines.append(machine)
-            return ExampleRun(target, machine, [], from_tree=from_tree) if play else IdleRun()
+            return ExampleRun(target, machine, [], from_tree=from_tree) if play else NullRun()
 
         def ended(self, features: Any, values: Any) -> None:
             if isinstance(self.example, ExampleRun):

@@ -14,9 +14,9 @@ from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing.exploration import (
     Explorer,
-    found_file,
-    odd_start,
+    checkpoint_pair,
     tree,
+    unusual_start,
     upgrade,
 )
 from numaproof.conformance.fuzzing.generation.checkpoint_pairs import pairs
@@ -41,7 +41,7 @@ CLAIMS = {release: Capabilities(HELLO, release) for release in RELEASES}
 @pytest.mark.parametrize(
     "make",
     [
-        lambda seed: odd_start(seed, CLAIMS[NEWEST]).case,
+        lambda seed: unusual_start(seed, CLAIMS[NEWEST]).case,
         lambda seed: upgrade(seed, CLAIMS[OLDEST], NEWEST).case,
         lambda seed: seeded_scenario(seed, CLAIMS[NEWEST]),
     ],
@@ -69,11 +69,11 @@ def ends(scenarios: Iterable[Scenario], folder: Path) -> set[tuple[str, str]]:
 
 
 def test_starts_are_refused_at_every_stage_and_some_are_not(tmp_path: Path) -> None:
-    odd = ends((odd_start(seed, CLAIMS[NEWEST]) for seed in range(150)), tmp_path / "odd")
+    odd = ends((unusual_start(seed, CLAIMS[NEWEST]) for seed in range(150)), tmp_path / "odd")
     stages = {stage for stage, broken in odd if broken == ""}
     assert stages >= {"config", "topology", "cpu", "memory", "started"}
     assert len(stages) == len(odd)
-    files = (found_file(seed, CLAIMS["1.37"]) for seed in range(0, 70_922, 2_819))
+    files = (checkpoint_pair(seed, CLAIMS["1.37"]) for seed in range(0, 70_922, 2_819))
     found = {stage for stage, _ in ends(files, tmp_path / "found")}
     assert found == {"cpu", "memory", "started"}
 
@@ -88,7 +88,7 @@ def test_a_range_of_seeds_has_every_pair_of_states_of_a_checkpoint_once(
     assert len(found) == count
     assert len({(one.manager.file, one.policy, one.gates, one.what) for one in found}) == count
     claims = CLAIMS[release]
-    assert found_file(count, claims).case.steps == found_file(0, claims).case.steps
+    assert checkpoint_pair(count, claims).case.steps == checkpoint_pair(0, claims).case.steps
 
 
 def test_odd_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:

@@ -13,7 +13,12 @@ import pytest
 from builders.fuzzed import found_in, fuzzed, harness_run, losing
 from builders.targets import changed, target_of
 from numaproof.conformance.cases import loading
-from numaproof.conformance.execution.implementation import InProcess, TimedOut, Watched, hello_args
+from numaproof.conformance.execution.implementation import (
+    InProcess,
+    ProcessBacked,
+    TimedOut,
+    hello_args,
+)
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
@@ -159,7 +164,7 @@ def test_no_call_is_made_after_the_limit() -> None:
     now = 0.0
     limit = TimeLimit(lambda: now, 2.0)
     reference = limited(InProcess(Reference), limit)
-    assert not isinstance(reference, Watched)
+    assert not isinstance(reference, ProcessBacked)
     assert reference.call("hello", HELLO)
     now = 2.0
     with pytest.raises(OutOfTimeError):
@@ -171,7 +176,7 @@ def test_no_call_is_made_after_the_limit() -> None:
 def test_a_call_that_the_limit_ends_is_no_time_out_of_the_program() -> None:
     program = Subprocess(SILENT, 60.0)
     silent = limited(program, TimeLimit(time.monotonic, time.monotonic() + 0.2))
-    assert isinstance(silent, Watched)
+    assert isinstance(silent, ProcessBacked)
     with pytest.raises(OutOfTimeError):
         silent.call("hello", HELLO)
     silent.close()

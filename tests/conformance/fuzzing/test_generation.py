@@ -184,7 +184,7 @@ def test_a_container_of_a_wide_machine_has_few_providers_of_hints() -> None:
             + about.devices
         )
         hints = (1 << len(facts.nodes)) - 1
-        assert providers <= 1 or hints**providers <= focus.MOST_MERGES
+        assert providers <= 1 or hints**providers <= focus.MAX_MERGES
 
 
 def test_devices_on_the_same_nodes_change_together() -> None:

@@ -15,7 +15,7 @@ from numaproof.conformance.execution.run import Scenario
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.generation.scenarios import case_of, seeded_scenario
 from numaproof.conformance.fuzzing.shrinking import Shrinking
-from numaproof.conformance.trees import FoundTree
+from numaproof.conformance.trees import ExistingTree
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 
@@ -72,7 +72,7 @@ def test_distances_and_memory_go_with_their_node(scenario: Scenario) -> None:
 
 
 def test_a_machine_with_a_tree_stays_whole(scenario: Scenario, tmp_path: Path) -> None:
-    rooted = Scenario(scenario.case, scenario.machine, FoundTree(tmp_path))
+    rooted = Scenario(scenario.case, scenario.machine, ExistingTree(tmp_path))
     small = Shrinking(lambda _: True, LONG).smallest(rooted)
     assert small.machine == scenario.machine
     assert len(small.case.steps) == 1

@@ -28,7 +28,7 @@ from numaproof.conformance.judging.baselines import (
 )
 from numaproof.conformance.trees import tree_of
 from numaproof.protocol import messages
-from numaproof.protocol.events import Parted
+from numaproof.protocol.events import BaselineDivergence
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.deviations.defects import CHANGES, OVERRIDES
 from numaproof.reference.deviations.deviation import (
@@ -125,7 +125,7 @@ def test_once_a_baseline_is_left_later_answers_are_compared_with_it(play: Play) 
     text = REUSES + "- admit: {pod: b, containers: {app: {limits: {cpu: 2, memory: 64Mi}}}}\n"
     result, run = play(judged(InProcess(Forgetful), level="placement"), text)
     assert result.outcome == "fail"
-    assert run.parted(result) == Parted("kubelet", ("init-cpus-not-reused",))
+    assert run.parted(result) == BaselineDivergence("kubelet", ("init-cpus-not-reused",))
 
 
 def test_an_expectation_that_both_baselines_meet_stays_one(play: Play) -> None:

@@ -68,11 +68,11 @@ def test_both_readings_of_a_pod_agree(
         assert own.qos == theirs.qos
         assert (own.budget is None) == (theirs.budget is None)
         for left, right in zip(own.containers, theirs.containers, strict=True):
-            assert (left.name, left.kind == "init") == (right.name, right.passes)
+            assert (left.name, left.kind == "init") == (right.name, right.runs_to_completion)
             assert left.requests == {kind: amount(text) for kind, text in right.requests.items()}
             assert own.exclusive_cpus(left) == theirs.exclusive_cpus(right)
         if own.budget is None:
-            assert own.effective_exclusive_cpus == theirs.exclusive_cpus_at_once()
+            assert own.effective_exclusive_cpus == theirs.peak_exclusive_cpus()
     assert len(classes) == 3
 
 

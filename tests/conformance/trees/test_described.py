@@ -10,7 +10,7 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.machines import machine as make_machine
-from numaproof.conformance.trees import MadeTree, NoTreeError, as_discovered, tree_of
+from numaproof.conformance.trees import GeneratedTree, NoTreeError, as_discovered, tree_of
 from numaproof.folders import trees
 from numaproof.protocol import messages
 from numaproof.protocol.machine import Core, MachineInfo, Node
@@ -33,7 +33,7 @@ def test_a_made_up_machine_is_discovered_in_both_forms_of_its_tree(
 ) -> None:
     found = as_discovered(machine)
     assert found is not None
-    tree = MadeTree(lambda: tree_of(found), tmp_path / "machine")
+    tree = GeneratedTree(lambda: tree_of(found), tmp_path / "machine")
     assert discover(trees.opened(tree.held())) == found
     assert not (tmp_path / "machine").exists()
     assert discover(trees.opened(str(tree.directory()))) == found

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from builders.targets import Changed, Watched, case_of, target_of
+from builders.targets import Changed, ProcessBacked, case_of, target_of
 from numaproof import fakesys
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.differential import recordings
@@ -23,7 +23,7 @@ from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, Scenario
 from numaproof.conformance.execution.session import TREE
-from numaproof.conformance.fuzzing.exploration import IdleRun
+from numaproof.conformance.fuzzing.exploration import NullRun
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario, seeded_upgrade
 from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.fuzzing.state_machine import NodeMachine
@@ -88,7 +88,7 @@ class Told(Changed):
         return super().call(operation, args)
 
 
-class Program(Told, Watched):
+class Program(Told, ProcessBacked):
     """The same as a program."""
 
 
@@ -172,10 +172,10 @@ def test_a_third_of_all_examples_start_from_a_tree() -> None:
     class Node(NodeMachine):
         capabilities = CLAIMS
 
-        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> IdleRun:
+        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> NullRun:
             assert not from_tree or as_discovered(machine) == machine
             opened.append(from_tree)
-            return IdleRun()
+            return NullRun()
 
     profile = settings(
         max_examples=60,

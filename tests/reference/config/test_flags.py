@@ -11,7 +11,7 @@ import yaml
 
 from numaproof.reference.config import flags
 from numaproof.reference.config.fields import ConfigError
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 
 ROWS = yaml.safe_load(Path(__file__).with_name("flags.yaml").read_bytes())
 
@@ -29,7 +29,7 @@ def test_flags_set_fields_or_are_refused(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("given", ["--node-ip=1.2.3.4", "-v", "--v=4", "-h"])
 def test_flags_of_no_manager_are_not_built(given: str) -> None:
-    with pytest.raises(NotBuiltError, match="flag -"):
+    with pytest.raises(UnsupportedError, match="flag -"):
         flags.read([given], "1.37")
 
 

@@ -11,7 +11,7 @@ from numaproof.conformance.differential.lockstep import Pair, play
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.fuzzing.exploration import life
-from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.implementation import Reference
 from numaproof.reference.topology import hints, policy
 from numaproof.reference.topology import merge as merging
@@ -34,7 +34,7 @@ DEFINITIONS = {
     "satisfiable": hints.satisfiable,
     "merge": merging.merge,
 }
-_MOST_NODES = 6
+_MAX_NODES = 6
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_nodes_live_the_same_life_by_the_definitions(kubernetes: str, tmp_path: 
     played = 0
     for seed in range(50):
         scenario = life(seed, capabilities)
-        if len(scenario.machine.topology or ()) <= _MOST_NODES:
+        if len(scenario.machine.topology or ()) <= _MAX_NODES:
             ended = play(pair, scenario, tmp_path)
             assert ended.outcome == "pass", (seed, ended.message)
             played += 1
@@ -151,5 +151,5 @@ def test_a_machine_of_34_nodes_is_merged_without_listing_its_sets() -> None:
 def test_more_sets_than_can_be_looked_at_are_refused_at_once() -> None:
     supplies = tuple(Supply(1 << node, 1 + node) for node in range(34))
     demand = Demand(nodes=tuple(range(34)), needs=(Need(40, supplies, supplies),))
-    with pytest.raises(NotBuiltError, match="34 NUMA nodes of 34 kinds"):
+    with pytest.raises(UnsupportedError, match="34 NUMA nodes of 34 kinds"):
         merge(Rules((1 << 34) - 1), [{"cpu": demand}])
