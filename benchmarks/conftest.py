@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof import fakesys
-from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.reference.cadvisor.discovery import discover
 from numaproof.reference.topology import options
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -37,10 +37,10 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
     """
     from numaproof.conformance.cases import loading, naming, writing
     from numaproof.conformance.requirements import load_registry
-    from numaproof.folders.output_files import require_writable, require_writable_folder
     from numaproof.inputs.plurals import plural
     from numaproof.reports.board.reading import Known, read, refuse_others, write_data
     from numaproof.reports.board.site import board_of, write_site
+    from numaproof.workdir.output_files import require_writable, require_writable_folder
 
     if data is not None:
         refuse_others(data)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from numaproof.cli import targets
-from numaproof.cli.accepted import Accepted, known_failures_options
+from numaproof.cli.known_failure_options import Accepted, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import clear_findings, out_option
 from numaproof.cli.selecting import select_options, selection
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import ModuleType
 
+    from numaproof.campaign.cluster import WorkerPool
+    from numaproof.campaign.journal import Journal
+    from numaproof.campaign.planning import CampaignSpec, Job
+    from numaproof.campaign.summary import FinishedUnits
     from numaproof.conformance.execution.run import Target
-    from numaproof.fleet.cluster import WorkerPool
-    from numaproof.fleet.journal import Journal
-    from numaproof.fleet.planning import CampaignSpec, Job
-    from numaproof.fleet.summary import FinishedUnits
     from numaproof.protocol.campaign import CampaignSummary
     from numaproof.reports.campaign import CampaignProgress
 
@@ -87,7 +87,7 @@ def workers_opener(
             user did not say so, or the files for TLS do not fit.
         click.ClickException: a package of the extra `campaign` is not installed.
     """
-    cluster = _installed("numaproof.fleet.cluster")
+    cluster = _installed("numaproof.campaign.cluster")
     tls = (authority, certificate, key)
     if scheduler is None:
         if insecure or any(tls):
@@ -226,14 +226,14 @@ def campaign(
       numaproof campaign --implementation "./my-driver" --kubernetes 1.35 --kubernetes 1.36
       numaproof campaign --scheduler tls://head:8786 --tls-ca-file ca.pem --tls-cert me.pem
     """
+    from numaproof.campaign.journal import Journal
+    from numaproof.campaign.planning import CampaignSpec
     from numaproof.cli.metadata import VERSION
     from numaproof.conformance.cases import loading
     from numaproof.conformance.fuzzing.exploration import FOUND
-    from numaproof.fleet.journal import Journal
-    from numaproof.fleet.planning import CampaignSpec
-    from numaproof.folders.scratch import scratch_folder
     from numaproof.protocol.campaign import Seeds
     from numaproof.reports.campaign import clear_summary
+    from numaproof.workdir.scratch import scratch_folder
 
     opener = workers_opener(**{name: target.pop(name) for name in _WORKERS})
     if no_cases and (select or exclude):
@@ -280,7 +280,7 @@ def _conduct(
     journal: Journal, spec: CampaignSpec, opened: AbstractContextManager[WorkerPool], stream: TextIO
 ) -> str:
     """Does the remaining units and shows progress; returns why it was cut short, or nothing."""
-    from numaproof.fleet.campaign import ClusterError
+    from numaproof.campaign.campaign import ClusterError
     from numaproof.reports.campaign import CampaignProgress
     from numaproof.reports.untrusted import one_line
 
@@ -309,7 +309,7 @@ def _conduct(
 def _follow(
     journal: Journal, spec: CampaignSpec, workers: WorkerPool, progress: CampaignProgress
 ) -> None:
-    from numaproof.fleet.campaign import run
+    from numaproof.campaign.campaign import run
     from numaproof.reports.campaign import Standing
 
     began, finished = time.monotonic(), journal.finished

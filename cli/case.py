@@ -114,7 +114,7 @@ def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
 
 def _filled_in(case: Case, machine: str) -> Case:
     from numaproof.conformance.execution import machines, runner
-    from numaproof.folders.scratch import scratch_folder
+    from numaproof.workdir.scratch import scratch_folder
 
     with scratch_folder() as scratch:
         if case.machine is not None:

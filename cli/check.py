@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.cli.accepted import Accepted, known_failures_options
 from numaproof.cli.harness import run_harness
+from numaproof.cli.known_failure_options import Accepted, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import out_option, repeat_option
 from numaproof.cli.selecting import own_cases_option, select_options, selection
@@ -69,7 +69,7 @@ def check(
     from numaproof.conformance.differential import recordings
     from numaproof.conformance.execution import runner
     from numaproof.conformance.selection import quick as quick_set
-    from numaproof.folders.scratch import scratch_folder
+    from numaproof.workdir.scratch import scratch_folder
 
     bundled = loading.bundled_cases()
     cases = loading.with_own(bundled, own)

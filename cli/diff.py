@@ -240,7 +240,7 @@ def _events(
     sides: _Sides, what: _What, harness_run: HarnessRun, course: DiffOptions
 ) -> Iterator[AnyEvent]:
     from numaproof.conformance.differential.diff import differences, discovered, given
-    from numaproof.folders.scratch import scratch_folder
+    from numaproof.workdir.scratch import scratch_folder
 
     with sides.pair(harness_run.target) as pair, scratch_folder() as trees:
         # The report names the level at which answers were compared.

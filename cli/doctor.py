@@ -41,11 +41,11 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
       numaproof doctor --timeout 20s -- java -jar driver.jar
     """
     from numaproof.cli.metadata import VERSION
-    from numaproof.conformance.diagnosis.examination import examine
+    from numaproof.conformance.doctor.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
-    from numaproof.folders.scratch import require_room, scratch_folder
     from numaproof.reports.diagnosis import PLAIN_WIDTH, diagnosis_lines
     from numaproof.reports.terminal import show, terminal_width
+    from numaproof.workdir.scratch import require_room, scratch_folder
 
     words = _words(command)
     try:

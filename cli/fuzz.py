@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from numaproof.cli.accepted import Accepted, known_failures_options
 from numaproof.cli.harness import run_harness
+from numaproof.cli.known_failure_options import Accepted, known_failures_options
 from numaproof.cli.outputs import FINDINGS, out_option
 from numaproof.cli.targets import Duration, target_options
 from numaproof.conformance.fuzzing.fuzz_options import REPLAY_EVERY

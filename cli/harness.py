@@ -80,8 +80,8 @@ def run_harness(
     )
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.conformance.requirements import load_registry
-    from numaproof.folders.scratch import require_scratch
     from numaproof.reports.files import clear_reports
+    from numaproof.workdir.scratch import require_scratch
 
     began = time.monotonic()
     require_scratch()

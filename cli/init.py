@@ -153,7 +153,7 @@ def _write(folder: Path, texts: dict[str, str]) -> list[Path]:
         click.ClickException: one of them is there already.
         OSError: one of them cannot be written.
     """
-    from numaproof.folders.output_files import write_file
+    from numaproof.workdir.output_files import write_file
 
     paths = {folder / path: text for path, text in texts.items()}
     there = [str(path) for path in paths if path.exists() or path.is_symlink()]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from numaproof.campaign.journal import JournalError
 from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.releases import ConstraintError
 from numaproof.conformance.differential.recordings import RecordingError
 from numaproof.conformance.promotion import PromotionError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
-from numaproof.fleet.journal import JournalError
-from numaproof.folders.output_folder import FolderInUseError
-from numaproof.folders.scratch import ScratchError
 from numaproof.inputs.errors import DocumentErrors
 from numaproof.reference.cadvisor.discovery import DiscoveryError
 from numaproof.reference.deviations.releases import UnknownReleaseError
@@ -17,6 +15,8 @@ from numaproof.reports.files import EventsError
 from numaproof.simulation.admission import CannotAnswerError
 from numaproof.simulation.devices import DevicesError
 from numaproof.simulation.upgrades import NoStateError
+from numaproof.workdir.output_folder import FolderInUseError
+from numaproof.workdir.scratch import ScratchError
 
 INPUT_ERRORS = (
     CannotAnswerError,

@@ -87,9 +87,9 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
         DiscoveryError: there is no machine in it.
     """
     from numaproof import fakesys
-    from numaproof.folders.trees import FolderTree
     from numaproof.reference.cadvisor.discovery import discover
     from numaproof.reference.deviations.releases import release
+    from numaproof.workdir.trees import FolderTree
 
     is_tree = Path(name).is_dir() or ".tar" in Path(name).suffixes[-2:]
     if is_tree and name not in fakesys.bundled_profiles():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from numaproof.cli.commands import COMMANDS, LazyGroup
-from numaproof.reports.shown import shown_streams
+from numaproof.reports.safe_streams import shown_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,7 +31,7 @@ class _OutputPath(click.Path):
     """A path to write to, refused before the work begins if that cannot be written.
 
     Args:
-        check: the function of `numaproof.folders.output_files` that refuses it.
+        check: the function of `numaproof.workdir.output_files` that refuses it.
         file: whether it may be a file.
         folder: whether it may be a folder.
     """
@@ -45,7 +45,7 @@ class _OutputPath(click.Path):
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if ctx and ctx.resilient_parsing:  # for completion, which loads as little as possible
             return path
-        from numaproof.folders import output_files
+        from numaproof.workdir import output_files
 
         try:
             getattr(output_files, self._check)(path)
@@ -104,8 +104,8 @@ def out_option(
         @option
         @wraps(function)
         def holding(*args: Any, out: Path, **options: Any) -> Any:
-            from numaproof.folders.output_files import require_writable
-            from numaproof.folders.output_folder import held_folder
+            from numaproof.workdir.output_files import require_writable
+            from numaproof.workdir.output_folder import held_folder
 
             for name in files:
                 require_writable(out / name)

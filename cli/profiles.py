@@ -214,9 +214,9 @@ def capture(source: str, name: str | None, to: Path | None) -> None:
       numaproof profile capture / --to build-server.yaml
     """
     from numaproof import fakesys
-    from numaproof.folders.output_files import write_file
-    from numaproof.folders.trees import FolderTree
     from numaproof.reference.cadvisor.discovery import discover
+    from numaproof.workdir.output_files import write_file
+    from numaproof.workdir.trees import FolderTree
 
     if to is not None:
         require_new(to)
@@ -264,9 +264,9 @@ def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
       numaproof discover node7.tar.xz --json
     """
     from numaproof import fakesys
-    from numaproof.folders.trees import FolderTree
     from numaproof.reference.cadvisor import discovery
     from numaproof.reference.deviations.releases import release
+    from numaproof.workdir.trees import FolderTree
 
     with fakesys.open_tree(root) as tree, named_tree(root):
         machine = discovery.discover(

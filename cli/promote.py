@@ -97,11 +97,11 @@ def promote(
     """
     from numaproof.conformance import promotion
     from numaproof.conformance.cases.loading import located
-    from numaproof.conformance.execution.shown import reported
+    from numaproof.conformance.execution.truncation import reported
     from numaproof.conformance.requirements import load_registry
-    from numaproof.folders.output_files import update_file
     from numaproof.protocol.events import said
     from numaproof.reports.wording import short_lines
+    from numaproof.workdir.output_files import update_file
 
     finding = _finding(file)
     target = into or (_CHECKOUT / "promoted.yaml" if _CHECKOUT.is_dir() else _OWN)

@@ -78,7 +78,7 @@ def record(
     from numaproof.cli.metadata import VERSION
     from numaproof.conformance.differential import recordings
     from numaproof.conformance.differential.recordings import FORMAT, Source
-    from numaproof.folders.scratch import require_room, scratch_folder
+    from numaproof.workdir.scratch import require_room, scratch_folder
 
     require_new(out)
     day = (date or dt.datetime.now(dt.UTC)).date().isoformat()

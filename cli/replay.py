@@ -75,7 +75,7 @@ def replay(
     from numaproof.conformance.cases.loading import located
     from numaproof.conformance.check import CheckOptions, check
     from numaproof.conformance.execution import runner
-    from numaproof.folders.scratch import scratch_folder
+    from numaproof.workdir.scratch import scratch_folder
 
     played = _Played.read(what, target["kubernetes"] or NEWEST)
     wanted = selection(select, exclude, (*played.cases, *played.recordings), where=played.where)

@@ -84,15 +84,15 @@ def simulate(
         --devices vendor.example/nic=2@0 --out node.html pods.yaml
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --json - < pods.yaml
     """
-    from numaproof.cli.simulated import answer
-    from numaproof.folders.output_files import write_file
-    from numaproof.folders.scratch import scratch_folder
+    from numaproof.cli.simulate_view import answer
     from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted import visible
     from numaproof.simulation import configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question
     from numaproof.simulation.admission import simulate as run
+    from numaproof.workdir.output_files import write_file
+    from numaproof.workdir.scratch import scratch_folder
 
     if out is not None and out.suffix not in WRITERS:
         kinds = " or ".join(WRITERS)

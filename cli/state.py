@@ -61,9 +61,9 @@ def check(
     Example:
       numaproof state check cpu_manager_state --machine laptop-4c8t --config kubelet.yaml
     """
-    from numaproof.folders.scratch import scratch_folder
     from numaproof.simulation import checkpoints
     from numaproof.simulation.admission import CannotAnswerError, Question
+    from numaproof.workdir.scratch import scratch_folder
 
     user_files.check_read_once((file, config))
     info = discover_machine(machine, kubernetes)
@@ -90,7 +90,7 @@ def _told(found: checkpoints.Judgement) -> Iterator[str]:
         yield "The kubelet starts with this file."
     for finding in found.findings:
         yield f"- {finding}"
-    from numaproof.cli.simulated import note_lines
+    from numaproof.cli.simulate_view import note_lines
 
     for line in note_lines(found.warnings, _outcome):
         yield f"~ {line}"

@@ -94,12 +94,12 @@ def upgrade(
       numaproof upgrade --from 1.35 --to 1.36 --machine / --config /var/lib/kubelet/config.yaml \\
         --state /var/lib/kubelet --pods pods.yaml
     """
-    from numaproof.cli.upgraded import Setting, told
-    from numaproof.folders.scratch import scratch_folder
+    from numaproof.cli.upgrade_view import Setting, told
     from numaproof.reports.terminal import show
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.upgrades import UpgradeQuestion, load_files
     from numaproof.simulation.upgrades import upgrade as play
+    from numaproof.workdir.scratch import scratch_folder
 
     settings, found = user_files.read_node(
         config, files, (before, after), lenient=lenient, running=True

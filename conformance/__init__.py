@@ -7,7 +7,7 @@
 - `claims`: what a call needs of an implementation, and whether its claims exist and are true;
 - `trees`: the trees of machines, in pyfakefs and in directories;
 - `execution`: an implementation, a session with it, the player of a case and the runner;
-- `diagnosis`: a dialogue with a program, and what is wrong with each line that it writes;
+- `doctor`: a dialogue with a program, and what is wrong with each line that it writes;
 - `fuzzing`: generated nodes and call sequences, shrinking, coverage and determinism;
 - `differential`: two sides in lockstep, and recordings of a kubelet;
 - `selection`: patterns that select cases, and the quick set;

@@ -21,7 +21,7 @@ from numaproof.conformance.execution.run import Scenario
 from numaproof.conformance.execution.runner import PlayedCase, SelectedCase, play_case
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
 from numaproof.conformance.known_failures.entries import KnownFailures
-from numaproof.folders.scratch import needing_room, scratch_folder
+from numaproof.workdir.scratch import needing_room, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence

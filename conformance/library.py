@@ -13,7 +13,7 @@ from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.opening import TargetOptions, open_target
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.selection.patterns import Selection
-from numaproof.folders.scratch import scratch_folder
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,7 @@ from numaproof.conformance.execution.implementation import (
     handshake,
     patient_handshake,
 )
-from numaproof.conformance.execution.run import Target, reference, usual
+from numaproof.conformance.execution.run import Target, default_baseline, reference
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.protocol.releases import NEWEST, RELEASES
@@ -90,7 +90,7 @@ def open_target(
             level=_level(hello, options.level),
             command=commands[0] if len(commands) == 1 else (),
             oracle=reference if commands or options.judged_as == "either" else None,
-            judged_as=options.judged_as or usual(hello),
+            judged_as=options.judged_as or default_baseline(hello),
         )
     finally:
         for one in (*programs, reached):

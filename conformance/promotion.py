@@ -33,11 +33,11 @@ from numaproof.conformance.execution.run import Run, RunResult, Target, referenc
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.conformance.judging.expectations import nodes_of
 from numaproof.conformance.judging.oracle import any_option
-from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs import documents
 from numaproof.protocol import codec, messages
 from numaproof.protocol.messages import LEVELS, Container, Level, MemoryBlock
 from numaproof.protocol.releases import RELEASES
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

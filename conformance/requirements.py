@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.inputs import documents, fitting
+from numaproof.inputs import documents, typed
 from numaproof.protocol import events
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.messages import LEVELS, Level
@@ -122,7 +122,7 @@ def load_registry() -> Registry:
     file = resources.files("numaproof.conformance") / "requirements.yaml"
     name = "conformance/requirements.yaml"
     document = documents.load(file.read_text(encoding="utf-8"), file=name)
-    return fitting.convert(document, Registry)
+    return typed.convert(document, Registry)
 
 
 def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
@@ -239,7 +239,7 @@ def traced_documents() -> tuple[TracedDocument, ...]:
     folder = resources.files("numaproof.conformance") / "documents"
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     return tuple(
-        fitting.convert(
+        typed.convert(
             documents.load(file.read_text(encoding="utf-8"), file=f"documents/{file.name}"),
             TracedDocument,
         )

@@ -16,9 +16,9 @@ import msgspec
 from numaproof import fakesys
 from numaproof.fakesys.fields import format_kilobytes
 from numaproof.fakesys.profile import CacheRow, CpuInfo, CpuRow, NodeRow, Profile
-from numaproof.folders import trees
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+from numaproof.workdir import trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

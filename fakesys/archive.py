@@ -14,10 +14,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
 
-from numaproof.folders.output_files import naming
-from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
+from numaproof.workdir.output_files import naming
+from numaproof.workdir.scratch import scratch_folder
 
 MAX_MEMBERS = 100_000
 MAX_FILE = 4 * 1024 * 1024

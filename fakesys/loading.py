@@ -14,7 +14,7 @@ from numaproof.fakesys.proc_files import cpuinfo
 from numaproof.fakesys.profile import Profile
 from numaproof.fakesys.tree import build_tree
 from numaproof.inputs.documents import Document, DocumentError, load
-from numaproof.inputs.fitting import convert
+from numaproof.inputs.typed import convert
 
 
 def bundled_profiles() -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from numaproof.fakesys.entries import CACHE_FILES, CPU, ID_FILES, KERNEL, NODE
 from numaproof.fakesys.machine import MAX_CPUS
 from numaproof.fakesys.ranges import parse_list
 from numaproof.fakesys.reading import TreePath
-from numaproof.folders.trees import FolderTree, UnfitFileError
+from numaproof.workdir.trees import FolderTree, UnfitFileError
 
 _HUGEPAGES = re.compile(r"(.+)/hugepages/hugepages-(\d+)kB/nr_hugepages")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.fakesys.entries import Directory, Symlink
 from numaproof.fakesys.tree import Tree
-from numaproof.folders.output_files import naming, resolved, write_file
+from numaproof.workdir.output_files import naming, resolved, write_file
 
 if TYPE_CHECKING:
     from pyfakefs.fake_filesystem import FakeFilesystem

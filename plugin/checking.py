@@ -17,9 +17,9 @@ from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.fuzzing import strategies
 from numaproof.conformance.known_failures import entries
 from numaproof.conformance.requirements import load_registry
-from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.events import GOOD, CaseFinished, headline, said
 from numaproof.reports.story import transcript
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.selection.patterns import Selection, SelectionError
-from numaproof.folders.scratch import scratch_folder
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

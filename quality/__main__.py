@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.folders.output_files import write_file
 from numaproof.inputs.plurals import plural
 from numaproof.reports.terminal import Bar
+from numaproof.workdir.output_files import write_file
 from quality import hunters, quick_set, survivors
 from quality.catalogue import BUGS, WHOLE_RUN
 from quality.derived import mutants

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.session import tamper
-from numaproof.folders.removal import remove_tree
-from numaproof.folders.scratch import make_folder
 from numaproof.reference.implementation import Reference
+from numaproof.workdir.removal import remove_tree
+from numaproof.workdir.scratch import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.implementation import InProcess
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.trees import MachineTree
-    from numaproof.folders.state_directory import StateDirectory
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.workdir.state_directory import StateDirectory
     from quality.seeding import Bug
 
 
@@ -53,9 +53,9 @@ class Noting:
         self.moves.append(Asked(operation, args, answer))
         return answer
 
-    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+    def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """As for the implementation."""
-        self._implementation.favour(devices)
+        self._implementation.prefer_devices(devices)
 
     def close(self) -> None:
         """Ends the implementation."""

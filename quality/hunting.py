@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.execution.parallel import ProcessWorker, spread
-from numaproof.folders.scratch import scratch_folder
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

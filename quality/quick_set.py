@@ -15,8 +15,8 @@ import yaml
 
 from numaproof.conformance.execution.parallel import ProcessWorker, spread
 from numaproof.conformance.selection.quick import QuickRun
-from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.messages import LEVELS
+from numaproof.workdir.scratch import scratch_folder
 from quality.catalogue import BUGS
 from quality.hunting import hunt
 from quality.suite import bundled_suite

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.inputs import documents, fitting
+from numaproof.inputs import documents, typed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -43,7 +43,7 @@ def kinds() -> dict[str, str]:
     Raises:
         documents.DocumentError: the file is damaged.
     """
-    listed = fitting.convert(documents.load(_FILE), _Survivors)
+    listed = typed.convert(documents.load(_FILE), _Survivors)
     return {
         mutant: kind
         for kind in listed.__struct_fields__

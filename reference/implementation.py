@@ -11,7 +11,6 @@ import traceback
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from numaproof.folders import trees
 from numaproof.protocol import messages
 from numaproof.protocol.features import NAMED
 from numaproof.protocol.operations import OPERATIONS
@@ -27,13 +26,14 @@ from numaproof.reference.errors import (
     UnsupportedError,
 )
 from numaproof.reference.pods.pod import PodError
+from numaproof.workdir import trees
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.deviations.releases import Release
-    from numaproof.reference.devices.policy import Favoured
+    from numaproof.reference.devices.policy import PreferredDevices
     from numaproof.reference.node import StartedNode
 
 _SCOPES = ("container", "pod")
@@ -62,14 +62,14 @@ class Reference:
         """The started node; None before the first start and after a refused one."""
         return self._node
 
-    def favour(self, devices: Mapping[str, Favoured]) -> None:
+    def prefer_devices(self, devices: Mapping[str, PreferredDevices]) -> None:
         """Sets the devices, by container and resource, to take before others that are as good.
 
         A kubelet may take any of them. To compare with one, have the reference take the same
         devices where it may. Holds until the next start or the next call of this.
         """
         if self._node is not None:
-            self._node.device_manager.favoured = devices
+            self._node.device_manager.first_choice = devices
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """Answers one request; every error is an answer too.
@@ -82,7 +82,11 @@ class Reference:
         except StartError as error:
             return messages.StartRefused(error.stage, str(error))
         except AdmissionError as error:
-            told = self._node.fate(error) if operation == "admit" and self._node else None
+            told = (
+                self._node.rejected_pod_status(error)
+                if operation == "admit" and self._node
+                else None
+            )
             return messages.AdmissionRefused(error.reason, str(error), told)
         except UnsupportedError as error:
             return messages.Unsupported(str(error))

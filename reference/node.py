@@ -145,7 +145,7 @@ class StartedNode:
             self.save()
         return messages.Admitted(self._containers(pod))
 
-    def fate(self, error: AdmissionError) -> messages.RefusedPod | None:
+    def rejected_pod_status(self, error: AdmissionError) -> messages.RefusedPod | None:
         """What becomes of a pod that was refused, where the start asked for it.
 
         Requirements: NODE-REFUSED-002, NODE-REFUSED-003.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
-from numaproof.folders.output_files import clear_partials, write_file
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.shell_words import quoted
 from numaproof.protocol import codec
@@ -15,6 +14,7 @@ from numaproof.protocol.events import said
 from numaproof.reports.terminal import Bar
 from numaproof.reports.untrusted import one_line, visible
 from numaproof.reports.wording import short_lines
+from numaproof.workdir.output_files import clear_partials, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

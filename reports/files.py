@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from numaproof.folders.output_files import clear_partials, naming, write_file
 from numaproof.protocol import codec, events
 from numaproof.reports.badge import badge
 from numaproof.reports.html import html
@@ -20,6 +19,7 @@ from numaproof.reports.junit import junit
 from numaproof.reports.markdown import markdown
 from numaproof.reports.summary import summarize
 from numaproof.reports.untrusted import visible
+from numaproof.workdir.output_files import clear_partials, naming, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

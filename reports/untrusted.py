@@ -5,7 +5,7 @@ direction marks and other format characters that make a line read as something e
 GitHub takes as commands of a workflow. All of them are shown as code points. Markup is escaped by
 each format itself.
 
-`numaproof.reports.shown` does this to all that the command prints, whoever prints it; JSON,
+`numaproof.reports.safe_streams` does this to all that the command prints, whoever prints it; JSON,
 which programs read, is `escaped` instead.
 """
 

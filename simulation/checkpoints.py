@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import msgspec
 
-from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs.plurals import numbered
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -17,6 +16,7 @@ from numaproof.reference.checkpoints import files
 from numaproof.reference.checkpoints import memory as memory_checkpoint
 from numaproof.simulation.admission import Question, begin
 from numaproof.simulation.defects import DefectNote, notes
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from numaproof.folders.scratch import scratch_folder
-from numaproof.inputs import documents, fitting
+from numaproof.inputs import documents, typed
 from numaproof.inputs.documents import PathTuple, dotted
 from numaproof.protocol import messages
 from numaproof.reference.pods import quantity
 from numaproof.simulation import defects, lint
 from numaproof.simulation.admission import CannotAnswerError, Question, node_of, started
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -77,7 +77,7 @@ def rules() -> tuple[Rule, ...]:
     """The rules, in the order in which they are tried."""
     text = Path(__file__).with_name("refused_fields.yaml").read_text(encoding="utf-8")
     document = documents.load(text, file="refused_fields.yaml")
-    return fitting.convert(document, tuple[Rule, ...])
+    return typed.convert(document, tuple[Rule, ...])
 
 
 def cured(rule: Rule, config: ConfigFields, machine: MachineInfo) -> ConfigFields:

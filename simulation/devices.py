@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.inputs import documents, fitting
+from numaproof.inputs import documents, typed
 from numaproof.inputs.errors import shortened
 from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import ListFormatError, NUMASet
@@ -104,7 +104,7 @@ def _of_words(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError
 
 def _of_file(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError]]]:
     document = documents.load(Path(text))
-    for resource, groups in fitting.convert(document, dict[str, list[_Group]]).items():
+    for resource, groups in typed.convert(document, dict[str, list[_Group]]).items():
         for number, group in enumerate(groups):
             yield resource, group, partial(_error, text, document, (resource, number))
 

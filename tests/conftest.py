@@ -30,8 +30,8 @@ _COMMANDS = tuple(
     _TESTS / folder
     for folder in (
         "cli",
-        "conformance/diagnosis",
-        "fleet",
+        "conformance/doctor",
+        "campaign",
         "plugin",
         "robustness",
         "test_action.py",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("cli", "conformance", "fakesys", "fleet", "inputs", "plugin", "reports", "simulation")
+FOLDERS = ("cli", "conformance", "fakesys", "campaign", "inputs", "plugin", "reports", "simulation")
 
 PROFILES = {ROOT / "fakesys/cache_rows.py"}
 """What writes words of profiles, such as ``1 cores``, which is not English."""

@@ -15,15 +15,15 @@ from builders import checkout
 
 LAYERS = {
     "protocol": (),
-    "folders": (),
-    "reference": ("protocol", "folders"),
+    "workdir": (),
+    "reference": ("protocol", "workdir"),
     "fixtures": (),
     "inputs": (),
-    "fakesys": ("folders", "fixtures", "inputs"),
-    "conformance": ("protocol", "folders", "reference", "fixtures", "inputs", "fakesys"),
-    "simulation": ("protocol", "folders", "reference", "inputs", "fakesys"),
-    "fleet": ("protocol", "folders", "reference", "inputs", "fakesys", "conformance"),
-    "reports": ("protocol", "folders", "inputs"),
+    "fakesys": ("workdir", "fixtures", "inputs"),
+    "conformance": ("protocol", "workdir", "reference", "fixtures", "inputs", "fakesys"),
+    "simulation": ("protocol", "workdir", "reference", "inputs", "fakesys"),
+    "campaign": ("protocol", "workdir", "reference", "inputs", "fakesys", "conformance"),
+    "reports": ("protocol", "workdir", "inputs"),
 }
 """The folders of ARCHITECTURE.md and what each may import; the command imports them all."""
 
@@ -35,7 +35,7 @@ ROOMS = (
     "claims",
     "trees",
     "execution",
-    "diagnosis",
+    "doctor",
     "fuzzing",
     "differential",
     "selection",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases.schema import Case
-from numaproof.folders import output_files
+from numaproof.workdir import output_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,7 +15,7 @@ import msgspec
 
 from numaproof.conformance.cases import cache, checking
 from numaproof.conformance.cases.schema import Case, Machines, Written
-from numaproof.inputs import documents, fitting
+from numaproof.inputs import documents, typed
 from numaproof.protocol.messages import LEVELS, Level, Told
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def parse(text: str, file: str) -> tuple[Case, ...]:
 
 
 def _cases(document: documents.Document) -> tuple[Case, ...]:
-    table = fitting.convert(document, CaseFile)
+    table = typed.convert(document, CaseFile)
     return tuple(
         _case(document, ("cases", number), case, table.defaults)
         for number, case in enumerate(table.cases)

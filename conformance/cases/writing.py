@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import yaml
 
-from numaproof.folders.output_files import write_file
 from numaproof.inputs import documents
+from numaproof.workdir.output_files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -27,12 +27,12 @@ from numaproof.conformance.fuzzing.exploration import (
     upgrade,
 )
 from numaproof.conformance.trees import ExistingTree
-from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs.shell_words import quoted
 from numaproof.protocol import discovery, events
 from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import TOLD, Hello, Told
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -20,13 +20,13 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target, picture
-from numaproof.conformance.execution.shown import bounded, replace_text, reported
+from numaproof.conformance.execution.truncation import bounded, replace_text, reported
 from numaproof.conformance.judging import known_defects, signatures
 from numaproof.conformance.judging.baselines import Baseline, Baselines
 from numaproof.conformance.judging.oracle import STATE_DIR, AnswerJudge, Oracle
-from numaproof.folders.removal import remove_tree
-from numaproof.folders.scratch import make_folder, require_room
 from numaproof.protocol import codec, events, messages
+from numaproof.workdir.removal import remove_tree
+from numaproof.workdir.scratch import make_folder, require_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -137,10 +137,10 @@ class _Left:
         except ImplementationFailure as failure:
             raise _LeftFailure(failure) from failure
 
-    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+    def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Steers the reference in this process; any other side chooses for itself."""
         if isinstance(self._implementation, InProcess):
-            self._implementation.favour(devices)
+            self._implementation.prefer_devices(devices)
 
 
 class _Differs(Exception):  # noqa: N818 - ends a scenario at its first difference

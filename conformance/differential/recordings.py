@@ -29,17 +29,17 @@ from numaproof.conformance.execution.implementation import (
     InProcess,
 )
 from numaproof.conformance.execution.run import Scenario, Target
-from numaproof.conformance.execution.shown import cut
+from numaproof.conformance.execution.truncation import cut
 from numaproof.conformance.fuzzing.generation.alone import merge
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
-from numaproof.folders.output_files import write_file
-from numaproof.folders.removal import remove_tree
-from numaproof.folders.scratch import require_room
 from numaproof.inputs import door, errors
 from numaproof.protocol import codec, events, messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES
+from numaproof.workdir.output_files import write_file
+from numaproof.workdir.removal import remove_tree
+from numaproof.workdir.scratch import require_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

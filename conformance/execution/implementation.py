@@ -19,8 +19,8 @@ from numaproof.reference.implementation import Reference
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numaproof.folders.state_directory import StateError
     from numaproof.protocol.events import Outcome
+    from numaproof.workdir.state_directory import StateError
 
 
 class ImplementationFailure(Exception):  # noqa: N818 - the run goes on; it is an outcome
@@ -153,13 +153,13 @@ class InProcess:
         """Whether the object is the reference."""
         return isinstance(self._callee, Reference)
 
-    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+    def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Steers the reference to these devices, by container and resource, where any would do.
 
         Any other object chooses for itself.
         """
         if isinstance(self._callee, Reference):
-            self._callee.favour(devices)
+            self._callee.prefer_devices(devices)
 
     def close(self) -> None:
         """Ends the object; the next call reaches a new one."""

@@ -18,7 +18,7 @@ from numaproof.conformance.cases.expressions import ExpressionError, evaluate
 from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.machine_properties import Facts, Property, facts_of
 from numaproof.conformance.trees import GeneratedTree, InMemoryTree
-from numaproof.inputs import documents, fitting
+from numaproof.inputs import documents, typed
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class _Discovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _discovered() -> tuple[_Discovered, ...]:
     file = resources.files("numaproof.conformance") / "discovered.yaml"
     document = documents.load(file.read_text(encoding="utf-8"), file=file.name)
-    return fitting.convert(document, tuple[_Discovered, ...])
+    return typed.convert(document, tuple[_Discovered, ...])
 
 
 def matches(machine: ProfileMachine, case: Case) -> bool:

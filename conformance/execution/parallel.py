@@ -15,8 +15,8 @@ from multiprocessing import get_context
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from numaproof.folders.scratch import ScratchError
 from numaproof.protocol.garbage import collect_seldom, freeze_at_exit
+from numaproof.workdir.scratch import ScratchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence

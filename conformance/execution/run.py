@@ -24,17 +24,17 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
-from numaproof.conformance.execution.shown import bounded, cut
+from numaproof.conformance.execution.truncation import bounded, cut
 from numaproof.conformance.judging import discovered, known_defects, signatures
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baseline, Baselines
 from numaproof.conformance.judging.invariants import InvariantChecker
 from numaproof.conformance.judging.oracle import AnswerJudge, Oracle, SteerableReference
 from numaproof.conformance.trees import GeneratedTree, MachineTree, tree_of
-from numaproof.folders.scratch import make_folder, require_room
-from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import events, messages
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
+from numaproof.workdir.scratch import make_folder, require_room
+from numaproof.workdir.state_directory import StateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,12 +100,12 @@ class Target:
         return (
             *("--kubernetes", self.kubernetes),
             *(("--level", self.level) if self.level != self.hello.level else ()),
-            *(("--as", self.judged_as) if self.judged_as != usual(self.hello) else ()),
+            *(("--as", self.judged_as) if self.judged_as != default_baseline(self.hello) else ()),
             *(("--implementation", shlex.join(self.command)) if self.command else ()),
         )
 
 
-def usual(hello: messages.Hello) -> events.JudgedAs:
+def default_baseline(hello: messages.Hello) -> events.JudgedAs:
     """How to judge an implementation by its claims: one of level ``kubelet`` as a kubelet."""
     return "kubelet" if hello.level == "kubelet" else "either"
 
@@ -211,7 +211,7 @@ class Run:
             level=target.level,
             root=self._root(tree_for(case, machine, tree, scratch)),
             oracle=judge,
-            silent=_silent(target, scratch),
+            shadow_oracle=_shadow_oracle(target, scratch),
             from_tree=case.tree,
             tell=case.tell,
         )
@@ -336,16 +336,16 @@ class Run:
         if result.outcome != "fail":
             return ()
         violated = [one.requirement for one in self._unexplained()]
-        if set(self.case.requirements) <= {*self.kept(result), *self.unseen()}:
+        if set(self.case.requirements) <= {*self.unaffected(result), *self.undiscovered()}:
             violated += discovered.broken_everywhere(self._wrong(result))
         return tuple(dict.fromkeys(violated))
 
-    def unseen(self) -> tuple[str, ...]:
+    def undiscovered(self) -> tuple[str, ...]:
         """The requirements of the case that are about what is not discovered."""
         seen = self.target.capabilities.discovers
         return discovered.unseen_requirements(self.case.requirements, seen)
 
-    def kept(self, result: RunResult) -> tuple[str, ...]:
+    def unaffected(self, result: RunResult) -> tuple[str, ...]:
         """The requirements of the case that a machine discovered wrongly meets all the same."""
         seen = self.target.capabilities.discovers
         return discovered.kept_requirements(self.case.requirements, self._wrong(result), seen)
@@ -415,7 +415,7 @@ def _made(path: Path) -> Path:
     return path
 
 
-def _silent(target: Target, scratch: Path) -> Oracle | None:
+def _shadow_oracle(target: Target, scratch: Path) -> Oracle | None:
     """Compares where nothing is compared yet, to see what more could be claimed."""
     if target.oracle is None or target.level != messages.LEVELS[0]:
         return None

@@ -17,7 +17,7 @@ from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.machines import AnyMachine, GivenMachine, ProfileMachine
 from numaproof.conformance.execution.player import playing
 from numaproof.conformance.execution.run import Run, Target, reference_target
-from numaproof.conformance.execution.shown import reported
+from numaproof.conformance.execution.truncation import reported
 from numaproof.conformance.judging.baselines import DOCUMENTED
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
@@ -131,8 +131,8 @@ def play_case(
         declined=session.declined,
         agreed=session.agreed if harness_run.target.oracle else None,
         parted=run.parted(result),
-        unseen=run.unseen(),
-        kept=run.kept(result),
+        unseen=run.undiscovered(),
+        kept=run.unaffected(result),
         violated=run.violated(result),
         finding=reported(result.finding),
     )

@@ -22,7 +22,7 @@ from numaproof.conformance.execution.implementation import (
     ProcessBacked,
     SpoiledState,
 )
-from numaproof.conformance.execution.shown import bounded, replace_text, told, told_findings
+from numaproof.conformance.execution.truncation import bounded, replace_text, told, told_findings
 from numaproof.conformance.judging.invariants.view import View, arrivals, returned
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
@@ -30,8 +30,8 @@ from numaproof.conformance.judging.oracle import (
     disagreement,
     without_path,
 )
-from numaproof.folders.state_directory import StateDirectory, StateError
 from numaproof.protocol import codec, discovery, events, messages
+from numaproof.workdir.state_directory import StateDirectory, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,7 +71,7 @@ class Session:
 
     Attributes:
         capabilities: what may be called.
-        silent: compares above `level`, where the oracle does not, and finds no problems.
+        shadow_oracle: compares above `level`, where the oracle does not, and finds no problems.
         agreed: the highest level at which no answer has differed.
         pods: manifests of the pods on the node, by uid, in the order of their admission.
         ended: names of the containers that have ended, by pod uid.
@@ -90,7 +90,7 @@ class Session:
     level: messages.Level
     root: Callable[[], str | Path] | None = None
     oracle: AnswerJudge | None = None
-    silent: AnswerJudge | None = None
+    shadow_oracle: AnswerJudge | None = None
     agreed: messages.Level = messages.LEVELS[-1]
     pods: dict[str, messages.Pod] = field(default_factory=dict)
     ended: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -175,9 +175,9 @@ class Session:
         """Lowers the level at which nothing differed so far, but not below the claimed one."""
         if self.agreed == self.level:
             return
-        if self.silent:
-            self.silent.disagreement(operation, args, answer)
-        judge = self.silent or self.oracle
+        if self.shadow_oracle:
+            self.shadow_oracle.disagreement(operation, args, answer)
+        judge = self.shadow_oracle or self.oracle
         right, seen = judge.answer if judge else None, self.capabilities.discovers
         if right is None:
             return
@@ -214,7 +214,7 @@ class Session:
             self.note(
                 _DONE[how].format(file) if changed else f"left {file} alone: it is empty or missing"
             )
-        for judge in filter(None, (self.oracle, self.silent)):
+        for judge in filter(None, (self.oracle, self.shadow_oracle)):
             judge.alter(lambda path: tamper(StateDirectory(path), file, how, text))
 
     def check_state(self) -> None:

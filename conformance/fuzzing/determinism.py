@@ -16,7 +16,7 @@ import msgspec
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target
-from numaproof.conformance.execution.shown import reported
+from numaproof.conformance.execution.truncation import reported
 from numaproof.conformance.fuzzing.shrinking import shrunk
 from numaproof.conformance.judging import signatures
 from numaproof.conformance.judging.oracle import disagreement

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from hypothesis.database import ExampleDatabase
 
-from numaproof.folders.state_directory import StateDirectory, StateError
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
+from numaproof.workdir.state_directory import StateDirectory, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

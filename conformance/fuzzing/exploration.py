@@ -26,8 +26,8 @@ from numaproof.conformance.fuzzing.generation.scenarios import (
     start,
 )
 from numaproof.conformance.fuzzing.shrinking import case_of, shrunk
-from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.machine import MachineInfo
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

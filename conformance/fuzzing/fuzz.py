@@ -36,8 +36,8 @@ from numaproof.conformance.fuzzing.fuzz_options import CI, Budget, FuzzOptions
 from numaproof.conformance.fuzzing.interrupts import Interrupts, OutOfTimeError, TimeLimit, limited
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
 from numaproof.conformance.known_failures.entries import KNOWN, KnownFailures
-from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import events
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases import writing
-from numaproof.conformance.execution.shown import reported
+from numaproof.conformance.execution.truncation import reported
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import TRIES, ExampleRun, Explorer, ScenarioRun
 from numaproof.protocol import events

@@ -243,7 +243,7 @@ class SteerableReference(Protocol):
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The answer to one request."""
 
-    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+    def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Says which devices to take where any would do, by container and resource."""
 
 
@@ -312,7 +312,7 @@ class Oracle:
         if isinstance(args, messages.StartArgs):
             args = msgspec.structs.replace(args, state_dir=str(self.state_dir))
         if isinstance(answer, messages.Admitted):
-            self.reference.favour(
+            self.reference.prefer_devices(
                 {name: one.devices or {} for name, one in answer.containers.items()}
             )
         self.answer = without_path(self.reference.call(operation, args), self.state_dir)

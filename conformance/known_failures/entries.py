@@ -17,7 +17,7 @@ import msgspec
 import yaml
 
 from numaproof.conformance.cases import writing
-from numaproof.inputs import documents, fitting
+from numaproof.inputs import documents, typed
 from numaproof.protocol.campaign import ScenarioFailed
 from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound, Outcome
 
@@ -90,7 +90,7 @@ def read(path: Path) -> tuple[KnownFailureEntry, ...]:
         documents.DocumentError: the file cannot be read or an entry is wrong.
     """
     document = documents.load(path)
-    table = fitting.convert(document, KnownFailuresFile)
+    table = typed.convert(document, KnownFailuresFile)
     for number, one in enumerate(table.known_failures):
         for name in ("case", "signature", "reason", "machine"):
             if not getattr(one, name).strip():

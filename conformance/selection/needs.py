@@ -14,9 +14,9 @@ from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import claims_needed, reference_target
 from numaproof.conformance.judging.baselines import KUBELET
-from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.features import FEATURES, Support
 from numaproof.protocol.releases import RELEASES
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case

@@ -13,7 +13,7 @@ import msgspec
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.selection.needs import of_case
-from numaproof.inputs import documents, fitting
+from numaproof.inputs import documents, typed
 from numaproof.protocol.messages import Level
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def bundled() -> tuple[QuickRun, ...]:
     """
     file = resources.files("numaproof.conformance") / FILE
     document = documents.load(file.read_text(encoding="utf-8"), file=f"conformance/{FILE}")
-    return fitting.convert(document, QuickSet).runs
+    return typed.convert(document, QuickSet).runs
 
 
 def select(

@@ -24,7 +24,7 @@ from msgspec import inspect
 
 from numaproof.cli.metadata import VERSION
 from numaproof.conformance.claims.names import how_claimed, needed
-from numaproof.conformance.execution import shown
+from numaproof.conformance.execution import truncation
 from numaproof.protocol import bounds, codec, lists, messages
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.features import FEATURES
@@ -496,8 +496,8 @@ def limits() -> dict[str, str]:
         "files": f"{bounds.MAX_FILES}",
         "file": f"{bounds.FILE_BYTES >> 20}",
         "perpod": f"{bounds.FILE_BYTES_PER_POD >> 10}",
-        "shown": f"{shown.MAX_SHOWN >> 10}",
-        "items": f"{shown.MAX_ITEMS:,}",
+        "shown": f"{truncation.MAX_SHOWN >> 10}",
+        "items": f"{truncation.MAX_ITEMS:,}",
     }
 
 

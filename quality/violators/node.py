@@ -236,7 +236,7 @@ def reconcile_period_of_zero_stays(rule: Any, given: Any, *rest: Any) -> Any:
 # Fate
 
 
-@shape(StartedNode, "fate", Changes.after)
+@shape(StartedNode, "rejected_pod_status", Changes.after)
 def _fate(change: Callable[[Any], dict[str, str]], pod: Any) -> Any:
     """Lets something else become of a refused pod."""
     return None if pod is None else msgspec.structs.replace(pod, **change(pod))

@@ -44,7 +44,7 @@ from numaproof.reference.golang.numbers import NumeralError, signed, unsigned
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numaproof.folders.trees import Root
+    from numaproof.workdir.trees import Root
 
 __all__ = ["NO_CPU", "DiscoveryError", "discover"]
 

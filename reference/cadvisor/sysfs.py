@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from numaproof.reference.golang.text import WHITE_SPACE, printable
 
 if TYPE_CHECKING:
-    from numaproof.folders.trees import Root
+    from numaproof.workdir.trees import Root
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.messages import DeviceResource
     from numaproof.reference.devices.hints import DeviceHints
-    from numaproof.reference.devices.policy import Favoured
+    from numaproof.reference.devices.policy import PreferredDevices
     from numaproof.reference.manager import StateFile
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class DeviceManager(Manager[DeviceState]):
     """The Device Manager.
 
-    `favoured` are devices by container and resource that it takes before others that would do
+    `first_choice` are devices by container and resource that it takes before others that would do
     as well.
     """
 
@@ -35,7 +35,7 @@ class DeviceManager(Manager[DeviceState]):
         super().__init__(state, file)
         self._hints = hints
         self.has_plugins = False
-        self.favoured: Mapping[str, Favoured] = {}
+        self.first_choice: Mapping[str, PreferredDevices] = {}
         self._kept = state
 
     def report(self, lists: tuple[DeviceResource, ...]) -> None:
@@ -70,10 +70,12 @@ class DeviceManager(Manager[DeviceState]):
         """Gives the container its devices."""
         if self._is_idle:
             return
-        favoured = self.favoured.get(container.name, {})
+        first_choice = self.first_choice.get(container.name, {})
         before = self.state.of(pod.uid, container.name)
         try:
-            self.state = policy.allocate(self.state, pod, container, self.near(affinity), favoured)
+            self.state = policy.allocate(
+                self.state, pod, container, self.near(affinity), first_choice
+            )
         except policy.DeviceError as error:
             self.state = error.state
             raise unexpected(error) from None

@@ -2,7 +2,7 @@
 
 (Kubernetes documentation, "Device Plugins" and "Topology Manager"; for reuse, "Resource sharing
 within containers".) Where a kubelet takes any of several devices, the lowest id is taken here, but
-for those that are favoured.
+for those that are first_choice.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
-Favoured: TypeAlias = Mapping[str, Collection[str]]
+PreferredDevices: TypeAlias = Mapping[str, Collection[str]]
 """Ids of devices by resource."""
 
-_NOTHING: Favoured = MappingProxyType({})
+_NOTHING: PreferredDevices = MappingProxyType({})
 
 
 class DeviceRequest(NamedTuple):
-    """A number of devices of one resource, for a container; those favoured before their like.
+    """A number of devices of one resource, for a container; those first_choice before their like.
 
     `preferred` are those that the plugin would have allocated, in order.
     """
@@ -36,7 +36,7 @@ class DeviceRequest(NamedTuple):
     container: str
     resource: str
     amount: int
-    favoured: frozenset[str] = NONE
+    first_choice: frozenset[str] = NONE
     preferred: tuple[str, ...] = ()
 
     def preference(self, device: str) -> int:
@@ -45,7 +45,7 @@ class DeviceRequest(NamedTuple):
 
     def order(self, device: str) -> tuple[bool, str]:
         """In which order devices are taken that would do as well as each other."""
-        return device not in self.favoured, device
+        return device not in self.first_choice, device
 
 
 class Near(NamedTuple):
@@ -87,12 +87,12 @@ def allocate(
     pod: Pod,
     container: PodContainer,
     near: Near,
-    favoured: Favoured = _NOTHING,
+    first_choice: PreferredDevices = _NOTHING,
 ) -> DeviceState:
     """The state once the container has the devices that it asks for.
 
     Devices near the nodes that `near` has are taken first.
-    `favoured` are ids by resource that are taken before others that would do as well. The state
+    `first_choice` are ids by resource that are taken before others that would do as well. The state
     must have lost what is stale, with this pod on the node. Resources that
     no plugin serves are none of the Device Manager's: they are passed over.
 
@@ -104,7 +104,7 @@ def allocate(
     kept = state.reuse.devices if state.reuse.uid == pod.uid else {}
     state = state.with_reuse(ReusableDevices(pod.uid, kept))
     for resource, count in requested(state, container).items():
-        first = frozenset(favoured.get(resource, ()))
+        first = frozenset(first_choice.get(resource, ()))
         request = DeviceRequest(pod.uid, container.name, resource, count, first)
         state = allocate_resource(state, request, near)
     reuse = dict(kept)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from numaproof.folders.output_files import write_file
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.protocol import codec
@@ -22,6 +21,7 @@ from numaproof.reports.files import EVENTS
 from numaproof.reports.summary import summarize
 from numaproof.reports.untrusted import one_line
 from numaproof.reports.values import collected
+from numaproof.workdir.output_files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

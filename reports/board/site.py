@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from numaproof.folders.output_files import clear_partials, require_writable, write_file
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.plurals import plural
@@ -24,6 +23,7 @@ from numaproof.reports.pages import environment, own_file
 from numaproof.reports.story import source
 from numaproof.reports.untrusted import escaped, visible
 from numaproof.reports.values import collected
+from numaproof.workdir.output_files import clear_partials, require_writable, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

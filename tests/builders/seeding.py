@@ -47,8 +47,8 @@ class _Recorder:
         self.calls.append((operation, args))
         return self.reference.call(operation, args)
 
-    def favour(self, devices: Any) -> None:
-        self.reference.favour(devices)
+    def prefer_devices(self, devices: Any) -> None:
+        self.reference.prefer_devices(devices)
 
     def close(self) -> None:
         self.reference.close()

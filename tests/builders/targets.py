@@ -9,7 +9,7 @@ import msgspec
 
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import InProcess, handshake
-from numaproof.conformance.execution.run import Target, reference, usual
+from numaproof.conformance.execution.run import Target, default_baseline, reference
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -97,5 +97,5 @@ def target_of(
         level or claims.level,
         command=command,
         oracle=reference if oracle else None,
-        judged_as=judged_as or usual(claims),
+        judged_as=judged_as or default_baseline(claims),
     )

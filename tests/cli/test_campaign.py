@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from numaproof import fleet
-
 pytest.importorskip("distributed", reason="campaigns need numaproof[campaign]")
 
 Command = Callable[..., Any]
@@ -77,8 +75,8 @@ def test_without_a_scheduler_it_says_so_and_can_go_on(command: Command) -> None:
 def test_without_a_package_it_says_what_to_install(
     command: Command, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
-    monkeypatch.delattr(fleet, "cluster", raising=False)
-    monkeypatch.delitem(sys.modules, "numaproof.fleet.cluster", raising=False)
+    monkeypatch.delattr(campaign, "cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "numaproof.campaign.cluster", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     ended = command("campaign")
     assert ended.code == 2

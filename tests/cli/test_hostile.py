@@ -173,7 +173,7 @@ ONE_OF_A_KIND = (
     "flood",
     "half-a-line-and-death",
 )
-"""Played where all tests are. `tests/conformance/execution` and `tests/folders` play more of each
+"""Played where all tests are. `tests/conformance/execution` and `tests/workdir` play more of each
 kind, without the command around them."""
 
 

@@ -40,7 +40,7 @@ WORKING = tuple(
     f"numaproof.{one}."
     for one in (
         *("conformance.cases", "conformance.execution", "conformance.judging"),
-        *("fakesys", "fleet", "plugin", "reference", "reports.board", "simulation"),
+        *("fakesys", "campaign", "plugin", "reference", "reports.board", "simulation"),
     )
 )
 """What of our own only running something needs."""

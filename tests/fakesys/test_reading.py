@@ -14,8 +14,8 @@ from pyfakefs.fake_os import FakeOsModule
 
 from numaproof import fakesys
 from numaproof.fakesys import Directory, Symlink, Tree, TreePath
-from numaproof.folders.trees import FolderTree
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+from numaproof.workdir.trees import FolderTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from numaproof.inputs.documents import MAX_BYTES, DocumentError, dotted, load
-from numaproof.inputs.fitting import convert
+from numaproof.inputs.typed import convert
 
 
 class Leaf(msgspec.Struct, forbid_unknown_fields=True):

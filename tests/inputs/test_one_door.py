@@ -36,7 +36,7 @@ REASONS = {
     "conformance/cases/cache.py": "reads what it has written itself, and its own code",
     "conformance/cases/loading.py": PACKAGED,
     "conformance/cases/writing.py": "asks PyYAML for the places of what the door has read",
-    "conformance/diagnosis/wording.py": PACKAGED,
+    "conformance/doctor/wording.py": PACKAGED,
     "conformance/differential/recordings.py": PACKAGED,
     "conformance/execution/programs/process.py": PROCESSES,
     "conformance/execution/programs/supervisor.py": "opens /dev/null, in the place of its pipes",
@@ -48,7 +48,7 @@ REASONS = {
     "fakesys/loading.py": PACKAGED,
     "fakesys/snapshot.py": TREE,
     "fakesys/writers.py": "writes trees",
-    "fleet/journal.py": "opens a second time what the door has opened",
+    "campaign/journal.py": "opens a second time what the door has opened",
     "reference/cadvisor/sysfs.py": TREE,
     "reference/checkpoints/files.py": "reads its own state directory, as the kubelet does",
     "reference/config/flags.py": PACKAGED,
@@ -58,11 +58,11 @@ REASONS = {
     "reports/pages.py": PACKAGED,
     "simulation/configuration_check.py": PACKAGED,
     "simulation/fields.py": PACKAGED,
-    "reports/shown.py": "opens /dev/null, in the place of a closed stream",
+    "reports/safe_streams.py": "opens /dev/null, in the place of a closed stream",
 }
 """The modules that open files in another way, each with why it may."""
 
-ROOMS = frozenset({"inputs", "folders"})
+ROOMS = frozenset({"inputs", "workdir"})
 """The door itself, and that of state directories and temporary folders."""
 
 

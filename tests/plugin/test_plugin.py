@@ -51,7 +51,7 @@ Run = Callable[..., pytest.RunResult]
 def imported() -> None:
     """All modules, which a run in this process would otherwise import once more each time."""
     for name in modules():
-        if not name.startswith(("numaproof.fleet", "numaproof.__main__")):
+        if not name.startswith(("numaproof.campaign", "numaproof.__main__")):
             importlib.import_module(name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from numaproof.conformance.diagnosis import lines
+from numaproof.conformance.doctor import lines
 from numaproof.protocol import codec
 
 NOT_JSON = "the line is not JSON: "

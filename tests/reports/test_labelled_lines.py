@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from numaproof.conformance.diagnosis.examination import next_steps
+from numaproof.conformance.doctor.examination import next_steps
 from numaproof.protocol.diagnosis import Diagnosis, Exchange, Finding
 from numaproof.protocol.events import ReportedFinding
 from numaproof.reports.diagnosis import diagnosis_lines

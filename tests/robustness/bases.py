@@ -15,11 +15,11 @@ from unittest.mock import patch
 import yaml
 
 from numaproof import fakesys
+from numaproof.campaign import cluster
+from numaproof.campaign.campaign import ClusterError
+from numaproof.campaign.journal import Journal
+from numaproof.campaign.worker import UnitResult
 from numaproof.cli.main import cli
-from numaproof.fleet import cluster
-from numaproof.fleet.campaign import ClusterError
-from numaproof.fleet.journal import Journal
-from numaproof.fleet.worker import UnitResult
 from numaproof.protocol import codec, messages
 from numaproof.protocol.campaign import CampaignPlanned, ScenarioFailed, SeedSlice, UnitFinished
 from numaproof.protocol.operations import OPERATIONS

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from builders import machines, seeding
-from numaproof.cli.simulated import answer
-from numaproof.cli.upgraded import Setting, told
+from numaproof.cli.simulate_view import answer
+from numaproof.cli.upgrade_view import Setting, told
 from numaproof.protocol import codec
 from numaproof.reference.deviations.defects import DEFECTS
 from numaproof.reports import answers

@@ -17,8 +17,8 @@ from numaproof.conformance.execution.implementation import handshake
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, Target
 from numaproof.conformance.execution.subprocesses import Subprocess
-from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case

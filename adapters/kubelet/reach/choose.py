@@ -24,7 +24,7 @@ from numaproof.conformance.differential import recordings
 from numaproof.conformance.execution.implementation import ImplementationFailure, handshake
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.subprocesses import Subprocess
-from numaproof.folders.scratch import scratch_folder
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

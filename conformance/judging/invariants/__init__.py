@@ -12,7 +12,14 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.judging.invariants import affinity, alone, cpus, devices, memory, node
+from numaproof.conformance.judging.invariants import (
+    affinity,
+    cpus,
+    devices,
+    memory,
+    node,
+    stateless,
+)
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.invariants.view import View, Violation
 
 
-on_answer_alone = alone.on_answer
+on_answer_alone = stateless.on_answer
 
 
 def on_start(view: View) -> Iterator[Violation]:

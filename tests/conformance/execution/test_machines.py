@@ -11,7 +11,7 @@ from numaproof import fakesys
 from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.schema import Case, Machines
 from numaproof.conformance.execution.machines import ProfileMachine, matches
-from numaproof.folders import trees
+from numaproof.workdir import trees
 
 
 def _case(machines: Machines) -> Case:

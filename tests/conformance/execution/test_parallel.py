@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from numaproof.conformance.execution.parallel import ProcessWorker, WorkerError, spread
-from numaproof.folders.scratch import ScratchError, require_room
+from numaproof.workdir.scratch import ScratchError, require_room
 
 
 def powers(base: int = 2) -> ProcessWorker[int, int]:

@@ -143,7 +143,7 @@ class Last(Reference):
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The reference's answer, led to the other end of the list."""
         if isinstance(args, messages.AdmitArgs):
-            self.favour({"app": {"v.example/nic": ("d1", "d2", "d3")}})
+            self.prefer_devices({"app": {"v.example/nic": ("d1", "d2", "d3")}})
         return super().call(operation, args)
 
 
@@ -242,8 +242,8 @@ def told(run: Run, result: RunResult) -> dict[str, object]:
         "broken": [one.invariant for one in run.player.violations],
         "agreed": session.agreed if run.target.oracle else "",
         "unclaimed": session.unclaimed,
-        "unseen": " ".join(run.unseen()),
-        "kept": " ".join(run.kept(result)),
+        "unseen": " ".join(run.undiscovered()),
+        "kept": " ".join(run.unaffected(result)),
         "violated": " ".join(run.violated(result)) if run.case.requirements else "",
         "pods": " ".join(session.pods),
         "pictures": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numaproof.conformance.execution.shown import (
+from numaproof.conformance.execution.truncation import (
     LONGEST_PROBLEM,
     MAX_ITEMS,
     MAX_PROBLEMS,

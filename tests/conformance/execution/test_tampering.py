@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from builders.tables import Table
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.execution.session import tamper
-from numaproof.folders.state_directory import StateDirectory
+from numaproof.workdir.state_directory import StateDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path

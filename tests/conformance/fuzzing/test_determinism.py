@@ -110,7 +110,7 @@ def test_devices_of_which_any_would_do_are_no_difference(play: Play, tmp_path: P
 
         def call(self, operation: str, args: messages.Args) -> messages.Answer:
             if isinstance(args, messages.AdmitArgs):
-                self.favour({"app": {"vendor.example/nic": ("d1",)}})
+                self.prefer_devices({"app": {"vendor.example/nic": ("d1",)}})
             return super().call(operation, args)
 
     text = """

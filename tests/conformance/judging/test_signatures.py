@@ -38,7 +38,7 @@ def test_what_is_no_failure_has_none(outcome: str) -> None:
 
 
 FOLDER = Path(__file__).parents[1]
-TABLES = ("judging/[!ps]*.yaml", "execution/runs.yaml", "diagnosis/programs.yaml")
+TABLES = ("judging/[!ps]*.yaml", "execution/runs.yaml", "doctor/programs.yaml")
 PYTHON = re.compile(
     r"\b(?:None|True|False)\b|\b(?:CPUSet|NUMASet|MemoryBlock|Hint|Container)[.(]"
     r"|[\[({]'|'[\])}]|', '|': |\(\d+,\)|frozenset\("

@@ -23,11 +23,11 @@ from numaproof.conformance.execution.run import Run
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.conformance.promotion import PromotionError, Wanted, promote
 from numaproof.conformance.requirements import load_registry
-from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import codec
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference
+from numaproof.workdir.scratch import scratch_folder
 from quality.catalogue import BUGS
 from quality.suite import target as target_of
 

@@ -11,7 +11,6 @@ from numaproof import fakesys
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.machines import machine as make_machine
 from numaproof.conformance.trees import GeneratedTree, NoTreeError, as_discovered, tree_of
-from numaproof.folders import trees
 from numaproof.protocol import messages
 from numaproof.protocol.machine import Core, MachineInfo, Node
 from numaproof.protocol.releases import NEWEST
@@ -19,6 +18,7 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference import implementation
 from numaproof.reference.cadvisor.discovery import discover
 from numaproof.reference.implementation import Reference
+from numaproof.workdir import trees
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,11 +28,11 @@ from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario, 
 from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.fuzzing.state_machine import NodeMachine
 from numaproof.conformance.trees import as_discovered
-from numaproof.folders import trees
 from numaproof.protocol import messages
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference.cadvisor.discovery import discover
 from numaproof.reference.implementation import Reference
+from numaproof.workdir import trees
 from quality import catalogue
 
 if TYPE_CHECKING:

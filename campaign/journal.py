@@ -1,0 +1,320 @@
+"""The journal of a campaign: its results, unit by unit, from which a killed campaign resumes.
+
+A unit's events are written at once and end with its `UnitFinished`, which vouches for them.
+Whatever follows the last such end is left over from a kill, and is cut off when the campaign
+resumes. Lines that nothing vouches for are damaged: they are taken out, and their units are done
+again. A unit's end counts the lines before it that belong to it, and has a checksum over the plan,
+those lines and itself. So a unit vouches for itself: it belongs to this plan and is as it was
+written, whatever has become of the rest of the file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from numaproof.campaign.summary import FinishedUnits
+from numaproof.inputs import door
+from numaproof.protocol import codec
+from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, UnitEvent, UnitFinished
+from numaproof.protocol.events import CaseFinished, RunEnded
+from numaproof.workdir.output_files import naming, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from io import FileIO
+    from pathlib import Path
+    from types import TracebackType
+
+    from numaproof.campaign.worker import UnitResult
+    from numaproof.conformance.known_failures.entries import KnownFailures
+
+EVENTS = "events.jsonl"
+
+
+class JournalError(Exception):
+    """A campaign cannot resume from a journal; the message names the file and says what to do."""
+
+
+class Journal:
+    """The journal of a campaign, opened to resume it. Use it in a ``with``.
+
+    Args:
+        folder: of the campaign; made if missing.
+        plan: of the campaign.
+        elapsed: seconds since it began or resumed.
+        fresh: whether to start over, whatever was done before.
+        known: the failures that are known.
+
+    Raises:
+        JournalError: another campaign's file is there, or somebody else is writing to it.
+        DocumentError: the file is no regular one, or has a line without end.
+        OSError: it cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        plan: CampaignPlanned,
+        elapsed: Callable[[], float],
+        *,
+        fresh: bool = False,
+        known: KnownFailures | None = None,
+    ) -> None:
+        self.folder = folder
+        self.path = folder / EVENTS
+        self.finished = FinishedUnits(plan, known)
+        self._plan = plan
+        self._elapsed = elapsed
+        self._before = 0.0
+        self._kept = 0
+        self.damaged: list[str] = []
+        """What to say of the lines that were damaged; their units are left to be done again."""
+        folder.mkdir(parents=True, exist_ok=True)
+        number = door.descriptor(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        self._file: FileIO = os.fdopen(number, "a+b", buffering=0)
+        try:
+            self._take(fresh=fresh)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _take(self, *, fresh: bool) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JournalError(f"{self.path}: another campaign is writing to it") from None
+        if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
+            # Whoever had it has just put another in its place, and is writing to that.
+            raise JournalError(f"{self.path}: another campaign is writing to it")
+        if not fresh:
+            self._read()
+        if not self._kept:
+            self._append(codec.encode(self._plan) + b"\n")
+
+    def _append(self, lines: bytes) -> None:
+        """Writes whole lines after those that are kept, in the place of anything else."""
+        with naming(self.path):
+            self._file.truncate(self._kept)
+            unwritten = memoryview(lines)
+            while unwritten:
+                unwritten = unwritten[self._file.write(unwritten) :]
+        self._kept += len(lines)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the campaign has run, not counting the time between a kill and resuming."""
+        return self._before + self._elapsed()
+
+    def _read(self) -> None:
+        """Counts what was done before, and keeps that alone."""
+        reading = JournalLines(self._plan)
+        kept: list[tuple[int, int]] = []
+        with self.path.open("rb") as lines:
+            for unit in reading.units(door.lines(lines, str(self.path))):
+                self.finished.add(unit.events, unit.ended)
+                self._before = max(self._before, unit.ended.at)
+                if kept and kept[-1][1] == unit.start:
+                    kept[-1] = kept[-1][0], unit.stop
+                else:
+                    kept.append((unit.start, unit.stop))
+            size = lines.tell()
+        self.damaged = list(reading.damaged)
+        if reading.found != self._plan and size:
+            if not kept:
+                raise self._other(reading.found)
+            self.damaged.insert(0, "line 1 is damaged")
+        self._kept = kept[-1][1] if kept else 0
+        if self.damaged:
+            self._replace(kept)
+
+    def case_runs(self) -> list[CaseFinished]:
+        """Every case run that was journaled."""
+        with self.path.open("rb") as lines:
+            units = [*JournalLines(self._plan).units(door.lines(lines, str(self.path)))]
+        return [one for unit in units for one in unit.events if isinstance(one, CaseFinished)]
+
+    def _replace(self, kept: Iterable[tuple[int, int]]) -> None:
+        """Puts a file without what is damaged in the place of this one."""
+        part = self.path.with_name(f".{self.path.name}")
+        with self.path.open("rb") as lines, self._file:
+            self._file = part.open("wb", buffering=0)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._kept = 0
+            self._append(codec.encode(self._plan) + b"\n")
+            for start, stop in kept:
+                lines.seek(start)
+                self._append(lines.read(stop - start))
+            part.replace(self.path)
+
+    def _other(self, found: CampaignPlanned | None) -> JournalError:
+        if found is None:
+            return self._unusable("line 1 is not the plan of a campaign")
+        for name in found.__struct_fields__:
+            old, new = getattr(found, name), getattr(self._plan, name)
+            if old != new:
+                return self._unusable(
+                    f"it belongs to another campaign: its {name.replace('_', ' ')}: {_shown(old)},"
+                    f" now: {_shown(new)}"
+                )
+        raise AssertionError(found)
+
+    def _unusable(self, why: str) -> JournalError:
+        return JournalError(
+            f"{self.path}: {why}\nGive another --out, or --fresh to start over in this one."
+        )
+
+    def add(self, result: UnitResult) -> UnitFinished | None:
+        """Keeps what came of a unit, its files first; None where that had been done before."""
+        *events, ended = map(_unit_event, result.lines.splitlines())
+        assert isinstance(ended, UnitFinished)
+        if ended.unit in self.finished.done:
+            return None
+        for name, text in result.files.items():
+            write_file(self.folder / name, text)
+        now = self.seconds
+        stamped = [msgspec.structs.replace(event, at=now) for event in events]
+        self._append(sealed(stamped, msgspec.structs.replace(ended, at=now), self._plan))
+        self.finished.add(events, ended)
+        return msgspec.structs.replace(ended, at=now)
+
+    def end(self, *, complete: bool, message: str = "") -> None:
+        """Writes the last line. An incomplete end is removed when the campaign resumes."""
+        self.finished.message = message
+        tally = self.finished.summary().tally
+        outcomes: dict[str, int] = {
+            one: tally.cases.get(one, 0) + tally.scenarios.get(one, 0)
+            for one in sorted({*tally.cases, *tally.scenarios})
+        }
+        ended = RunEnded(self.seconds, complete, outcomes, message=message)
+        self._append(codec.encode(ended) + b"\n")
+
+
+def _unit_event(line: bytes) -> UnitEvent:
+    event: UnitEvent = codec.decode(line, UnitEvent)  # type: ignore[arg-type]
+    return event
+
+
+def _shown(value: object) -> str:
+    text = codec.encode(value).decode()
+    return text if len(text) < 80 else f"{text[:79]}…"  # noqa: PLR2004 - columns of a terminal
+
+
+def sealed(events: Iterable[UnitEvent], ended: UnitFinished, plan: CampaignPlanned) -> bytes:
+    """The lines of a unit, of which the last vouches for all."""
+    lines = [codec.encode(event) + b"\n" for event in events]
+    counted = msgspec.structs.replace(ended, events=len(lines))
+    seal = msgspec.structs.replace(counted, checksum=_checksum(lines, counted, plan))
+    return b"".join((*lines, codec.encode(seal) + b"\n"))
+
+
+def _checksum(lines: Iterable[bytes], ended: UnitFinished, plan: CampaignPlanned) -> str:
+    unsigned = codec.encode(msgspec.structs.replace(ended, checksum=""))
+    return hashlib.sha256(b"".join((plan.key.encode(), *lines, unsigned))).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class WholeUnit:
+    """A unit that is as it was written, and where it lies: from byte `start` to before `stop`."""
+
+    events: tuple[UnitEvent, ...]
+    ended: UnitFinished
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class _Line:
+    number: int
+    text: bytes
+    start: int
+    event: CampaignEvent | None
+
+    @property
+    def stop(self) -> int:
+        return self.start + len(self.text)
+
+
+@dataclass
+class JournalLines:
+    """Reads the lines of a journal in order.
+
+    Attributes:
+        plan: of the campaign that is resumed.
+        found: the plan in the first line; None where that is damaged or missing.
+        damaged: what to say of each run of damaged lines.
+    """
+
+    plan: CampaignPlanned
+    found: CampaignPlanned | None = None
+    damaged: list[str] = field(default_factory=list)
+    _waiting: list[_Line] = field(default_factory=list)
+
+    def units(self, lines: Iterable[bytes]) -> Iterator[WholeUnit]:
+        """The units that are whole, in the order of the file."""
+        at = 0
+        for number, text in enumerate(lines, 1):
+            if not text.endswith(b"\n"):
+                break  # a kill cut it off
+            line = _Line(number, text, at, _event(text))
+            at = line.stop
+            if number == 1:
+                self.found = line.event if isinstance(line.event, CampaignPlanned) else None
+            elif whole := self._whole(line):
+                yield whole
+            else:
+                self._waiting.append(line)
+        # What a kill leaves behind is whole lines without the end of their unit.
+        if any(_broken(line) for line in self._waiting):
+            self._note(self._waiting)
+
+    def _whole(self, last: _Line) -> WholeUnit | None:
+        ended = last.event
+        if not isinstance(ended, UnitFinished) or not 0 <= ended.events <= len(self._waiting):
+            return None
+        first = len(self._waiting) - ended.events
+        lines = self._waiting[first:]
+        events = tuple(line.event for line in lines if isinstance(line.event, UnitEvent))
+        if len(events) != len(lines) or ended.checksum != _checksum(
+            (line.text for line in lines), ended, self.plan
+        ):
+            return None
+        self._note(self._waiting[:first])
+        self._waiting.clear()
+        return WholeUnit(events, ended, (*lines, last)[0].start, last.stop)
+
+    def _note(self, lines: Sequence[_Line]) -> None:
+        if not lines:
+            return
+        first, last = lines[0].number, lines[-1].number
+        where = f"line {first} is" if first == last else f"lines {first} to {last} are"
+        units = [line.event.unit for line in lines if isinstance(line.event, UnitFinished)]
+        self.damaged.append(f"{where} damaged{': ' if units else ''}{', '.join(units)}")
+
+
+def _event(line: bytes) -> CampaignEvent | None:
+    try:
+        event: CampaignEvent = codec.decode(line, CampaignEvent)  # type: ignore[arg-type]
+    except codec.ProtocolError:
+        return None
+    return event
+
+
+def _broken(line: _Line) -> bool:
+    return line.event is None or isinstance(line.event, UnitFinished | CampaignPlanned)

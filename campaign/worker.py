@@ -1,0 +1,286 @@
+"""Does units of a campaign, with everything that is opened once and shared by all of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from itertools import count
+from typing import TYPE_CHECKING
+
+from numaproof.campaign.planning import digest_of_cases
+from numaproof.conformance.cases import loading, writing
+from numaproof.conformance.execution import harness_run, implementation, machines, runner
+from numaproof.conformance.execution.run import Target, reference
+from numaproof.conformance.execution.subprocesses import Subprocess
+from numaproof.conformance.execution.truncation import reported
+from numaproof.conformance.fuzzing.exploration import Explorer
+from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
+from numaproof.conformance.requirements import Registry
+from numaproof.protocol import campaign as events
+from numaproof.protocol import codec
+from numaproof.protocol.events import GOOD, DivergenceFound
+from numaproof.workdir.removal import remove_tree
+from numaproof.workdir.scratch import needing_room
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numaproof.campaign.planning import Job
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.run import RunResult
+    from numaproof.conformance.fuzzing.exploration import ScenarioRun
+    from numaproof.conformance.judging.baselines import Baseline
+    from numaproof.protocol.events import CaseFinished, Outcome
+    from numaproof.protocol.messages import Hello
+
+FINDINGS = "findings"
+"""The folder of case files in that of a campaign."""
+
+
+class WorkerMismatchError(Exception):
+    """A worker differs from what the campaign was planned with; the message says how."""
+
+
+@dataclass(frozen=True)
+class UnitResult:
+    """The result of a unit: its events as lines of the journal, and files beside it."""
+
+    lines: bytes
+    files: Mapping[str, str]
+
+
+class UnitWorker:
+    """Opens what units need when the first of them needs it.
+
+    The program of an implementation is started once for each thread that does units, and killed
+    by `close`.
+
+    Args:
+        job: what the campaign is about.
+        folder: an existing place for trees and state directories.
+
+    Raises:
+        WorkerMismatchError: another version of this project is installed here.
+    """
+
+    def __init__(self, job: Job, folder: Path) -> None:
+        here = version("numaproof")
+        if here != job.numaproof:
+            raise WorkerMismatchError(
+                f"a worker has numaproof {here}, the campaign is of {job.numaproof}"
+            )
+        self._job = job
+        self._folder = folder
+        self._number = count()
+        self._own = threading.local()
+        self._opened: list[implementation.Implementation] = []
+
+    def close(self) -> None:
+        """Ends every program that was started."""
+        for one in self._opened:
+            one.close()
+        self._opened.clear()
+
+    @cached_property
+    def _machines(self) -> dict[str, machines.ProfileMachine]:
+        trees = self._folder / "trees"
+        return {
+            one.profile.name: machines.ProfileMachine(one.profile, trees, one.given)
+            for one in self._job.machines
+        }
+
+    @cached_property
+    def _cases(self) -> dict[str, Case]:
+        cases = loading.bundled_cases()
+        if digest_of_cases(cases) != self._job.cases:
+            raise WorkerMismatchError("a worker has another table of cases than the campaign")
+        return {case.id: case for case in cases}
+
+    def _implementation(self, baseline: Baseline) -> implementation.Implementation:
+        """The calling thread's own implementation, after the handshake."""
+        kept: dict[Baseline | None, implementation.Implementation] = self._own.__dict__.setdefault(
+            "kept", {}
+        )
+        which = None if self._job.program else baseline  # a program behaves as it does
+        if which not in kept:
+            kept[which] = self._open(baseline)
+        return kept[which]
+
+    def _open(self, baseline: Baseline) -> implementation.Implementation:
+        job = self._job
+        reached: implementation.Implementation = reference(baseline)
+        if job.program:
+            reached = Subprocess(job.program, job.timeout)
+        try:
+            self._compare(implementation.patient_handshake(reached, f"numaproof {job.numaproof}"))
+        except BaseException:
+            reached.close()
+            raise
+        self._opened.append(reached)
+        return reached
+
+    def _compare(self, hello: Hello) -> None:
+        wanted = self._job.hello
+        if hello != wanted:
+            raise WorkerMismatchError(
+                f"a worker's implementation calls itself {hello.name} {hello.version} and claims"
+                f" other things than {wanted.name} {wanted.version} did where the campaign began"
+            )
+
+    def _target(self, configuration: events.Configuration) -> Target:
+        judged_as = configuration.judged_as
+        baseline = DOCUMENTED if judged_as == "documented" else KUBELET
+        compared = self._job.program or judged_as == "either"
+        return Target(
+            implementation=self._implementation(baseline),
+            hello=self._job.hello,
+            kubernetes=configuration.kubernetes,
+            level=configuration.level,
+            command=self._job.program,
+            oracle=reference if compared else None,
+            judged_as=judged_as,
+        )
+
+    def do(self, unit: events.Unit) -> UnitResult:
+        """Does a unit.
+
+        Raises:
+            WorkerMismatchError: this worker can't do units of the campaign.
+            ImplementationFailure: the handshake failed here.
+            CaseError: a case cannot be played as written.
+        """
+        began = time.monotonic()
+        target = self._target(unit.configuration)
+        before = len(implementation.left_of(target.implementation))
+        scratch = self._folder / f"unit-{next(self._number)}"
+        scratch.mkdir()
+        try:
+            one = _UnitRun(target, scratch, harness_run.timeout_options(self._job.timeout))
+            with needing_room(scratch):
+                match unit:
+                    case events.CaseSlice():
+                        one.add_cases(self._runs(unit))
+                    case events.SeedSlice():
+                        one.add_seeds(unit)
+                    case events.Shrink():
+                        one.add_smallest(unit)
+        finally:
+            remove_tree(scratch)
+        left = implementation.left_of(target.implementation)[before:]
+        return one.result(unit, time.monotonic() - began, left)
+
+    def _runs(self, unit: events.CaseSlice) -> Iterator[runner.SelectedCase]:
+        for name in unit.cases:
+            case = self._cases[name]
+            machine: machines.AnyMachine
+            if case.machine is not None:
+                machine = machines.GivenMachine(case.machine)
+            else:
+                machine = self._machines[unit.machine]
+            yield runner.SelectedCase.on(machine, case)
+
+
+class _UnitRun:
+    """The events of a unit so far."""
+
+    def __init__(self, target: Target, scratch: Path, options: tuple[str, ...]) -> None:
+        registry = Registry(documents={}, requirements=())
+        self._harness_run = harness_run.HarnessRun(target, registry, "", "", options=options)
+        self._target = target
+        self._scratch = scratch
+        self._events: list[events.UnitEvent] = []
+        self._outcomes: Counter[Outcome] = Counter()
+        self._files: dict[str, str] = {}
+        self._notes: list[str] = []
+
+    def add_cases(self, runs: Iterator[runner.SelectedCase]) -> None:
+        campaign = self._harness_run
+        for number, run in enumerate(runs):
+            finished = first = runner.run_case(run, campaign, self._scratch / str(number))
+            if first.outcome in implementation.FROM_OUTSIDE:
+                finished = runner.run_case(run, campaign, self._scratch / f"{number}-again")
+                self._compare(f"case {run.case.id}", first, finished)
+            self._outcomes[finished.outcome] += 1
+            self._events.append(finished)
+
+    def add_seeds(self, unit: events.SeedSlice) -> None:
+        for seed in range(unit.first, unit.first + unit.count):
+            scratch = self._scratch / str(seed)
+            played = self._played(Explorer(self._target, scratch), seed)
+            remove_tree(scratch)
+            result = played.result
+            self._outcomes[result.outcome] += 1
+            if result.outcome not in GOOD:
+                failed = events.ScenarioFailed(
+                    0.0,
+                    seed,
+                    played.signature,
+                    result.outcome,
+                    result.message,
+                    finding=reported(result.finding),
+                )
+                self._events.append(failed)
+
+    def add_smallest(self, unit: events.Shrink) -> None:
+        explorer = Explorer(self._target, self._scratch)
+        first = self._played(explorer, unit.seed)
+        # What the implementation does not do again has no steps to show.
+        if first.result.outcome not in GOOD:
+            self._divergence(explorer.smallest(first))
+
+    def _played(self, explorer: Explorer, seed: int) -> ScenarioRun:
+        played = first = explorer.play_seed(seed)
+        if first.result.outcome in implementation.FROM_OUTSIDE:
+            played = explorer.play_seed(seed)
+            self._compare(f"scenario {seed}", first.result, played.result)
+        return played
+
+    def _compare(
+        self, what: str, first: RunResult | CaseFinished, again: RunResult | CaseFinished
+    ) -> None:
+        """Notes what broke and did not break again: no finding, but perhaps no accident either."""
+        if again.outcome not in implementation.FROM_OUTSIDE:
+            self._notes.append(f"{what}: {first.outcome}: {first.message}; not so when tried again")
+
+    def _divergence(self, played: ScenarioRun) -> None:
+        case = played.case()
+        name = f"{FINDINGS}/{writing.name_of(case)}"
+        self._files[name] = writing.text(case)
+        self._events.append(
+            DivergenceFound(
+                at=0.0,
+                title=case.title,
+                outcome=played.result.outcome,
+                message=played.result.message,
+                machine=played.scenario.machine,
+                steps=played.run.steps(),
+                requirements=played.requirements,
+                pictures=played.run.pictures(),
+                stderr=played.result.stderr,
+                file=name,
+                reproduce=self._harness_run.replay_file(name),
+                signature=played.signature,
+                parted=played.run.parted(played.result),
+                finding=reported(played.result.finding),
+            )
+        )
+
+    def result(self, unit: events.Unit, seconds: float, left: Sequence[str]) -> UnitResult:
+        self._notes += [f"could not end process {one}, which the program started" for one in left]
+        ended = events.UnitFinished(
+            at=0.0,
+            unit=unit.id,
+            configuration=unit.configuration,
+            outcomes=dict(sorted(self._outcomes.items())),
+            seconds=round(seconds, 6),
+            machine=unit.machine if isinstance(unit, events.CaseSlice) else "",
+            signature=unit.signature if isinstance(unit, events.Shrink) else "",
+            notes=tuple(self._notes),
+        )
+        lines = (codec.encode(one) + b"\n" for one in (*self._events, ended))
+        return UnitResult(b"".join(lines), self._files)

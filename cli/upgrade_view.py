@@ -1,0 +1,251 @@
+"""Tells an upgrade to a user, line by line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from numaproof.cli.simulate_view import block_text, note_lines
+from numaproof.inputs.documents import dotted
+from numaproof.inputs.plurals import numbered, plural
+from numaproof.protocol.messages import AdmissionRefused, StartRefused
+from numaproof.simulation.checkpoints import STATE_DIR
+from numaproof.simulation.configuration_check import ConfigurationFinding
+from numaproof.simulation.upgrades import FileOutcome, PodOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numaproof.inputs.documents import Document
+    from numaproof.protocol.messages import Container
+    from numaproof.simulation.upgrades import Fate, GateChange, OptionChange, Upgrade
+
+_SIGNS = {"good": ("✓", "green"), "note": ("~", "yellow"), "bad": ("✗", "red")}
+_FATES: dict[Fate, str] = {"stays": "good", "moves": "note", "changes": "bad", "refused": "bad"}
+_OTHERWISE: dict[Fate, str] = {"moves": "moved", "changes": "changed", "refused": "refused"}
+_SHARED = "the shared pool"
+_READ = {"read": "read as it is", "rewritten": "read, and written in the new form"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the user gave: the machine by its name, the configuration, pods and state or none."""
+
+    machine: str
+    document: Document | None
+    pods: bool
+    state: bool
+
+
+def told(answer: Upgrade, setting: Setting) -> Iterator[Text]:
+    """The lines that say what becomes of the node."""
+    for line in _Telling(answer, setting).lines():
+        text = line if isinstance(line, Text) else Text(line)
+        for sign, color in _SIGNS.values():
+            text.highlight_regex(rf"^ *{sign}(?= )", color)
+        yield text
+
+
+class _Telling:
+    def __init__(self, answer: Upgrade, setting: Setting) -> None:
+        self._answer = answer
+        self._setting = setting
+
+    def lines(self) -> Iterator[str | Text]:
+        answer = self._answer
+        mark = "bad" if self._blocked else "note" if answer.attention else "good"
+        yield f"{self._sign(mark)} {self._headline()}"
+        yield f"machine {self._setting.machine} · Kubernetes {answer.before} to {answer.after}"
+        yield from self._part("Before the upgrade", self._today())
+        yield from self._part("Configuration", [self._error(one) for one in answer.errors])
+        yield from self._part("Feature gates", [self._gate(one) for one in answer.gates])
+        yield from self._part("Policy options", [self._option(one) for one in answer.options])
+        yield from self._part("Files", [self._file(one) for one in answer.staying.files])
+        yield from self._part("Pods that stay on the node", self._staying())
+        yield from self._part("With a drain", self._drained())
+        shaped = (self._line("note", line) for line in note_lines(answer.warnings, _outcome))
+        yield from self._part("Defects of the kubelet", shaped)
+        steps = enumerate(self._steps(), 1)
+        yield from self._part("To do", (f"  {number}. {step}" for number, step in steps))
+
+    @property
+    def _blocked(self) -> bool:
+        answer = self._answer
+        return bool(answer.errors or answer.staying.refused_files or not answer.staying.starts)
+
+    def _headline(self) -> str:
+        answer, staying = self._answer, self._answer.staying
+        kubelet = f"The kubelet of {answer.after}"
+        if answer.errors:
+            return f"{kubelet} does not start with this configuration"
+        if staying.refused_files:
+            return f"{kubelet} does not start with {_and(staying.refused_files)}"
+        if not staying.starts:
+            return f"{kubelet} does not start"
+        if not staying.pods:
+            return f"{kubelet} starts"
+        one = len(staying.pods) == 1
+        pods = plural(len(staying.pods), "pod")
+        counts = [(len(staying.having(fate)), word) for fate, word in _OTHERWISE.items()]
+        what = [f"{count} {word}" for count, word in counts if count]
+        if what:
+            return f"{kubelet} starts; of {pods} on the node, {_and(what)}"
+        lost = len(answer.drained.having("changes")) + len(answer.drained.having("refused"))
+        keep = "keeps what it has" if one else "keep what they have"
+        drain = f"; after a drain, {plural(lost, 'pod')} would not get it again" if lost else ""
+        return f"{kubelet} starts, and {pods} {keep}{drain}"
+
+    # Each part
+
+    def _today(self) -> Iterator[str]:
+        answer = self._answer
+        for error in answer.errors_today:
+            yield self._error(error)
+        if answer.today and not answer.errors_today:
+            yield self._line("bad", f"the kubelet does not start: {answer.today.message}")
+
+    def _error(self, one: ConfigurationFinding) -> str:
+        document = self._setting.document
+        where = f"{document.file}:{document.line(one.path)}: " if document else ""
+        field = f"{dotted(one.path)}: " if one.path else ""
+        return self._line("bad", f"{where}{field}{one.message} ({one.fix})")
+
+    def _gate(self, one: GateChange) -> str:
+        given = "" if one.given is None else f", {str(one.given).lower()} in the configuration"
+        wrong = one.given is not None and one.change == "gone"
+        change = f"{one.before or 'unknown'} → {one.after or 'gone'}"
+        return self._line("bad" if wrong else "note", f"{one.gate}: {change}{given}")
+
+    def _option(self, one: OptionChange) -> str:
+        change = f"{one.before or 'unknown'} → {one.after or 'gone'}"
+        return self._line("note" if one.after else "bad", f"{one.option}: {change}")
+
+    def _file(self, one: FileOutcome) -> str:
+        if one.fate == "refused":
+            return self._line("bad", f"{one.file}: refused: {one.message}")
+        return self._line("good", f"{one.file}: {_READ[one.fate]}")
+
+    def _staying(self) -> Iterator[str]:
+        answer = self._answer
+        for uid in answer.unknown:
+            text = "holds CPUs or memory by the files, and is not among the pods"
+            yield self._line("note", f"{uid}: {text}")
+        for name in answer.never_here:
+            text = f"refused by the kubelet of {answer.before}, so not on the node"
+            yield self._line("note", f"{name}: {text}")
+        shared = [pod for pod in answer.staying.pods if _is_shared(pod)]
+        for pod in answer.staying.pods:
+            if pod not in shared:
+                yield from self._pod(pod)
+        if shared:
+            pods = plural(len(shared), "pod")
+            yield self._line("good", f"{pods} with nothing of their own: in the shared pool")
+        if self._setting.state and not self._setting.pods:
+            yield self._line("note", "name the pods with --pods to see which of them move")
+
+    def _pod(self, pod: PodOutcome) -> Iterator[str]:
+        mark = _FATES[pod.fate]
+        if pod.refusal:
+            said = f"{pod.refusal.reason}: {pod.refusal.message}"
+            yield self._line(mark, f"{pod.pod}: refused: {said}")
+            return
+        assert pod.after is not None
+        for name, after in pod.after.items():
+            was, now = _held(pod.before[name]), _held(after)
+            if pod.fate == "stays":
+                yield self._line(mark, f"{pod.pod}/{name}: keeps {now}")
+            elif was != now:
+                yield self._line(mark, f"{pod.pod}/{name}: {was} → {now}")
+
+    def _drained(self) -> Iterator[str]:
+        drained = self._answer.drained
+        for file in drained.refused_files:
+            yield self._line("bad", f"{file}: refused even after all pods have left")
+        if not drained.pods:
+            return
+        others = [pod for pod in drained.pods if pod.fate != "stays"]
+        lost = any(pod.fate != "moves" for pod in others)
+        counts = {fate: len(drained.having(fate)) for fate in ("moves", "changes", "refused")}
+        said = f"{counts['moves']} elsewhere, {counts['changes']} with something else"
+        yield self._line(
+            "bad" if lost else "good",
+            f"{plural(len(drained.pods), 'pod')} to stop and start again: {said}, "
+            f"{counts['refused']} refused",
+        )
+        for pod in others:
+            yield from self._pod(pod)
+
+    def _steps(self) -> Iterator[str]:
+        """What to do, in order."""
+        answer, staying = self._answer, self._answer.staying
+        if answer.today:
+            yield f"make the kubelet of {answer.before} start: run `numaproof config check`"
+        if answer.errors:
+            yield "fix the configuration; the rest of this answer is about the fixed one"
+        if not staying.starts:
+            yield "fix the configuration: run `numaproof config check`"
+        files = tuple(dict.fromkeys((*staying.refused_files, *answer.drained.refused_files)))
+        if files:
+            yield "drain the node and stop the kubelet"
+            yield f"delete {_and([f'{STATE_DIR}/{file}' for file in files])}"
+            yield f"start the kubelet of {answer.after}, which writes a new file"
+        elif len(staying.having("stays")) < len(staying.pods):
+            yield "drain the node before the upgrade, so that no running pod loses what it holds"
+
+    # Words
+
+    def _part(self, title: str, lines: Sequence[str] | Iterator[str]) -> Iterator[str | Text]:
+        listed = list(lines)
+        if listed:
+            yield ""
+            yield Text(title, "bold")
+            yield from listed
+
+    def _line(self, mark: str, text: str) -> str:
+        return f"  {self._sign(mark)} {text}"
+
+    def _sign(self, mark: str) -> str:
+        return _SIGNS[mark][0]
+
+
+def _outcome(answer: object) -> str:
+    """An answer that a defect shaped, in a few words."""
+    text = "nothing of that"
+    match answer:
+        case StartRefused():
+            text = f"the kubelet does not start: {answer.message}"
+        case ConfigurationFinding():
+            text = f"error: {answer.message}"
+        case FileOutcome():
+            text = f"{answer.file} is {answer.fate}"
+        case PodOutcome(refusal=AdmissionRefused() as refusal):
+            text = f"refused: {refusal.reason}: {refusal.message}"
+        case PodOutcome(after=dict() as after):
+            held = (f"{name} {answer.fate}: {_held(one)}" for name, one in after.items())
+            text = "; ".join(held)
+        case bool():
+            text = "the kubelet starts" if answer else "the kubelet does not start"
+        case str():
+            text = answer
+    return text
+
+
+def _is_shared(pod: PodOutcome) -> bool:
+    """Whether a pod has, and had, nothing of its own."""
+    held = (*pod.before.values(), *(pod.after or {}).values())
+    return pod.fate == "stays" and all(_held(one) == _SHARED for one in held)
+
+
+def _and(items: Sequence[str]) -> str:
+    return " and ".join(items)
+
+
+def _held(container: Container) -> str:
+    """What a container has of its own, or that it has nothing."""
+    exclusive = container.exclusive
+    parts = [numbered("CPU", exclusive) if exclusive else _SHARED]
+    parts += [block_text(block) for block in container.memory if block.size]
+    parts += [f"{name} {' '.join(ids)}" for name, ids in (container.devices or {}).items() if ids]
+    return ", ".join(parts)

@@ -1,0 +1,397 @@
+"""The program under examination: its processes, every line that it writes, and what it leaves.
+
+The harness gives up on a program at its first mistake. Here it goes on wherever it can, and each
+mistake is noted at the exchange that it belongs to. Time and memory are bounded whatever the
+program does.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.doctor import lines
+from numaproof.conformance.doctor.wording import finding
+from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.execution.programs.process import Process, ending
+from numaproof.conformance.execution.truncation import reported
+from numaproof.inputs.plurals import plural
+from numaproof.protocol import codec, messages
+from numaproof.protocol.diagnosis import Exchange, Finding
+
+if TYPE_CHECKING:
+    from numaproof.conformance.judging import finding as judging
+
+
+_MOST = 20_000
+"""Entries of a folder that are looked at."""
+
+_DEPTH = 3
+
+_SKIPPED = frozenset({"__pycache__", ".git", "node_modules", ".venv", ".tox", ".cache"})
+"""Folders that tools fill while a program is started."""
+
+_OF_HOME = ("", ".config", ".local/share", ".local/state")
+"""Folders of a home directory in which programs keep what is theirs."""
+
+Seen = dict[str, tuple[int, int]]
+"""Files by their paths in a folder, each with its time of change and size; folders have neither."""
+
+
+class Leftovers:
+    """What changes in the working directory, in the home directory and in a temporary folder.
+
+    A folder is looked at before and after, as far down as a program would put a file of its own.
+    What others do there meanwhile cannot be told apart.
+
+    Args:
+        temporary: an empty folder that only the program uses.
+    """
+
+    def __init__(self, temporary: Path) -> None:
+        self._temporary = temporary
+        self._here = Path.cwd()
+        self._home = Path(os.environ.get("HOME") or "/nonexistent")
+        self._in_home = self._seen_at_home()
+        # Everybody writes to a home directory, and to one like /tmp, whose sticky bit keeps users
+        # apart; nothing deep below it is the program's for sure.
+        self._is_everybodys = self._here.resolve() == self._home.resolve() or bool(
+            self._here.stat().st_mode & stat.S_ISVTX
+        )
+        self._before: Seen = {} if self._is_everybodys else seen(self._here, _DEPTH)
+
+    def here(self) -> list[str]:
+        """What is new or has changed in the working directory, if that is not everybody's."""
+        now = {} if self._is_everybodys else seen(self._here, _DEPTH)
+        return _changed(self._before, now)
+
+    def temporary(self) -> list[str]:
+        """What is in the temporary folder."""
+        return sorted(seen(self._temporary, 1))
+
+    def at_home(self) -> list[str]:
+        """What is new in the home directory."""
+        new = sorted(self._seen_at_home() - self._in_home)
+        # The working directory may be one of its folders.
+        mine = {str(self._here / name) for name in self.here()}
+        return [f"~/{name}" for name in new if str(self._home / name) not in mine]
+
+    def _seen_at_home(self) -> set[str]:
+        return {
+            f"{folder}/{name}".lstrip("/")
+            for folder in _OF_HOME
+            for name in seen(self._home / folder, 1)
+        }
+
+
+def seen(folder: Path, depth: int) -> Seen:
+    """What is in a folder and so many levels below; what cannot be read has nothing in it."""
+    found: Seen = {}
+    for here, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED]
+        inside = Path(here).relative_to(folder)
+        for name in (*folders, *files):
+            with suppress(OSError):
+                status = (Path(here) / name).lstat()
+                is_file = not stat.S_ISDIR(status.st_mode)
+                found[str(inside / name)] = (status.st_mtime_ns * is_file, status.st_size * is_file)
+        if len(inside.parts) + 1 == depth or len(found) > _MOST:
+            folders.clear()
+    return found
+
+
+def _changed(before: Seen, now: Seen) -> list[str]:
+    """What is new, without what lies in a folder that is new itself, and what has changed."""
+    new = now.keys() - before.keys()
+    tops = {name for name in new if name.rpartition("/")[0] not in new}
+    changed = {name for name in now.keys() & before.keys() if now[name] != before[name]}
+    return sorted(tops | changed)
+
+
+MAX_SECONDS = 30.0
+"""Seconds that all answers of a dialogue may take."""
+
+SLOW = 0.5
+"""Seconds from which on an answer is slow: a run of the whole table makes thousands of calls."""
+
+SLOW_START = 3.0
+"""Seconds from which on the first answer of a process is slow."""
+
+_QUIET = 0.01
+"""Seconds after an answer in which more output counts as that answer's."""
+
+_MORE = 0.3
+"""Seconds to wait for a better line after one that is no response."""
+
+_MAX_EXTRA = 20
+_PARTING = 1.0
+_NOT_FOUND = 127
+_KEPT = 4096
+_MAX_NAMES = 5
+_SHOWN = 80
+
+
+class NoAnswer(ImplementationFailure):
+    """There was no answer that could be used; what is wrong stands at the exchange."""
+
+
+class ProbeAborted(ImplementationFailure):
+    """The program is gone, or not worth waiting for: there is no use in asking more."""
+
+
+@dataclass
+class Moment:
+    """An exchange in the making; see `Exchange`."""
+
+    process: int
+    step: str
+    about: str
+    request: str = ""
+    response: str = ""
+    seconds: float = 0.0
+    findings: list[Finding] = field(default_factory=list)
+    answer: messages.Answer | None = None
+
+    def note(self, name: str, /, **values: Any) -> None:
+        """Notes a finding by its name; arguments are those of `wording.finding`."""
+        self.findings.append(finding(name, **values))
+
+    def found(
+        self, problem: judging.Finding, right: str = "", *, before: str = "", after: str = ""
+    ) -> None:
+        """Notes what a judge found, with words before its sentence.
+
+        `after` is the exchange whose effect it shows.
+        """
+        shown = reported(problem, before)
+        self.findings.append(Finding(f"{before}{problem}", right, after=after, finding=shown))
+
+    def exchange(self, number: int) -> Exchange:
+        """The exchange as reports show it."""
+        said = self.request[:_KEPT], self.response[:_KEPT]
+        findings = tuple(self.findings)
+        return Exchange(number, self.process, self.step, self.about, *said, self.seconds, findings)
+
+
+class Program:
+    """A program that is asked, watched and cleaned up after; an `Implementation`.
+
+    Nothing that it writes is an error of the harness: what is wrong with a line stands at the
+    exchange, and the answer counts where it is clear what was meant.
+
+    Args:
+        command: the program and its arguments.
+        timeout: seconds that one answer may take.
+        folder: for its temporary files; empty.
+
+    Attributes:
+        about: why the next request is made.
+        moments: everything that happened.
+    """
+
+    def __init__(self, command: tuple[str, ...], timeout: float, folder: Path) -> None:
+        self._command = command
+        self._timeout = timeout
+        self._folder = folder
+        self._process: Process | None = None
+        self._processes = 0
+        self._number = 0
+        self._asked = 0.0
+        self._leftovers = Leftovers(folder)
+        self.about = ""
+        self.moments: list[Moment] = []
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The program's answer, once a line is one.
+
+        Raises:
+            CannotStartError: there is no such program.
+            NoAnswer: it gave none that could be used.
+        """
+        process = self._running()
+        self._number += 1
+        request = codec.encode_request(self._number, operation, args)
+        about = "what every pod has now" if operation == "state" else self.about
+        moment = self._moment(operation, about, request.decode())
+        self._note_output(moment, process.unasked(0), "before the request was sent")
+        self._asked = time.monotonic()
+        deadline = self._asked + min(self._timeout, MAX_SECONDS - self._waited)
+        try:
+            moment.answer = self._read(process, moment, request, deadline)
+        except TimeoutError:
+            raise self._silent(process, moment) from None
+        except EOFError:
+            raise self._ended(process, moment) from None
+        except codec.ProtocolError as error:
+            moment.note("endless-line", why=error)
+            raise self._given_up() from None
+        self._note_output(moment, process.unasked(_QUIET), "after the answer")
+        if moment.seconds > (SLOW_START if self._number == 1 else SLOW):
+            moment.note("slow", seconds=f"{moment.seconds:.1f}")
+        if moment.answer is None:
+            raise NoAnswer("there was no answer that could be used")
+        return moment.answer
+
+    def close(self) -> None:
+        """Ends the program as the harness does: it closes its input, and waits a second."""
+        if self._process is None:
+            return
+        process = self._process
+        moment = self._moment("end of input", "the program must exit within a second")
+        began = time.monotonic()
+        process.end_input()
+        left = process.unasked(_PARTING)
+        process.wait(began + _PARTING - time.monotonic())
+        moment.seconds = round(time.monotonic() - began, 4)
+        while not process.supervision.alone and time.monotonic() - began < _PARTING:
+            time.sleep(_QUIET)  # what it has started may end by itself
+        code = process.returncode
+        moment.response = "still running" if code is None else ending(code)
+        self._note_output(moment, left, "after the end of its input")
+        if code is None:
+            moment.note("no-exit")
+        elif code:
+            moment.note("failed-exit", ending=ending(code), log=process.stderr())
+        self._given_up()
+        if process.supervision.found:
+            moment.note("left-processes", names=", ".join(process.supervision.found[:3]))
+
+    def look_around(self) -> None:
+        """Notes the files that it left where no state belongs."""
+        moment = Moment(self._processes, "clean-up", "nothing may stay outside the state directory")
+        left = self._leftovers
+        for names, where in ((left.here(), "the working directory"), (left.temporary(), "TMPDIR")):
+            if names:
+                moment.note("left-files", where=where, names=_listed(names))
+        if at_home := left.at_home():
+            moment.note("left-files-at-home", names=_listed(at_home))
+        if moment.findings:
+            moment.response = "files left"
+            self.moments.append(moment)
+
+    def _moment(self, step: str, about: str, request: str = "") -> Moment:
+        moment = Moment(self._processes, step, about, request.rstrip("\n"))
+        self.moments.append(moment)
+        return moment
+
+    def _running(self) -> Process:
+        if self._process is None:
+            environment = {**os.environ, "TMPDIR": str(self._folder)}
+            self._process = Process(self._command, environment)
+            self._processes += 1
+            self._number = 0
+        return self._process
+
+    def _read(
+        self, process: Process, moment: Moment, request: bytes, deadline: float
+    ) -> messages.Answer | None:
+        """Reads lines until one is the response; what came before it is noted.
+
+        Where none is, the first line counts as the answer.
+        """
+        number, operation = self._number, moment.step
+        said = [self._line(process, moment, deadline, request)]
+        first = reading = lines.read(said[0], number, operation)
+        if indented := said[0].strip() in {b"{", b"["}:
+            # The rest of it follows on lines of its own.
+            said.append(process.unasked(_QUIET))
+        while len(said) <= _MAX_EXTRA and not (indented or reading.is_response):
+            # A banner or a stale answer: the response may follow.
+            try:
+                soon = min(deadline, time.monotonic() + _MORE)
+                said.append(self._line(process, moment, soon))
+            except (TimeoutError, EOFError, codec.ProtocolError):
+                reading = first
+                break
+            reading = lines.read(said[-1], number, operation)
+        moment.response = _text(b"\n".join(said))
+        if reading is not first:
+            self._note_output(moment, b"\n".join(said[:-1]) + b"\n", "before the answer")
+        moment.findings += reading.findings
+        return reading.answer
+
+    @property
+    def _waited(self) -> float:
+        """Seconds that the program has taken; the harness's own time is not its fault."""
+        return sum(moment.seconds for moment in self.moments)
+
+    def _line(
+        self, process: Process, moment: Moment, deadline: float, request: bytes = b""
+    ) -> bytes:
+        """The next line; to read what it says is not the program's time."""
+        try:
+            return process.next_line(deadline, request)
+        finally:
+            moment.seconds = round(time.monotonic() - self._asked, 4)
+
+    def _silent(self, process: Process, moment: Moment) -> ProbeAborted:
+        """Notes why there may be no answer: once the input has ended, it may come."""
+        waited = self._waited
+        partial = process.unasked(0)
+        process.end_input()
+        late = process.unasked(_PARTING)
+        moment.response = _text(partial + late)
+        limit = f"{self._timeout:g}"
+        if waited >= MAX_SECONDS:
+            moment.note("dialogue-too-slow", seconds=f"{waited:.0f}")
+        elif partial:
+            moment.note("no-line-break", limit=limit, bytes=plural(len(partial), "byte"))
+        elif late:
+            moment.note("no-flush", limit=limit)
+        else:
+            moment.note("no-answer", limit=limit, log=process.stderr())
+        return self._given_up()
+
+    def _ended(self, process: Process, moment: Moment) -> ProbeAborted:
+        """Notes how a program ended, or closed its output, before it answered."""
+        partial = process.unasked(0)
+        process.wait(_PARTING)
+        code = process.returncode
+        moment.response = _text(partial)
+        if code is None:
+            moment.note("supervisor-killed" if process.supervision.lost else "output-closed")
+        else:
+            at_once = "ended-at-once" if self._number == 1 and code == 0 else "ended"
+            name = "not-found" if code == _NOT_FOUND else at_once
+            moment.note(name, ending=ending(code), log=process.stderr())
+        if partial:
+            moment.note("open-line", line=_text(partial)[:_SHOWN])
+        return self._given_up()
+
+    def _given_up(self) -> ProbeAborted:
+        """Kills the process and all that it has started."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+        return ProbeAborted("the program does not answer any more")
+
+    def _note_output(self, moment: Moment, output: bytes, when: str) -> None:
+        """Notes output that is no answer, if there is any."""
+        if not output:
+            return
+        text = _text(output).strip()
+        first = text.partition("\n")[0]
+        again = lines.read(first.encode(), self._number, "hello").is_response
+        if again and when == "after the answer":
+            moment.note("answered-twice", number=self._number, first=first[:_SHOWN])
+            return
+        many = text.count("\n") + 1
+        what = (
+            f"{many} lines, the first '{first[:_SHOWN]}'"
+            if many > 1
+            else f"a line '{first[:_SHOWN]}'"
+        )
+        moment.note("output", when=when, what=what if text else "an empty line")
+
+
+def _text(line: bytes) -> str:
+    return line[:_KEPT].decode("utf-8", "replace")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_MAX_NAMES]) + (" and more" if len(names) > _MAX_NAMES else "")

@@ -1,4 +1,0 @@
-"""A campaign over many workers: units of work, their findings, and a journal to resume from.
-
-Only `numaproof.fleet.cluster` knows of Dask; everything else runs without it.
-"""

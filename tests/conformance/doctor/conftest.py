@@ -1,0 +1,56 @@
+"""A small correct driver, and the same with one thing broken."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from numaproof.conformance.doctor import program
+from numaproof.conformance.doctor.examination import examine
+from numaproof.protocol.diagnosis import Diagnosis
+
+DRIVER = Path(__file__).parents[3] / "examples" / "driver.py"
+FIX = (
+    "            if count > len(free):\n",
+    '            if count > len(free):\n                del self.held[pod["metadata"]["uid"]]\n',
+)
+"""What docs/fuzzing.md adds to the driver to repair it."""
+
+Examine = Callable[..., Diagnosis]
+
+
+@pytest.fixture
+def examined_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
+    """Examines a Python program in a folder of its own."""
+    here, scratch = tmp_path / "here", tmp_path / "scratch"
+    here.mkdir()
+    scratch.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    # A busy machine makes every program slow.
+    for limit in ("SLOW", "SLOW_START"):
+        monkeypatch.setattr(program, limit, 60.0)
+
+    def examined(text: str, timeout: float = 10.0) -> Diagnosis:
+        file = tmp_path / "program.py"
+        file.write_text(text, encoding="utf-8")
+        return examine((sys.executable, str(file)), timeout, "tests", scratch)
+
+    return examined
+
+
+@pytest.fixture
+def examined(examined_text: Examine) -> Examine:
+    """Examines the repaired driver with pieces of its text replaced."""
+
+    def examined(*replaced: tuple[str, str], timeout: float = 10.0) -> Diagnosis:
+        text = DRIVER.read_text("utf-8")
+        for old, new in (FIX, *replaced):
+            assert old in text, old
+            text = text.replace(old, new)
+        return examined_text(text, timeout)
+
+    return examined

@@ -1,0 +1,36 @@
+"""What does not fit a type is named by file, line and field, with what would fit."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+import pytest
+
+from numaproof.inputs import documents, typed
+
+
+class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+    """What the documents below are to be."""
+
+    level: Literal["low", "high"] = "low"
+    hints: dict[Literal["cpu", "memory"], Any] | None = None
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("level: lowest\n", "f.yaml:1: level: invalid enum value 'lowest' (use one of: low, high)"),
+        (
+            "level: low\nhints:\n  cpu: []\n  cpux: []\n",
+            "f.yaml:4: hints.cpux: invalid enum value 'cpux' (use one of: cpu, memory)",
+        ),
+        ("counts:\n  a: 1\n  b: x\n", "f.yaml:3: counts.b: expected `int`, got `str`"),
+        ("levels: low\n", "f.yaml:1: levels: unknown key 'levels' (did you mean 'level'?)"),
+    ],
+)
+def test_what_does_not_fit_is_named_where_it_stands(text: str, message: str) -> None:
+    with pytest.raises(documents.DocumentError) as caught:
+        typed.convert(documents.load(text, file="f.yaml"), Wanted)
+    assert str(caught.value) == message

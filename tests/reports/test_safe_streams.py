@@ -1,0 +1,130 @@
+"""The streams of the command: nothing from outside drives the terminal behind them."""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from numaproof.reports.safe_streams import ShownStream, shown_streams
+from numaproof.reports.terminal import ShownConsole
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = "\x1b]0;title\x07 \x9b31m \x7f \u202e \u2066 \u200b \u0600 \U000e0041 \ud800"
+RAW = (*HOSTILE.split(" "), "\x1b", "\x07")
+
+
+def stream(encoding: str = "utf-8") -> tuple[ShownStream, io.BytesIO]:
+    written = io.BytesIO()
+    return ShownStream(io.TextIOWrapper(written, encoding=encoding)), written
+
+
+def test_text_bytes_and_what_a_console_prints_are_made_visible() -> None:
+    shown, written = stream()
+    shown.write(HOSTILE)
+    click.echo(HOSTILE, file=shown)
+    click.echo(HOSTILE.encode(errors="surrogatepass"), file=shown)
+    console = ShownConsole(shown, force_terminal=True, width=200)
+    table = Table(HOSTILE)
+    table.add_row(HOSTILE)
+    for one in (HOSTILE, Text(HOSTILE, "bold"), table):
+        console.print(one)
+    shown.flush()
+    text = written.getvalue().decode()
+    assert "\x1b[1m" in text
+    own = text.replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert not [one for one in RAW if one in own]
+    assert own.count("⟨U+001B⟩]0;title") == 6
+    assert own.count("\\u001b]0;title\\u0007") == 1
+
+
+def test_what_an_encoding_lacks_does_not_end_the_command() -> None:
+    shown, written = stream("ascii")
+    shown.write("é \x1b")
+    shown.flush()
+    assert written.getvalue() == b"\\xe9 \\u27e8U+001B\\u27e9"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error file=a::b", "⟨U+003A⟩:error file=a::b"),
+        ("a\n  ::stop-commands::x", "a\n  ⟨U+003A⟩:stop-commands::x"),
+        ("a ##[group]b", "a ⟨U+0023⟩#[group]b"),
+        ("std::vector::iterator, ::1 and ##", "std::vector::iterator, ::1 and ##"),
+    ],
+)
+def test_no_line_is_a_command_to_github(text: str, shown: str) -> None:
+    made, written = stream()
+    made.write(text)
+    made.flush()
+    assert written.getvalue().decode() == shown
+
+
+def test_the_streams_come_back_as_they_were() -> None:
+    before = sys.stdout, sys.stderr
+    with shown_streams():
+        assert isinstance(sys.stdout, ShownStream)
+        assert isinstance(sys.stderr, ShownStream)
+    assert (sys.stdout, sys.stderr) == before
+    assert not sys.stdout.closed
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_closed_streams_are_no_traceback(closed: str, tmp_path: Path) -> None:
+    numaproof = Path(sys.executable).parent / "numaproof"
+    for args, code in (("profile list", 0), ("profile show nothing", 2)):
+        ended = subprocess.run(
+            ["sh", "-c", f"{numaproof} {args} {closed}"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == code
+        assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["profile list", "check"])
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_output_is_2(command: str, closed: str, tmp_path: Path) -> None:
+    numaproof = Path(sys.executable).parent / "numaproof"
+    ended = subprocess.run(
+        ["sh", "-c", f"{numaproof} {command} {closed}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 2
+    told = "numaproof: standard output is closed; redirect it to /dev/null to discard it\n"
+    assert ended.stderr == ("" if "2>&-" in closed else told)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_nobody_prints_past_the_shown_streams() -> None:
+    """Only one module makes consoles and takes streams apart."""
+    found = set()
+    for folder in ("cli", "reports", "conformance", "simulation", "campaign"):
+        for path in (ROOT / folder).rglob("*.py"):
+            name = str(path.relative_to(ROOT))
+            if "templates/" in name or name in ("reports/safe_streams.py", "reports/terminal.py"):
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                match node:
+                    case ast.Call(func=ast.Name("Console") | ast.Attribute(attr="Console")):
+                        found.add(f"{name}: Console")
+                    case ast.Attribute(value=ast.Name("sys"), attr="__stdout__" | "__stderr__"):
+                        found.add(f"{name}: sys.{node.attr}")
+                    case ast.Attribute(
+                        value=ast.Name("click"), attr="progressbar" | "style" | "secho"
+                    ):
+                        found.add(f"{name}: click.{node.attr}")
+    assert found == set()

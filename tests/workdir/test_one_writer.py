@@ -1,0 +1,82 @@
+"""Who writes a file in another way than `write_file`, and why that is safe."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from builders import checkout
+from builders.checkout import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+WRITING = frozenset({"write_text", "write_bytes", "mkstemp", "NamedTemporaryFile", "copyfile"})
+"""Names under which Python writes files, or makes them."""
+
+OPENING = frozenset({"open", "fdopen", "FileIO", "File"})
+MODES = ("w", "x", "a", "r+")
+FLAGS = frozenset({"O_WRONLY", "O_RDWR", "O_CREAT"})
+
+NOWHERE = "opens /dev/null"
+STATE = "writes a state directory, as the kubelet does"
+UNPACKING = "writes to a temporary folder, or to a new folder that is renamed when it is complete"
+
+REASONS = {
+    "cli/main.py": NOWHERE,
+    "conformance/execution/programs/supervisor.py": NOWHERE,
+    "fakesys/archive.py": UNPACKING,
+    "fakesys/writers.py": UNPACKING,
+    "campaign/journal.py": "appends whole lines, and cuts off what does not fit on the disk",
+    "inputs/door.py": "opens the journal of a campaign for its owner",
+    "reference/checkpoints/files.py": STATE,
+    "reports/files.py": "appends whole lines, and cuts off what does not fit on the disk",
+    "reports/safe_streams.py": NOWHERE,
+}
+"""The modules that write in another way, each with why it may."""
+
+OWN = "workdir/"
+"""The package of `write_file`, of temporary folders and of state directories."""
+
+
+def modules() -> Iterator[Path]:
+    yield from checkout.modules().values()
+
+
+def writings(path: Path) -> Iterator[int]:
+    """The lines in which a module writes a file, or opens one for writing."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in WRITING:
+                yield node.lineno
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in OPENING:
+                given = [*node.args, *(one.value for one in node.keywords if one.arg == "mode")]
+                modes = [str(one.value) for one in given if isinstance(one, ast.Constant)]
+                if any(one.startswith(MODES) and len(one) <= len("r+b") for one in modes):
+                    yield node.lineno
+            case ast.Attribute(value=ast.Name(id="os"), attr=name) if name in FLAGS:
+                yield node.lineno
+
+
+def test_who_writes_a_file_in_another_way_has_a_reason() -> None:
+    found = {str(path.relative_to(ROOT)): sorted(writings(path)) for path in modules()}
+    others = {name: lines for name, lines in found.items() if lines and not name.startswith(OWN)}
+    assert {name: lines for name, lines in others.items() if name not in REASONS} == {}
+    assert REASONS.keys() - others.keys() == set()
+
+
+def test_another_way_would_be_found(tmp_path: Path) -> None:
+    ways = """
+path.write_text(text)
+path.open("wb")
+open(name, mode="x")
+os.open(name, os.O_WRONLY | os.O_CREAT)
+click.File("w")
+tempfile.mkstemp()
+path.open("rb")
+search.open(what, "words")
+write_file(path, text)
+"""
+    (tmp_path / "x.py").write_text(ways, encoding="utf-8")
+    assert sorted({*writings(tmp_path / "x.py")}) == [2, 3, 4, 5, 6, 7]

@@ -1,0 +1,217 @@
+"""A state directory: the harness makes it, a program fills it, and the harness changes its files.
+
+What the program has put there is read, written and removed relative to a descriptor of the
+directory itself and through no link, so that nothing outside is ever touched. Only regular files of
+a bounded size count; anything else is an error that names the file and what it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from numaproof.workdir.scratch import make_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+LARGEST = 64 << 20
+"""Bytes that a file may have."""
+
+MAX_ENTRIES = 10_000
+"""Files and folders that may be directly in the directory."""
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class StateError(Exception):
+    """A state directory is not what it should be; the message names the file and what it is.
+
+    Attributes:
+        what: the message without the words of the operating system.
+    """
+
+    def __init__(self, what: str, why: str | None = None) -> None:
+        super().__init__(f"{what}: {why}" if why else what)
+        self.what = what
+
+
+class StateDirectory:
+    """A state directory.
+
+    Attributes:
+        path: where a program finds it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Takes a directory that exists."""
+        self.path = path
+        self._above = _identity(os.stat(path.parent))
+
+    @classmethod
+    def made(cls, path: Path) -> StateDirectory:
+        """A new, empty one; folders above it are made as needed."""
+        make_folder(path)
+        return cls(path)
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file; None where there is none.
+
+        Raises:
+            StateError: there is something else, or too much.
+        """
+        with self._opened() as directory:
+            return _read(directory, name)
+
+    def write(self, name: str, content: bytes) -> None:
+        """Puts a file with this content in the place of the one that is there, if there is one.
+
+        The old file is not written to: it may be known outside by another name.
+
+        Raises:
+            StateError: there is something else, or it can't be written.
+        """
+        with self._opened() as directory:
+            _check(directory, name)
+            beside = f".{name}.{secrets.token_hex(4)}"
+            try:
+                file = os.open(
+                    beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=directory
+                )
+                with open(file, "wb") as stream:
+                    stream.write(content)
+                os.replace(beside, name, src_dir_fd=directory, dst_dir_fd=directory)
+            except OSError as error:
+                with suppress(OSError):
+                    os.unlink(beside, dir_fd=directory)
+                raise _cannot("write", name, error) from None
+
+    def remove(self, name: str) -> None:
+        """Removes a file.
+
+        Raises:
+            StateError: there is none, or something else.
+        """
+        with self._opened() as directory:
+            _check(directory, name)
+            try:
+                os.unlink(name, dir_fd=directory)
+            except OSError as error:
+                raise _cannot("remove", name, error) from None
+
+    def _check_place(self) -> None:
+        """Checks that its path leads to where it was made.
+
+        Raises:
+            StateError: a folder above it is gone, or is another.
+        """
+        try:
+            above = _identity(os.stat(self.path.parent))
+        except OSError:
+            above = None
+        if above != self._above:
+            raise StateError("the folder above the state directory was removed or replaced")
+
+    def check(self, names: Iterable[str] = ()) -> None:
+        """Checks that it is there, readable, and not overfull; does not look into its files.
+
+        What is there by one of the `names` has to be a file, and of a bounded size.
+
+        Raises:
+            StateError: it is not.
+        """
+        with self._opened() as directory, os.scandir(directory) as entries:
+            for name in names:
+                _check(directory, name)
+            for number, entry in enumerate(entries):
+                if number == MAX_ENTRIES:
+                    raise StateError(f"the state directory has more than {MAX_ENTRIES} entries")
+                if not entry.name.isprintable():
+                    shown = os.fsencode(entry.name)[:80]
+                    raise StateError(f"the state directory has a file with the name {shown!r}")
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        self._check_place()
+        try:
+            directory = os.open(self.path, _DIRECTORY)
+        except OSError as error:
+            raise _instead(self.path, error) from None
+        try:
+            yield directory
+        finally:
+            os.close(directory)
+
+
+def _read(directory: int, name: str) -> bytes | None:
+    _check(directory, name)
+    try:
+        file = os.open(name, os.O_RDONLY | _FILE, dir_fd=directory)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _cannot("read", name, error) from None
+    try:
+        found = os.fstat(file)
+        _require_file(name, found)  # it may have changed since
+        content = b""
+        while more := os.read(file, found.st_size - len(content)):
+            content += more
+        return content
+    finally:
+        os.close(file)
+
+
+def _check(directory: int, name: str) -> None:
+    """Checks that what has this name, if anything has, is a bounded file, without opening it."""
+    try:
+        _require_file(name, os.lstat(name, dir_fd=directory))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _cannot("read", name, error) from None
+
+
+def _require_file(name: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise StateError(f"{name} in the state directory is {_kind(found.st_mode)}, not a file")
+    if found.st_size > LARGEST:
+        raise StateError(f"{name} in the state directory is larger than {LARGEST >> 20} MiB")
+
+
+def _kind(mode: int) -> str:
+    kinds = {
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFDIR: "a directory",
+        stat.S_IFIFO: "a named pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+        stat.S_IFREG: "a file",
+    }
+    return kinds.get(stat.S_IFMT(mode), "something unknown")
+
+
+def _instead(path: Path, error: OSError) -> StateError:
+    """What there is in the place of the directory, which could not be opened."""
+    if error.errno == errno.ENOENT:
+        return StateError("the state directory was removed")
+    with suppress(OSError):
+        mode = os.lstat(path).st_mode
+        if not stat.S_ISDIR(mode):
+            return StateError(f"the state directory was replaced by {_kind(mode)}")
+    return StateError("the state directory can't be read", error.strerror)
+
+
+def _cannot(do: str, name: str, error: OSError) -> StateError:
+    return StateError(f"can't {do} {name} in the state directory", error.strerror)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
