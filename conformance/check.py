@@ -21,6 +21,7 @@ from numaproof.conformance.execution.run import Scenario
 from numaproof.conformance.execution.runner import PlayedCase, SelectedCase, play_case
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
 from numaproof.conformance.known_failures.entries import KnownFailures
+from numaproof.workdir.removal import remove_tree
 from numaproof.workdir.scratch import needing_room, scratch_folder
 
 if TYPE_CHECKING:
@@ -114,12 +115,15 @@ class _Player:
     def unit(self, numbers: range) -> _Unit:
         """Plays consecutive cases, until one can't be."""
         finished: list[CaseFinished] = []
+        error = None
         try:
             with needing_room(self._scratch):
                 finished.extend(map(self.finished, numbers))
-        except CaseError as error:
-            return _Unit(numbers.start, finished, (error.case, error.step, error.message))
-        return _Unit(numbers.start, finished)
+        except CaseError as found:
+            error = found.case, found.step, found.message
+        # Here, each process has its part of the work; at the end, one would have it all.
+        remove_tree(self._scratch)
+        return _Unit(numbers.start, finished, error)
 
     def finished(self, number: int) -> CaseFinished:
         """Plays a case as often as it is to be."""

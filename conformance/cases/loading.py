@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.cases import cache, checking
+from numaproof.conformance.cases import checking
 from numaproof.conformance.cases.schema import Case, Machines, Written
 from numaproof.inputs import documents, typed
 from numaproof.protocol.messages import LEVELS, Level, Told
+from numaproof.workdir import cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -103,15 +104,15 @@ def bundled_cases() -> tuple[Case, ...]:
     """
     root = resources.files("numaproof.conformance") / "suite"
     files = {file.name: file.read_bytes() for file in sorted(root.iterdir(), key=str)}
-    key = cache.digest(files.values())
-    cases = cache.read(key)
+    key = cache.digest(("conformance/cases", "inputs"), files.values())
+    cases: tuple[Case, ...] | None = cache.read("cases", key, tuple[Case, ...])
     if cases is None:
         cases = tuple(
             case
             for name, content in files.items()
             for case in parse(content.decode(), f"conformance/suite/{name}")
         )
-        cache.write(key, cases)
+        cache.write("cases", key, cases)
     return cases
 
 

@@ -5,9 +5,10 @@ Each is made on first use, once per run.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -19,14 +20,21 @@ from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.machine_properties import Facts, Property, facts_of
 from numaproof.conformance.trees import GeneratedTree, InMemoryTree
 from numaproof.inputs import documents, typed
+from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+from numaproof.workdir import cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case, Comparison, Machines
-    from numaproof.protocol.machine import MachineInfo
+
+
+class _Info(msgspec.Struct, frozen=True):
+    """What is kept of a machine between commands."""
+
+    info: MachineInfo | None
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,14 @@ class ProfileMachine:
     @cached_property
     def info(self) -> MachineInfo | None:
         """What discovery makes of the tree; None if it cannot be discovered."""
+        key = cache.digest(("fakesys", "reference"), [msgspec.json.encode(self.profile)])
+        saved: _Info | None = cache.read(f"machine-{self.name}", key, _Info)
+        if saved is None:
+            saved = _Info(self._discovered())
+            cache.write(f"machine-{self.name}", key, saved)
+        return saved.info
+
+    def _discovered(self) -> MachineInfo | None:
         try:
             return discover(self.tree.made.root)
         except DiscoveryError:
@@ -119,7 +135,7 @@ class _Discovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cases: tuple[str, ...]
 
 
-@cache
+@functools.cache
 def _discovered() -> tuple[_Discovered, ...]:
     file = resources.files("numaproof.conformance") / "discovered.yaml"
     document = documents.load(file.read_text(encoding="utf-8"), file=file.name)

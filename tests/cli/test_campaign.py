@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from numaproof import campaign
+
 pytest.importorskip("distributed", reason="campaigns need numaproof[campaign]")
 
 Command = Callable[..., Any]

@@ -33,7 +33,6 @@ TREE = "reads the trees of machines, file by file, below a root that was opened 
 REASONS = {
     "cli/init.py": PACKAGED,
     "cli/main.py": "opens /dev/null, for output that nobody reads any more",
-    "conformance/cases/cache.py": "reads what it has written itself, and its own code",
     "conformance/cases/loading.py": PACKAGED,
     "conformance/cases/writing.py": "asks PyYAML for the places of what the door has read",
     "conformance/doctor/wording.py": PACKAGED,

@@ -1,0 +1,51 @@
+"""What is kept between commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof.conformance.cases import loading
+from numaproof.conformance.cases.schema import Case
+from numaproof.workdir import cache
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = cache.digest(["workdir"], [b"cases"])
+CASES = loading.bundled_cases()
+KIND = tuple[Case, ...]
+
+
+@pytest.fixture(autouse=True)
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "numaproof" / "cases.msgpack"
+
+
+def test_a_value_is_read_as_it_was_written() -> None:
+    assert cache.read("cases", KEY, KIND) is None
+    cache.write("cases", KEY, CASES)
+    assert cache.read("cases", KEY, KIND) == CASES
+
+
+@pytest.mark.parametrize("other", [(["workdir"], [b"others"]), (["inputs"], [b"cases"])])
+def test_a_value_made_of_other_files_or_by_other_code_is_not_read(
+    other: tuple[list[str], list[bytes]],
+) -> None:
+    cache.write("cases", cache.digest(*other), CASES)
+    assert cache.read("cases", KEY, KIND) is None
+
+
+@pytest.mark.parametrize("damage", [b"", KEY, KEY + b"\x91\xc1"])
+def test_a_damaged_file_counts_as_none(saved: Path, damage: bytes) -> None:
+    cache.write("cases", KEY, CASES)
+    saved.write_bytes(damage)
+    assert cache.read("cases", KEY, KIND) is None
+
+
+def test_without_room_nothing_is_written(saved: Path) -> None:
+    saved.parent.write_bytes(b"a file in the place of the folder")
+    cache.write("cases", KEY, CASES)
+    assert cache.read("cases", KEY, KIND) is None

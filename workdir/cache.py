@@ -1,0 +1,66 @@
+"""What commands compute again and again from the same files, kept between them.
+
+Parsing two megabytes of YAML and discovering fifty machines take two seconds, which every command
+would spend before it begins. Each result is one file in the user's cache folder, under a digest of
+all that it was made of: files, and the code that reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.workdir import output_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_DIGEST_BYTES = 32
+
+
+def digest(packages: Iterable[str], contents: Iterable[bytes]) -> bytes:
+    """The digest of some packages of numaproof, by their names, and of other contents."""
+    total = hashlib.sha256(b"".join(map(_code, packages)))
+    for content in contents:
+        total.update(hashlib.sha256(content).digest())
+    return total.digest()
+
+
+@cache
+def _code(package: str) -> bytes:
+    folder = (Path(__file__).parents[1] / package).resolve()
+    total = hashlib.sha256()
+    for file in sorted(folder.rglob("*.py")):
+        total.update(hashlib.sha256(file.read_bytes()).digest())
+    return total.digest()
+
+
+def read(name: str, key: bytes, kind: Any) -> Any:
+    """The value saved under this name and digest, as msgspec reads `kind`; None if there is none.
+
+    Values that may be None themselves need a structure around them.
+    """
+    try:
+        saved = _file(name).read_bytes()
+        if saved[:_DIGEST_BYTES] != key:
+            return None
+        return msgspec.msgpack.decode(saved[_DIGEST_BYTES:], type=kind)
+    except (OSError, RuntimeError, msgspec.MsgspecError):
+        return None
+
+
+def write(name: str, key: bytes, value: Any) -> None:
+    """Saves a value, in the place of any other of this name; without room, does nothing."""
+    with suppress(OSError, RuntimeError):
+        output_files.write_file(_file(name), key + msgspec.msgpack.encode(value))
+
+
+def _file(name: str) -> Path:
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(folder) / "numaproof" / f"{name}.msgpack"
