@@ -97,7 +97,7 @@ def commands(
     check = [*asked, *known, *more.get("check", ())]
     yield "check", [*numaproof, "check", *check, "--out", str(out / "check")]
     if operations & FUZZED:
-        examples = ["--max-examples", str(-(-steps // STEPS_OF_AN_EXAMPLE)), "--seed", "1"]
+        examples = ["--examples", str(-(-steps // STEPS_OF_AN_EXAMPLE)), "--seed", "1"]
         fuzz = [*asked, *known, *examples, *more.get("fuzz", ())]
         yield "fuzz", [*numaproof, "fuzz", *fuzz, "--out", str(out / "fuzz")]
     if "assign" in operations:

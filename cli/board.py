@@ -16,7 +16,8 @@ from numaproof.protocol import codec
 )
 @out_option("board", ("index.html",), "the site")
 @click.option(
-    "--data",
+    "--out-data",
+    "data",
     type=click.Path(path_type=Path),
     metavar="FILE.json|DIR",
     help="Also write what the site needs of the runs as compact JSON, which this command reads in"
@@ -32,7 +33,7 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
     \b
     Examples:
       numaproof board numaproof-report/check --out site
-      numaproof board reports/ --out site --data board-data
+      numaproof board reports/ --out site --out-data board-data
       numaproof board board-data numaproof-report/check --out site
     """
     from numaproof.conformance.cases import loading, naming, writing

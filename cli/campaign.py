@@ -157,7 +157,7 @@ _SEEDS_PER_UNIT = 50
 @targets.level_option(
     "How closely to compare answers (default: the level that the program claims)."
 )
-@targets.as_option
+@targets.baseline_option
 @select_options
 @click.option("--no-cases", is_flag=True, help="Run only the scenarios.")
 @machines_option("Run cases only on this machine: a bundled profile, a glob or a file. Repeatable.")

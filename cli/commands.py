@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.cli.renamed import with_new_names
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -61,6 +63,13 @@ class SentenceGroup(click.Group):
         cmd.short_help = cmd.short_help or cmd.get_short_help_str(_LONGEST)
         super().add_command(cmd, name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The subcommand that the arguments name, and what it is given."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, with_new_names(name or "", rest)
+
 
 _LONGEST = 200
 """Characters of a first sentence."""
@@ -92,4 +101,5 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The subcommand that the arguments name, loaded."""
         name, command, rest = super().resolve_command(ctx, args)
+        rest = with_new_names(name or "", rest)
         return name, command.load() if isinstance(command, _Deferred) else command, rest

@@ -86,7 +86,7 @@ _MOST = (1 << 32) - 1
 @targets.level_option(
     "How closely to compare answers (default: the highest level that both claim).", LEVELS[1:]
 )
-@targets.as_option
+@targets.baseline_option
 @click.option("--keep-going", is_flag=True, help="Continue after the first difference.")
 @click.option(
     "--tries",
@@ -137,7 +137,7 @@ def diff(
     from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
 
     if left and target["judged_as"]:
-        raise click.UsageError("--as needs the reference on the left: remove --left")
+        raise click.UsageError("--baseline needs the reference on the left: remove --left")
     sides = _Sides(left, right, target)
     chosen, added = _seeds(files, seeds, examples, seed)
     written = [file for file in files if file.suffix in _CASES]
@@ -176,7 +176,7 @@ class _Sides:
 
     def options(self) -> tuple[str, ...]:
         """The options of the command that name both sides again."""
-        asked = (("--kubernetes", "kubernetes"), ("--level", "level"), ("--as", "judged_as"))
+        asked = (("--kubernetes", "kubernetes"), ("--level", "level"), ("--baseline", "judged_as"))
         named = (
             *(("--left", command) for command in self.left),
             *(("--right", command) for command in self.right),

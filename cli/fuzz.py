@@ -28,14 +28,14 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 @click.command()
 @target_options
 @click.option(
-    "--profile",
-    type=click.Choice(("ci", "explore")),
-    default="ci",
-    help="ci: the same examples in every run. explore: new examples in every run, starting with"
-    " those that failed before (default: ci).",
+    "--explore",
+    is_flag=True,
+    help="Generate new examples in every run, starting with those that failed before (default: the"
+    " same examples in every run).",
 )
 @click.option(
-    "--max-examples",
+    "--examples",
+    "max_examples",
     type=click.IntRange(1),
     help=f"Number of examples (default: {_DEFAULT_EXAMPLES}, or no limit with --max-time).",
 )
@@ -48,13 +48,13 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 @click.option(
     "--seed",
     type=click.IntRange(0),
-    help="Seed of the examples (default: 0 with --profile ci, random with explore).",
+    help="Seed of the examples (default: 0, or random with --explore).",
 )
 @click.option(
     "--database",
     envvar="NUMAPROOF_DATABASE",
     metavar="DIRECTORY|URL",
-    help="Where explore keeps failing examples: a directory, or a Redis server as"
+    help="Where --explore keeps failing examples: a directory, or a Redis server as"
     " redis://HOST:PORT/DB, rediss://... or unix://SOCKET. Put an address with a password into"
     f" NUMAPROOF_DATABASE instead (default: {_DEFAULT_DATABASE}).",
 )
@@ -80,7 +80,7 @@ def fuzz(
     ctx: click.Context,
     /,
     *,
-    profile: str,
+    explore: bool,
     max_examples: int | None,
     max_time: float | None,
     seed: int | None,
@@ -98,14 +98,14 @@ def fuzz(
     A failure is replayed first: if the same calls get different answers the second time, the
     outcome is `nondeterministic` and the report shows both answers side by side.
 
-    With --profile ci, two runs report the same apart from times.
+    Without --explore, two runs report the same apart from times.
 
     \b
     Examples:
       numaproof fuzz --implementation "./my-driver"
-      numaproof fuzz --implementation "./my-driver" --max-examples 1000 --seed 1
-      numaproof fuzz --implementation "./my-driver" --profile explore --max-time 1h
-      numaproof fuzz --profile explore --database redis://localhost:6379/0
+      numaproof fuzz --implementation "./my-driver" --examples 1000 --seed 1
+      numaproof fuzz --implementation "./my-driver" --explore --max-time 1h
+      numaproof fuzz --explore --database redis://localhost:6379/0
     """
     from numaproof.conformance.fuzzing import example_databases
     from numaproof.conformance.fuzzing import fuzz as fuzzing
@@ -114,11 +114,10 @@ def fuzz(
 
     if max_examples is None and max_time is None:
         max_examples = _DEFAULT_EXAMPLES
-    explore = profile == "explore"
     typed = ctx.get_parameter_source("database") is ParameterSource.COMMANDLINE
     if typed and not explore:
         raise click.UsageError(
-            "--database needs --profile explore; ci makes the same examples in every run"
+            "--database needs --explore; without it, every run has the same examples"
         )
     try:
         kept = example_databases.opened(database or _DEFAULT_DATABASE) if explore else None

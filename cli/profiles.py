@@ -137,33 +137,33 @@ def show_profile(name: str) -> None:
 @profile.command("tree")
 @click.argument("name", **MACHINE)
 @click.option(
-    "--to",
+    "--out",
     type=OUTPUT_PATH,
     required=True,
     metavar="DIR|FILE.tar",
     help="New directory, or a .tar, .tar.gz or .tar.xz file to write.",
 )
-def write_tree(name: str, to: Path) -> None:
+def write_tree(name: str, out: Path) -> None:
     """Write the /sys and /proc tree of a machine.
 
     \b
     Example:
-      numaproof profile tree dgx-spark-gb10 --to gb10.tar.xz
+      numaproof profile tree dgx-spark-gb10 --out gb10.tar.xz
     """
     from numaproof import fakesys
 
     tree = fakesys.build_tree(load_machine(name))
-    if not to.parent.is_dir():
-        raise click.UsageError(f"{to.parent} is not a folder; create it first")
-    if to.suffix in _OTHER_ARCHIVES:
+    if not out.parent.is_dir():
+        raise click.UsageError(f"{out.parent} is not a folder; create it first")
+    if out.suffix in _OTHER_ARCHIVES:
         raise click.UsageError(
-            f"{to}: unknown archive type; use .tar, .tar.gz, .tar.xz or a directory"
+            f"{out}: unknown archive type; use .tar, .tar.gz, .tar.xz or a directory"
         )
-    if ".tar" in to.suffixes[-2:]:
-        fakesys.write_tar(tree, to)
+    if ".tar" in out.suffixes[-2:]:
+        fakesys.write_tar(tree, out)
     else:
-        fakesys.write_directory(tree, to)
-    click.echo(f"wrote {to}")
+        fakesys.write_directory(tree, out)
+    click.echo(f"wrote {out}")
 
 
 @profile.command("validate")
@@ -200,39 +200,39 @@ def validate(files: Sequence[Path]) -> None:
     "--name", help="Name of the profile (default: the name of the file written, or of the source)."
 )
 @click.option(
-    "--to",
+    "--out",
     type=OUTPUT_FILE,
     help="File to write (default: standard output).",
 )
-def capture(source: str, name: str | None, to: Path | None) -> None:
+def capture(source: str, name: str | None, out: Path | None) -> None:
     """Make a profile of a live machine (/) or of a tree.
 
     The profile is compact; the command checks that it gives the same discovery as the source.
 
     \b
     Example:
-      numaproof profile capture / --to build-server.yaml
+      numaproof profile capture / --out build-server.yaml
     """
     from numaproof import fakesys
     from numaproof.reference.cadvisor.discovery import discover
     from numaproof.workdir.output_files import write_file
     from numaproof.workdir.trees import FolderTree
 
-    if to is not None:
-        require_new(to)
+    if out is not None:
+        require_new(out)
     with fakesys.open_tree(source) as folder, named_tree(source):
         root = FolderTree.root(folder, source)
-        made = fakesys.capture(root, name or _name_for(to or Path(source).resolve()))
+        made = fakesys.capture(root, name or _name_for(out or Path(source).resolve()))
         if _discovered(made) != discover(FolderTree.root(folder, source)):
             raise click.ClickException(
                 f"no profile describes {source} so that discovery gives the same result"
             )
     text = fakesys.dump_profile(made)
-    if to is None:
+    if out is None:
         click.echo(text.encode(), nl=False)  # YAML is UTF-8, whatever the terminal is
     else:
-        write_file(to, text, new=True)
-        click.echo(f"wrote {to}")
+        write_file(out, text, new=True)
+        click.echo(f"wrote {out}")
 
 
 def _name_for(path: Path) -> str:

@@ -50,7 +50,8 @@ def _defects() -> click.Choice[str]:
     shell_complete=complete_requirement,
 )
 @click.option(
-    "--into",
+    "--out",
+    "into",
     type=OUTPUT_FILE,
     help=f"Case file to add to (default: {_OWN}; in a checkout, {_CHECKOUT}/promoted.yaml).",
 )
@@ -62,7 +63,7 @@ def _defects() -> click.Choice[str]:
     help="Release whose answers to expect (default: the newest that the program claims)."
 )
 @targets.level_option("Level of the case (default: the lowest that shows the failure).")
-@targets.as_option
+@targets.baseline_option
 @click.option(
     "--defect",
     metavar="NAME",
@@ -93,7 +94,7 @@ def promote(
     Examples:
       numaproof promote numaproof-report/fuzz/findings/fuzz-0f3c9a12.yaml --id remove-frees-all
       numaproof promote finding.yaml --id topo-one-node --requirement TOPO-POLICY-004 \\
-        --implementation "./my-driver" --into my-cases.yaml
+        --implementation "./my-driver" --out my-cases.yaml
     """
     from numaproof.conformance import promotion
     from numaproof.conformance.cases.loading import located

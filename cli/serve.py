@@ -6,10 +6,12 @@ import sys
 
 import click
 
+from numaproof.cli.targets import own_baseline_option
+
 
 @click.command()
-@click.option("--documented", is_flag=True, help="Follow the documents, without known defects.")
-def reference(*, documented: bool) -> None:
+@own_baseline_option
+def reference(*, baseline: str) -> None:
     """Answer the protocol on standard input and output with the reference implementation.
 
     \b
@@ -18,4 +20,4 @@ def reference(*, documented: bool) -> None:
     """
     from numaproof.reference.server import serve
 
-    serve(sys.stdin.buffer, sys.stdout.buffer, documented=documented)
+    serve(sys.stdin.buffer, sys.stdout.buffer, documented=baseline == "documented")

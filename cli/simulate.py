@@ -10,7 +10,7 @@ import click
 from numaproof.cli import user_files
 from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.cli.outputs import OUTPUT_FILE
-from numaproof.cli.targets import release_option
+from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ SOME_REFUSED = 1
     help="Pods of each workload on this node (default: all of its replicas).",
 )
 @release_option
-@click.option("--documented", is_flag=True, help="Follow the documents, without known defects.")
+@own_baseline_option
 @click.option("--explain", is_flag=True, help="Explain admissions as well as refusals.")
 @click.option(
     "--out",
@@ -62,7 +62,7 @@ def simulate(
     kubernetes: str,
     out: Path | None,
     files: tuple[user_files.UserFile, ...],
-    documented: bool,
+    baseline: str,
     explain: bool,
     strict: bool,
     lenient: bool,
@@ -106,7 +106,7 @@ def simulate(
     user_files.require_pods(asked, files)
     info = discover_machine(machine, kubernetes)
     plugins = given_devices.read(devices, info)
-    question = Question(info, settings.settings, kubernetes, documented, plugins)
+    question = Question(info, settings.settings, kubernetes, baseline == "documented", plugins)
     with scratch_folder() as folder, user_files.asking_of(settings.document):
         try:
             notes = (*settings.notes, *asked.notes)

@@ -117,12 +117,19 @@ timeout_option = click.option(
 
 
 release_option = release_choice(default=NEWEST, help=f"Kubernetes release (default: {NEWEST}).")
-as_option = click.option(
-    "--as",
+baseline_option = click.option(
+    "--baseline",
     "judged_as",
     type=click.Choice(SIDES),
-    help="Which answer is right where the kubelet breaks its documents: theirs, the kubelet's, or"
-    " either (default: kubelet at level kubelet and for the reference, else either).",
+    help="Which behaviour to expect where the kubelet contradicts its documentation (default:"
+    " kubelet at level kubelet and for the reference, otherwise either).",
+)
+own_baseline_option = click.option(
+    "--baseline",
+    type=click.Choice(("documented", "kubelet")),
+    default="kubelet",
+    help="Which behaviour to show where the kubelet contradicts its documentation (default:"
+    " kubelet).",
 )
 
 
@@ -133,7 +140,7 @@ target_options = all_of(
         help="Kubernetes release to test against (default: the newest the program claims)."
     ),
     level_option("How closely to compare answers (default: the level that the program claims)."),
-    as_option,
+    baseline_option,
 )
 """The options that `open_target` takes."""
 

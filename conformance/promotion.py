@@ -519,7 +519,7 @@ def appended(text: str, case: Case, file: str) -> str:
     made = writing.with_items(text, "cases", item, file, "a case")
     if not _reads_as(made, (*before, case)):
         message = "a case can't be added to this file"
-        raise documents.DocumentError(file, 0, "", message, "add to another file, --into FILE")
+        raise documents.DocumentError(file, 0, "", message, "add to another file, --out FILE")
     return made
 
 

@@ -6,6 +6,7 @@ fixture or the marker imports the rest of the project. `docs/fuzzing.md` shows h
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,8 +21,8 @@ OPTIONS = {
     "implementation": "Command of the program to test; {rootdir} is pytest's root directory.",
     "kubernetes": "Kubernetes release to behave as (default: the newest that the program claims).",
     "level": "Level of comparison (default: the level that the program claims).",
-    "as": "Which answer is right where the kubelet breaks its documents: documented, kubelet or"
-    " either (default: kubelet at level kubelet, else either).",
+    "baseline": "Which behaviour to expect where the kubelet contradicts its documentation:"
+    " documented, kubelet or either (default: kubelet at level kubelet, otherwise either).",
     "timeout": "Time limit for each call of the program (default: 30s).",
     "known-failures": "YAML file of failures that are expected, as for `numaproof check`; relative"
     " to pytest's root directory.",
@@ -44,6 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, what in OPTIONS.items():
         group.addoption(f"--numaproof-{name}", metavar=name.upper(), help=what)
         parser.addini(_key(name), what)
+    group.addoption("--numaproof-as", dest="numaproof_as", help=argparse.SUPPRESS)
+    parser.addini("numaproof_as", "The name that numaproof_baseline had; 0.3 drops it.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,8 +56,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def option(config: pytest.Config, name: str) -> str | None:
     """The value of an option from the command line or, failing that, the configuration file."""
-    value: str | None = config.getoption(_key(name)) or config.getini(_key(name))
-    return value or None
+    names = (name, "as") if name == "baseline" else (name,)
+    values = (config.getoption(_key(one)) or config.getini(_key(one)) for one in names)
+    return next(filter(None, values), None)
 
 
 def _key(name: str) -> str:

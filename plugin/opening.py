@@ -32,13 +32,13 @@ def opened(implementation: str, given: Mapping[str, str | None]) -> Iterator[Tar
     the options by their names.
     """
     freeze_at_exit()
-    for name, known in (("level", LEVELS), ("kubernetes", RELEASES), ("as", SIDES)):
+    for name, known in (("level", LEVELS), ("kubernetes", RELEASES), ("baseline", SIDES)):
         value = given[name]
         if value is not None and value not in known:
             choices = ", ".join(known)
             raise _failed(f"invalid numaproof_{name} {value!r}: choose from {choices}")
     level: Any = given["level"]
-    side: Any = given["as"]
+    side: Any = given["baseline"]
     try:
         seconds = Duration().convert(given["timeout"] or "30s", None, None)
         with open_target(implementation, seconds, given["kubernetes"], level, side) as target:

@@ -47,18 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--whole", action="store_true", help="play every case, for `cases`")
     parser.add_argument("--seed", type=int, default=0, help="of the scenarios (default: 0)")
     parser.add_argument("--examples", type=int, default=2000, help="scenarios for a bug")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--out", type=Path, help="write the result to this file")
     options = parser.parse_args(arguments)
     if options.what == "quick-set":
-        return _write_quick_set(options.out, options.jobs)
+        return _write_quick_set(options.out, options.workers)
     names, begin = _WAYS[options.what](options)
     chosen = [name for name in names if fnmatchcase(name, options.select)]
     if not chosen:
         parser.error(f"no fault matches --select {options.select!r}")
     found: dict[str, Hunt] = {}
     with Bar(sys.stdout, None, "faults") as bar:
-        for one in hunts(chosen, begin, options.jobs):
+        for one in hunts(chosen, begin, options.workers):
             found[one.bug] = one
             if one.survived and options.what != "derived":
                 bar.line(f"SURVIVED {one.bug}: {plural(one.runs, 'run')}")

@@ -100,7 +100,11 @@ class Target:
         return (
             *("--kubernetes", self.kubernetes),
             *(("--level", self.level) if self.level != self.hello.level else ()),
-            *(("--as", self.judged_as) if self.judged_as != default_baseline(self.hello) else ()),
+            *(
+                ("--baseline", self.judged_as)
+                if self.judged_as != default_baseline(self.hello)
+                else ()
+            ),
             *(("--implementation", shlex.join(self.command)) if self.command else ()),
         )
 

@@ -39,7 +39,7 @@ def draw(scene: dict[str, Any], target: Path) -> None:
         if "devices" in scene:
             arguments += ["--devices", scene["devices"]]
         if scene.get("documented"):
-            arguments += ["--documented"]
+            arguments += ["--baseline", "documented"]
         arguments += ["--out", str(target), f"{folder}/pods.yaml"]
         ended = CliRunner().invoke(cli, ["simulate", *arguments], catch_exceptions=False)
         if not target.exists():

@@ -165,7 +165,7 @@ def _read_file(path: Path, found: RunsRead) -> None:
 
 def _board_data(path: Path) -> data.BoardData:
     content = door.read(path)
-    fix = f"{_FIX}; `numaproof board --data` writes it"
+    fix = f"{_FIX}; `numaproof board --out-data` writes it"
     try:
         read = msgspec.json.decode(content, type=data.BoardData)
     except msgspec.ValidationError as error:

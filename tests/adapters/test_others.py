@@ -76,7 +76,7 @@ def test_each_gets_what_is_fair_by_its_claims(others: Any, tmp_path: Path) -> No
     assert f"'{tmp_path / 'a program'}'" in discoverer["check"]
     merger = asked("merge")
     assert [*merger] == ["check", "fuzz"]
-    assert merger["fuzz"][merger["fuzz"].index("--max-examples") + 1] == "12"
+    assert merger["fuzz"][merger["fuzz"].index("--examples") + 1] == "12"
     assert [*asked("assign", "merge")] == ["check", "fuzz", "assign"]
 
 

@@ -63,7 +63,7 @@ def test_reports_of_runs_become_a_site(
     sharer("0.9")
     sharer("0.10", "admissions > 1")
     command("check", *SMALL, "--out", "reports/reference")
-    ended = command("board", "reports", "--out", "site", "--data", "data", "--json")
+    ended = command("board", "reports", "--out", "site", "--out-data", "data", "--json")
     assert ended.code == 0
     assert ended.err == ""
     reference, ours = ended.json()["implementations"]
@@ -86,7 +86,7 @@ def test_reports_of_runs_become_a_site(
     for number, paths in enumerate((folders, folders[::-1], ("data",))):
         assert command("board", *paths, "--out", f"again-{number}").code == 0
         assert site(Path(f"again-{number}")) == made
-    assert command("board", "reports", "--out", "site", "--data", "one.json").code == 0
+    assert command("board", "reports", "--out", "site", "--out-data", "one.json").code == 0
     assert command("board", "one.json", "--out", "from-one").code == 0
     assert site(Path("from-one")) == made
     assert str(tmp_path) not in Path("one.json").read_text()

@@ -18,7 +18,7 @@ Program = Callable[[str], str]
 
 COMMANDS = {
     "check": ("check", "--machine", "laptop-4c8t", "--select", "example-*"),
-    "fuzz": ("fuzz", "--max-examples", "50"),
+    "fuzz": ("fuzz", "--examples", "50"),
 }
 
 

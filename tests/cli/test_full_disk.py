@@ -44,7 +44,7 @@ def files(folder: Path) -> dict[str, int]:
 
 REPORTING: dict[str, Sequence[str]] = {
     "check": CHECK,
-    "fuzz": ("fuzz", "--max-examples", "1"),
+    "fuzz": ("fuzz", "--examples", "1"),
     "diff": ("diff", "--right", "PROGRAM", "--seeds", "0:1"),
     "replay": ("replay", "static-gives-what-the-limit-says", "--machine", "laptop-4c8t"),
     "campaign": ("campaign", "--no-seeds", *CHECK[1:], "--workers", "1"),
@@ -109,10 +109,10 @@ def test_board_data_that_does_not_fit_leaves_the_older_file(
     assert command(*CHECK, "--out", "report").code == 0
     (full_disk / "ballast").unlink()
     data = full_disk / name
-    assert command("board", "report", "--out", "site", "--data", data).code == 0
+    assert command("board", "report", "--out", "site", "--out-data", data).code == 0
     before = files(full_disk)
     fill(full_disk)
-    ended = command("board", "report", "--out", "site", "--data", data)
+    ended = command("board", "report", "--out", "site", "--out-data", data)
     assert ended.code == 2
     assert f"{data}" in ended.err
     assert FULL in ended.err
@@ -133,9 +133,9 @@ def test_other_files_that_do_not_fit_are_named_and_leave_the_older_one(
     for words, name in (
         ((*simulate, "--out"), "node.html"),
         ((*record, "--out"), "mine.jsonl.xz"),
-        (("profile", "capture", "/", "--to"), "mine.yaml"),
-        (("profile", "tree", "laptop-4c8t", "--to"), "tree.tar"),
-        (("profile", "tree", "laptop-4c8t", "--to"), "tree"),
+        (("profile", "capture", "/", "--out"), "mine.yaml"),
+        (("profile", "tree", "laptop-4c8t", "--out"), "tree.tar"),
+        (("profile", "tree", "laptop-4c8t", "--out"), "tree"),
         (("init", "--language", "python", "--name", "mine"), "adapter"),
     ):
         ended = command(*words, full_disk / name)

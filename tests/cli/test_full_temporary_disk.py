@@ -40,7 +40,7 @@ def temporary(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMMANDS: dict[str, Sequence[str]] = {
     "check": ("check", *SMALL),
     "check of a program": ("check", *SMALL, "--implementation", "PROGRAM"),
-    "fuzz": ("fuzz", "--max-examples", "5", "--implementation", "PROGRAM"),
+    "fuzz": ("fuzz", "--examples", "5", "--implementation", "PROGRAM"),
     "diff": ("diff", "--right", "PROGRAM", "--seeds", "0:5"),
     "doctor": ("doctor", "PROGRAM"),
     "replay": ("replay", "static-gives-what-the-limit-says", "--implementation", "PROGRAM"),

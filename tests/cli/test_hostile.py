@@ -192,14 +192,14 @@ def test_a_hostile_program_is_named_and_leaves_nothing_behind(tmp_path: Path, na
 
 
 COMMANDS = {
-    "fuzz": ("fuzz", "--max-examples", "3", "--seed", "1", "--implementation"),
+    "fuzz": ("fuzz", "--examples", "3", "--seed", "1", "--implementation"),
     "campaign": (
         *("campaign", "--no-cases", "--seeds", "0:1", "--workers", "1", "--shrink", "0"),
         "--implementation",
     ),
     "diff": ("diff", "--seeds", "0:1", "--tries", "1", "--right"),
     "promote": (
-        *("promote", "finding.yaml", "--id", "hostile-is-survived", "--into", "made.yaml"),
+        *("promote", "finding.yaml", "--id", "hostile-is-survived", "--out", "made.yaml"),
         *("--requirement", "CPU-CHECKPOINT-001", "--implementation"),
     ),
     "record": (

@@ -210,7 +210,7 @@ def test_a_fault_of_the_reference_is_reported_as_one(
 def test_a_tree_that_no_profile_describes_is_reported(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command("profile", "tree", "laptop-4c8t", "--to", "tree")
+    command("profile", "tree", "laptop-4c8t", "--out", "tree")
     other = fakesys.load_profile("vm-1-cpu")
     monkeypatch.setattr(fakesys, "capture", lambda *_: other)
     ended = command("profile", "capture", "tree", "--name", "mine")
@@ -262,7 +262,7 @@ def test_a_bug_of_ours_is_told_in_a_line(
         run()
 
 
-@pytest.mark.parametrize("flag", [(), ("--documented",)])
+@pytest.mark.parametrize("flag", [(), ("--baseline", "documented")])
 def test_the_reference_speaks_the_protocol(flag: tuple[str, ...]) -> None:
     request = {"id": 1, "op": "hello", "args": {"protocol": [1, 1], "harness": "tests"}}
     ended = subprocess.run(

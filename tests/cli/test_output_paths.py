@@ -34,15 +34,15 @@ CHECK = ("check", "--machine", "laptop-4c8t", "--select", "example-*")
 TO_A_FILE: dict[str, tuple[Sequence[str], str]] = {
     "check": ((*CHECK, "--write-known-failures"), "known.yaml"),
     "simulate": ((*SIMULATE, "--out"), "node.html"),
-    "promote": (("promote", "finding.yaml", "--id", "mine-starts", "--into"), "cases.yaml"),
+    "promote": (("promote", "finding.yaml", "--id", "mine-starts", "--out"), "cases.yaml"),
     "record": (("record", "--implementation", "/no/program", "--out"), f"mine{SUFFIX}"),
-    "capture": (("profile", "capture", "/", "--to"), "mine.yaml"),
+    "capture": (("profile", "capture", "/", "--out"), "mine.yaml"),
 }
 """Commands that write a file, each with the file's name; the last argument is its path."""
 
 TO_A_FOLDER: dict[str, Sequence[str]] = {
     "check": (*CHECK, "--out"),
-    "fuzz": ("fuzz", "--max-examples", "1", "--out"),
+    "fuzz": ("fuzz", "--examples", "1", "--out"),
     "diff": ("diff", "--right", "/no/program", "--out"),
     "replay": ("replay", "finding.yaml", "--out"),
     "campaign": ("campaign", "--seeds", "0:1", "--out"),
@@ -106,12 +106,12 @@ def test_a_tree_is_not_written_through_a_link_to_nothing(command: Command, name:
     Path(name).symlink_to("nowhere")
     Path("dangling").symlink_to("nowhere")
     for path, said in (name, "is"), (f"dangling/{name}", "dangling is"):
-        ended = command("profile", "tree", "laptop-4c8t", "--to", path)
+        ended = command("profile", "tree", "laptop-4c8t", "--out", path)
         assert ended.code == 2
         assert f"cannot write {path}: {said} {NOWHERE}" in ended.err
     Path("empty").mkdir()
     Path("link").symlink_to("empty")
-    assert command("profile", "tree", "laptop-4c8t", "--to", "link").code == 0
+    assert command("profile", "tree", "laptop-4c8t", "--out", "link").code == 0
     assert Path("empty/sys").is_dir()
 
 
@@ -147,7 +147,7 @@ def test_the_reports_that_are_looked_at_are_those_that_are_written() -> None:
 def test_a_name_that_is_not_utf_8_works(command: Command, which: str) -> None:
     folder = Path(os.fsdecode(b"\xff"))
     if which == "fuzz":
-        words, name = ("fuzz", "--max-examples", "1", "--out"), "events.jsonl"
+        words, name = ("fuzz", "--examples", "1", "--out"), "events.jsonl"
         ended = command(*words, folder)
     else:
         words, name = TO_A_FILE[which]

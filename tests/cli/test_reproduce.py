@@ -102,7 +102,7 @@ RUNS: dict[str, tuple[str, tuple[str, ...], Path]] = {
         ("check", *MACHINE, "--select", "pool-begins-*", "--repeat", "3", "--level", "invariants"),
         Path("numaproof-report/check"),
     ),
-    "fuzz": (FAULTY, ("fuzz", "--max-examples", "20"), Path("numaproof-report/fuzz")),
+    "fuzz": (FAULTY, ("fuzz", "--examples", "20"), Path("numaproof-report/fuzz")),
     "diff": (FAULTY, ("diff", "--seeds", "0:9"), Path("numaproof-report/diff")),
     "replay": (
         FAULTY,

@@ -82,7 +82,7 @@ def test_a_second_run_into_a_folder_is_refused_and_touches_nothing(
             command(*words, "--out", folder)
             for words in (
                 ("check", *small),
-                ("fuzz", "--max-examples", "1"),
+                ("fuzz", "--examples", "1"),
                 ("diff", "--right", "/no/program", "--seeds", "0:1"),
                 ("replay", "static-gives-what-the-limit-says"),
                 ("campaign", "--seeds", "0:1", "--no-cases"),
@@ -123,7 +123,7 @@ def test_the_verdict_comes_from_the_run_and_not_from_a_file(
 def test_promotions_into_one_file_at_once_all_stay(tmp_path: Path) -> None:
     Path("finding.yaml").write_text(FINDING)
     into = tmp_path / "cases.yaml"
-    words = (numaproof(), "promote", "finding.yaml", "--into", str(into), "--id")
+    words = (numaproof(), "promote", "finding.yaml", "--out", str(into), "--id")
     names = [f"static-{number}" for number in range(3)]
     running = [subprocess.Popen([*words, name], stdout=subprocess.DEVNULL) for name in names]
     assert [one.wait(timeout=60) for one in running] == [0] * len(names)

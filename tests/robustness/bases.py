@@ -181,7 +181,7 @@ def board_data() -> Any:
     with tempfile.TemporaryDirectory() as name:
         stream = Path(name) / "events.jsonl"
         stream.write_bytes(b"".join(codec.encode(one) + b"\n" for one in events()))
-        way = ("board", name, "--out", "FOLDER/site", "--data", "FOLDER/run.json")
+        way = ("board", name, "--out", "FOLDER/site", "--out-data", "FOLDER/run.json")
         return json.loads(_ran(*way, made="run.json"))
 
 

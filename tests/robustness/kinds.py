@@ -182,7 +182,7 @@ def _of_file(draw: Draw, kind: Kind) -> Trial:
         content = draw(_mutated_lines(sound, document))
     else:
         content = draw(_mutated(sound, document, kind.keys))
-    into = args[args.index("--to") + 1] if "--to" in args and args[0] == "profile" else ""
+    into = args[args.index("--out") + 1] if "--out" in args and args[0] == "profile" else ""
     return Trial(
         args,
         sound_files(args, kind.stdin) | {name: _packed(name, content)},
@@ -230,7 +230,7 @@ def _tree_files(draw: Draw) -> dict[str, File]:
 @st.composite
 def _of_tree(draw: Draw) -> Trial:
     ways = (("discover", "tree"), ("discover", "tree", "--json"))
-    ways += (("profile", "capture", "tree", "--to", "made.yaml"),)
+    ways += (("profile", "capture", "tree", "--out", "made.yaml"),)
     files: dict[str, File] = {f"tree/{name}": one for name, one in draw(_tree_files()).items()}
     return Trial(draw(st.sampled_from(ways)), files, subject="tree", made="made.yaml")
 
@@ -278,7 +278,7 @@ def _of_examples(draw: Draw) -> Trial:
     names = (numbers.map("db/{0:016x}/{0:016x}".format), numbers.map("db/{}".format))
     name = st.one_of(*names, st.just("db/.hypothesis-keys"))
     files = st.dictionaries(name, damaged(bytes(range(40)), b"\x00" * 16), min_size=1, max_size=3)
-    args = ("fuzz", "--profile", "explore", "--seed", "1", "--max-examples", "1")
+    args = ("fuzz", "--explore", "--seed", "1", "--examples", "1")
     return Trial((*args, "--database", "db"), draw(files))
 
 

@@ -38,7 +38,7 @@ def run(release: str, out: Path, machines: list[str], examples: int, seed: int) 
     _play(["-m", "numaproof", "check", *target, *chosen, "--out", str(out / "check")], environment)
     _play([str(HERE / "calls.py"), f"{program} -v=-1"], environment)
     if examples:
-        budget = ("--max-examples", str(examples), "--seed", str(seed))
+        budget = ("--examples", str(examples), "--seed", str(seed))
         _play(
             ["-m", "numaproof", "fuzz", *target, *budget, "--out", str(out / "fuzz")], environment
         )

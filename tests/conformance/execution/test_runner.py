@@ -83,7 +83,7 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
             for event in (*played(target, [GOOD], given), *played(target, [own]))
             if isinstance(event, events.CaseFinished)
         ]
-    options = "--kubernetes 1.34 --level placement --as documented --implementation"
+    options = "--kubernetes 1.34 --level placement --baseline documented --implementation"
     *words, program = shlex.split(commands[0])
     assert shlex.join(words) == f"numaproof replay good-case --machine dir/my.yaml {options}"
     assert program == "'./my driver' --x"

@@ -99,5 +99,5 @@ def test_a_list_in_brackets_and_what_is_no_table_are_refused(text: str, complain
 @pytest.mark.parametrize("end", ["...\n", "    title: |+\n      Old\n"])
 def test_a_file_that_would_read_otherwise_is_refused(end: str) -> None:
     text = FILE.replace('    title: "Old"\n', "" if "title" in end else '    title: "Old"\n')
-    with pytest.raises(DocumentError, match=r"mine\.yaml: .*add to another file, --into FILE"):
+    with pytest.raises(DocumentError, match=r"mine\.yaml: .*add to another file, --out FILE"):
         appended(text + end, NEW, "mine.yaml")
