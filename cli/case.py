@@ -76,16 +76,17 @@ def list_cases(
     from rich.text import Text
 
     from numaproof.conformance.cases import loading
-    from numaproof.reports.terminal import show
+    from numaproof.reports.console import show
 
     cases = loading.with_own(loading.bundled_cases(), own)
-    found = selection(patterns, exclude, cases, option="").of(cases)
+    if patterns or exclude:
+        cases = selection(patterns, exclude, cases, option="").of(cases)
     if as_json:
-        rows = [{name: getattr(case, name) for name in _FIELDS} for case in found]
+        rows = [{name: getattr(case, name) for name in _FIELDS} for case in cases]
         click.echo(codec.encode(rows))
         return
-    width = max((len(case.id) for case in found), default=0)
-    show(Text.assemble((f"{case.id:<{width}}", "bold"), "  ", case.title) for case in found)
+    width = max((len(case.id) for case in cases), default=0)
+    show(Text.assemble((f"{case.id:<{width}}", "bold"), "  ", case.title) for case in cases)
 
 
 @case_group.command("show")

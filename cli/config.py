@@ -48,7 +48,7 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
     Example:
       numaproof config check kubelet.yaml --machine laptop-4c8t
     """
-    from numaproof.reports.terminal import encodable
+    from numaproof.reports.console import encodable
     from numaproof.simulation import configuration_check, documents
     from numaproof.simulation.admission import CannotAnswerError, Question
 

@@ -43,8 +43,8 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
     from numaproof.cli.metadata import VERSION
     from numaproof.conformance.doctor.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
+    from numaproof.reports.console import show, terminal_width
     from numaproof.reports.diagnosis import PLAIN_WIDTH, diagnosis_lines
-    from numaproof.reports.terminal import show, terminal_width
     from numaproof.workdir.scratch import require_room, scratch_folder
 
     words = _words(command)

@@ -24,7 +24,7 @@ def features(*, as_json: bool) -> None:
     from rich.table import Table
 
     from numaproof.conformance.selection import needs
-    from numaproof.reports.terminal import ShownConsole, as_plain, encodable
+    from numaproof.reports.console import ShownConsole, as_plain, encodable
 
     rows = needs.rows()
     if as_json:

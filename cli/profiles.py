@@ -30,8 +30,8 @@ _MIB = 1 << 20
 
 def show_machine(machine: MachineInfo) -> None:
     """Prints the totals, a table of the NUMA nodes and a drawing of the machine."""
+    from numaproof.reports.console import PLAIN_WIDTH, show, terminal_width
     from numaproof.reports.drawing_text import drawn_text
-    from numaproof.reports.terminal import PLAIN_WIDTH, show, terminal_width
 
     click.echo(
         f"{plural(machine.num_cores, 'CPU')}, {plural(machine.num_physical_cores, 'core')}, "

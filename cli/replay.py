@@ -146,7 +146,7 @@ class _Played:
 
         file = recordings.bundled_file(kubernetes)
         source, every = recordings.read(file) if file.is_file() else (None, ())
-        found = tuple(one for one in every if recordings.name_of(one) == name)
+        found = tuple(one for one in every if one.case_id == name)
         if not found:
             raise click.UsageError(
                 f"neither a file nor a recording of Kubernetes {kubernetes} is called {name!r}"
@@ -156,10 +156,8 @@ class _Played:
     @property
     def files(self) -> dict[str, str]:
         """The file, by the ids of what is in it; empty for what is bundled."""
-        from numaproof.conformance.differential import recordings
-
         names = [one.id for one in self.cases]
-        names += map(recordings.name_of, self.recordings)
+        names += [one.case_id for one in self.recordings]
         return dict.fromkeys(names, self.file) if self.file else {}
 
     @property

@@ -77,7 +77,14 @@ def _values(key: str) -> Sequence[str]:
     from numaproof.conformance.requirements import load_registry
     from numaproof.conformance.selection.patterns import Selection
 
-    return Selection((), (), load_registry()).values(key, loading.bundled_cases())
+    return Selection((), (), load_registry(), _features).values(key, loading.bundled_cases())
+
+
+def _features(case_id: str) -> tuple[str, ...]:
+    """The features that a case needs; only playing it shows them, so others do not load this."""
+    from numaproof.conformance.selection import needs
+
+    return needs.features_of(case_id)
 
 
 _WHAT = f"KEY:GLOB with a key of {', '.join(KEYS)}; or a glob of case or requirement ids"
@@ -133,7 +140,7 @@ def selection(
     from numaproof.conformance.selection.patterns import Selection, SelectionError
 
     try:
-        made = Selection(select, exclude, load_registry())
+        made = Selection(select, exclude, load_registry(), _features)
         made.check(items, where=where, option=option)
     except SelectionError as error:
         raise click.UsageError(str(error)) from None

@@ -129,7 +129,7 @@ def simulate(
 def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
     from numaproof.reports.answers import parts
-    from numaproof.reports.terminal import PLAIN_WIDTH, show, terminal_width
+    from numaproof.reports.console import PLAIN_WIDTH, show, terminal_width
 
     shown = parts(told, terminal_width() or PLAIN_WIDTH)
     show(islice((one for part in shown for one in ("", part)), 1, None), folded=True)

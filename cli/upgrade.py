@@ -95,7 +95,7 @@ def upgrade(
         --state /var/lib/kubelet --pods pods.yaml
     """
     from numaproof.cli.upgrade_view import Setting, told
-    from numaproof.reports.terminal import show
+    from numaproof.reports.console import show
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.upgrades import UpgradeQuestion, load_files
     from numaproof.simulation.upgrades import upgrade as play

@@ -12,6 +12,7 @@ from numaproof.conformance.execution.harness_run import DEFAULT_TIMEOUT, Harness
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.opening import TargetOptions, open_target
 from numaproof.conformance.requirements import load_registry
+from numaproof.conformance.selection import needs
 from numaproof.conformance.selection.patterns import Selection
 from numaproof.workdir.scratch import scratch_folder
 
@@ -56,7 +57,7 @@ def check(
     """
     cases = loading.bundled_cases()
     registry = load_registry()
-    selection = Selection(select, exclude, registry)
+    selection = Selection(select, exclude, registry, needs.features_of)
     selection.check(cases)
     profiles = [fakesys.load_profile(name) for name in machines or fakesys.bundled_profiles()]
     options = TargetOptions(implementation, timeout, kubernetes, level, judged_as)

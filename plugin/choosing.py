@@ -13,6 +13,7 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.requirements import load_registry
+from numaproof.conformance.selection import needs
 from numaproof.conformance.selection.patterns import Selection, SelectionError
 from numaproof.workdir.scratch import scratch_folder
 
@@ -54,7 +55,7 @@ def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) ->
     own = [folder / file for file in _texts(arguments.get("cases", ()))]
     try:
         cases = loading.with_own(() if own else loading.bundled_cases(), own)
-        selection = Selection(select, exclude, load_registry())
+        selection = Selection(select, exclude, load_registry(), needs.features_of)
         selection.check(cases, option="select=", excluded="exclude=")
         with loading.located(own):
             found = [

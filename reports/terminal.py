@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from io import StringIO
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -22,83 +20,37 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.segment import Segment
 from rich.text import Text
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
 from numaproof.protocol.events import GOOD
+from numaproof.reports.console import (
+    PLAIN_WIDTH,
+    ShownConsole,
+    as_plain,
+    encodable,
+    is_live,
+    print_part,
+)
 from numaproof.reports.groups import likeness
 from numaproof.reports.story import transcript
 from numaproof.reports.summary import summarize
-from numaproof.reports.terminal_summary import print_part, summary_parts
-from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.terminal_summary import summary_parts
+from numaproof.reports.untrusted import one_line
 from numaproof.reports.wording import STYLES, SYMBOLS, claimed, implementation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from rich.console import ConsoleOptions, RenderableType
+    from collections.abc import Mapping
 
     from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound
 
 
-UNLIMITED = 10_000
-"""The width of what no terminal shows, in columns: lines are as long as their text."""
-
-
-class ShownConsole(Console):
-    """rich's console, whose texts are made visible and never read as markup.
-
-    Only a terminal limits the width. `COLUMNS`, which shells export, is about the terminal and must
-    not squeeze a table that goes through a pipe.
-
-    Args:
-        stream: where to write (default: standard output).
-        options: as for rich's own.
-    """
-
-    def __init__(self, stream: TextIO | None = None, **options: Any) -> None:
-        stream = sys.stdout if stream is None else stream
-        chosen = {"highlight": False, "emoji": False, "markup": False, **options}
-        super().__init__(file=getattr(stream, "styled", stream), **chosen)
-        if not self.is_terminal:
-            self.width = UNLIMITED
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """Pieces of text with their styles."""
-        for segment in super().render(renderable, options):
-            text, style, control = segment
-            yield segment if control else Segment(visible(text), style)
-
-    def on_broken_pipe(self) -> None:
-        """Leaves the error to the command; rich would exit with 1, as if something had failed."""
-        raise  # noqa: PLE0704 - rich calls this where it handles the error
-
-
-PLAIN_WIDTH = 100
-"""Width of plain output, in columns."""
-
 MAX_FAILURE_LINES = 50
 """Failures shown as they come, the first of each signature; further ones are only counted."""
 
-_ASCII = str.maketrans("├└│─·…✓✗○◔∅≈≠≁†⟨⟩", "|`|-..+xo@0~*^%<>")
 _SECONDS_BETWEEN = 10.0
 _PARTS = 10
-
-
-def is_live(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether a stream is a terminal on which lines may be redrawn and coloured."""
-    encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "")
-    return (
-        stream.isatty()
-        and encoding == "utf8"
-        and not environment.get("CI")
-        and not environment.get("NO_COLOR")
-        and environment.get("TERM", "dumb") not in {"dumb", "unknown"}
-    )
 
 
 class Terminal:
@@ -267,46 +219,6 @@ def _extent(event: events.RunStarted) -> str:
         return f"{plural(event.total, 'case run')} on {machines}"
     seed = "" if event.seed is None else f"seed {event.seed}, "
     return seed + (plural(event.total, "example") if event.total else "until time is up")
-
-
-def encodable(text: str, stream: TextIO) -> str:
-    """The text in the stream's encoding; drawing characters become ASCII if necessary."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
-    return text
-
-
-def terminal_width() -> int | None:
-    """The columns of the terminal on standard output; None where nothing is coloured."""
-    return ShownConsole().width if is_live(sys.stdout, os.environ) else None
-
-
-def show(parts: Iterable[RenderableType], *, folded: bool = False) -> None:
-    """Prints lines and tables: in colour on a terminal, plain anywhere else.
-
-    Args:
-        parts: what to print.
-        folded: whether a terminal folds long lines; nothing else does.
-    """
-    console = ShownConsole() if is_live(sys.stdout, os.environ) else None
-    for part in parts:
-        if console:
-            console.print(part, soft_wrap=not folded)
-        else:
-            text = part.plain if isinstance(part, Text) else as_plain(part).strip("\n")
-            sys.stdout.write(encodable(text, sys.stdout) + "\n")
-    sys.stdout.flush()
-
-
-def as_plain(part: RenderableType) -> str:
-    """What rich prints for a renderable, without colour and as wide as it needs to be."""
-    written = StringIO()
-    console = ShownConsole(written, color_system=None, legacy_windows=False, force_terminal=False)
-    print_part(console, part)
-    return "\n".join(line.rstrip() for line in written.getvalue().rstrip("\n").split("\n"))
 
 
 def _command(event: events.RunStarted) -> str:

@@ -23,7 +23,7 @@ from numaproof.reports.wording import SYMBOLS, columns, short_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from numaproof.protocol.events import Said
     from numaproof.reports.story import BadStep, Failure
@@ -81,11 +81,6 @@ def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[Render
     )
     if reports:
         yield _whole("Reports: ", reports)
-
-
-def print_part(console: Console, part: RenderableType) -> None:
-    """Prints a part of the summary; a text that must not be wrapped may exceed the width."""
-    console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
 
 
 def _areas(summary: Summary) -> Table:

@@ -88,6 +88,16 @@ class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calls: tuple[RecordedCall, ...]
     seed: int | None = None
 
+    @property
+    def case_id(self) -> str:
+        """The id under which it is selected and reported."""
+        return f"{PREFIX}{self.case.id}"
+
+    @property
+    def requirement(self) -> events.ReportedRequirement:
+        """The requirement under which it is selected and reported."""
+        return REQUIREMENT
+
 
 class Recorded:
     """An implementation that repeats its recorded answers, whatever the request."""
@@ -295,11 +305,6 @@ def of_target(target: Target) -> tuple[Recording, ...]:
     return bundled(target.kubernetes)
 
 
-def name_of(recording: Recording) -> str:
-    """The case id of a recording."""
-    return f"{PREFIX}{recording.case.id}"
-
-
 def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResult:
     """Plays a recording's calls against a target until an answer differs from the recorded one.
 
@@ -329,7 +334,7 @@ def finished(recording: Recording, harness_run: HarnessRun, scratch: Path) -> ev
     shown = played.outcome not in ("pass", "unsupported")
     return events.CaseFinished(
         at=now,
-        case=name_of(recording),
+        case=recording.case_id,
         title="The answers are those of the real kubelet",
         machine="its own machine",
         outcome=played.outcome,
@@ -339,7 +344,7 @@ def finished(recording: Recording, harness_run: HarnessRun, scratch: Path) -> ev
         steps=tuple(map(_turned, played.steps)) if shown else (),
         stderr=played.stderr,
         defect=played.defect,
-        reproduce=harness_run.replay(name_of(recording)),
+        reproduce=harness_run.replay(recording.case_id),
         signature=played.signature,
         finding=played.reported(),
     )

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from numaproof.conformance.cases import naming
 from numaproof.conformance.cases.schema import Case
-from numaproof.conformance.differential import recordings
-from numaproof.conformance.selection import needs
 from numaproof.conformance.selection.keys import KEYS
 from numaproof.protocol.features import FEATURES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.requirements import Registry
 
 _BY_WORDS = ("area", "document")
@@ -35,7 +34,7 @@ _LISTED = 12
 Facets = dict[str, tuple[str, ...]]
 """What patterns are matched with, by key; ids that a case had before are among its ids."""
 
-Item = TypeVar("Item", bound="Case | recordings.Recording")
+Item = TypeVar("Item", bound="Case | Recording")
 
 
 _LONGEST = 1000
@@ -90,12 +89,21 @@ class Selection:
         select: what is selected by any of these patterns; everything if there is none.
         exclude: what is left out again.
         registry: the requirements that cases name.
+        features: finds the features that the bundled case of an id needs, as
+            `numaproof.conformance.selection.needs.features_of` does.
 
     Raises:
         SelectionError: the key of a pattern is unknown.
     """
 
-    def __init__(self, select: Sequence[str], exclude: Sequence[str], registry: Registry) -> None:
+    def __init__(
+        self,
+        select: Sequence[str],
+        exclude: Sequence[str],
+        registry: Registry,
+        features: Callable[[str], tuple[str, ...]],
+    ) -> None:
+        self._features = features
         self._rows = registry.by_id()
         self._documents = registry.documents
         self._select = {text: CasePattern.parsed(text) for text in select}
@@ -109,7 +117,7 @@ class Selection:
 
     def check(
         self,
-        items: Iterable[Case | recordings.Recording],
+        items: Iterable[Case | Recording],
         *,
         where: str = "",
         option: str = "--select ",
@@ -134,7 +142,7 @@ class Selection:
                     hint = _hint(text, pattern, tuple(values))
                     raise SelectionError(f"no case{where} matches {given}{text!r}{hint}")
 
-    def values(self, key: str, items: Iterable[Case | recordings.Recording]) -> tuple[str, ...]:
+    def values(self, key: str, items: Iterable[Case | Recording]) -> tuple[str, ...]:
         """What a pattern with a key can match; nothing if the key is unknown."""
         if key == "feature":
             return tuple(sorted(FEATURES))
@@ -145,12 +153,12 @@ class Selection:
         wanted = not self._select or any(one.matches(facets) for one in self._select.values())
         return wanted and not any(one.matches(facets) for one in self._exclude.values())
 
-    def _facets(self, item: Case | recordings.Recording) -> Facets:
+    def _facets(self, item: Case | Recording) -> Facets:
         if isinstance(item, Case):
             return self._of_case(item)
-        named = recordings.REQUIREMENT
+        named = item.requirement
         return {
-            "id": (recordings.name_of(item),),
+            "id": (item.case_id,),
             "requirement": (named.id,),
             "area": _begun(named.area),
             "document": _begun(named.document),
@@ -167,7 +175,7 @@ class Selection:
             "area": tuple(name for row in rows for name in _begun(row.area)),
             "document": tuple(name for one in (*keys, *titles) for name in _begun(one)),
             # Only playing a case shows what it needs.
-            "feature": needs.features_of(case.id) if self._by_feature else (),
+            "feature": self._features(case.id) if self._by_feature else (),
         }
 
 

@@ -19,7 +19,7 @@ from numaproof.reports.answers import (
     Story,
     StoryStep,
 )
-from numaproof.reports.terminal import as_plain
+from numaproof.reports.console import as_plain
 
 if TYPE_CHECKING:
     import pytest

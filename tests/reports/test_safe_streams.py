@@ -13,8 +13,8 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
+from numaproof.reports.console import ShownConsole
 from numaproof.reports.safe_streams import ShownStream, shown_streams
-from numaproof.reports.terminal import ShownConsole
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "\x1b]0;title\x07 \x9b31m \x7f \u202e \u2066 \u200b \u0600 \U000e0041 \ud800"

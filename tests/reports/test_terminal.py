@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof.protocol.events import Progress, RunEnded
-from numaproof.reports.terminal import MAX_FAILURE_LINES, Terminal, is_live
+from numaproof.reports.console import is_live
+from numaproof.reports.terminal import MAX_FAILURE_LINES, Terminal
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream

@@ -13,7 +13,7 @@ from numaproof.cli.upgrade_view import Setting, told
 from numaproof.protocol import codec
 from numaproof.reference.deviations.defects import DEFECTS
 from numaproof.reports import answers
-from numaproof.reports.terminal import as_plain
+from numaproof.reports.console import as_plain
 from numaproof.simulation import checkpoints, configuration_check
 from numaproof.simulation.admission import Question, simulate
 from numaproof.simulation.upgrades import upgrade

@@ -193,7 +193,7 @@ def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
     # another third.
     third = slice(RECORDED.index(release) % 3, None, 3)
     wrong = {
-        recordings.name_of(one): played.message
+        one.case_id: played.message
         for one in recordings.bundled(release)[third]
         if (played := recordings.compare(one, target(kubernetes=release), tmp_path)).outcome
         != "pass"

@@ -16,7 +16,7 @@ REGISTRY = load_registry()
 
 
 def chosen(*select: str, exclude: tuple[str, ...] = ()) -> list[str]:
-    return [case.id for case in Selection(select, exclude, REGISTRY).of(CASES)]
+    return [case.id for case in Selection(select, exclude, REGISTRY, needs.features_of).of(CASES)]
 
 
 def areas(ids: list[str]) -> set[str]:
@@ -61,7 +61,7 @@ def test_a_feature_selects_the_cases_that_need_it() -> None:
     some = CASES[::12]
 
     def found(pattern: str) -> set[str]:
-        return {case.id for case in Selection((pattern,), (), REGISTRY).of(some)}
+        return {case.id for case in Selection((pattern,), (), REGISTRY, needs.features_of).of(some)}
 
     needed = {case.id for case in some if "sidecars" in needs.features_of(case.id)}
     assert found("feature:sidecars") == needed
@@ -81,8 +81,8 @@ def test_what_any_pattern_selects_is_selected_but_for_what_is_excluded() -> None
 def test_recordings_are_selected_as_cases_are() -> None:
     kept = recordings.bundled("1.36")
     for pattern in ("recorded-*", "RECORDED", "area:recordings", "document:fixtures/*"):
-        assert Selection((pattern,), (), REGISTRY).of(kept) == kept
-    assert Selection((), ("area:recordings",), REGISTRY).of(kept) == ()
+        assert Selection((pattern,), (), REGISTRY, needs.features_of).of(kept) == kept
+    assert Selection((), ("area:recordings",), REGISTRY, needs.features_of).of(kept) == ()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_pattern_without_a_match_is_an_error_with_the_nearest_names(
     select: tuple[str, ...], exclude: tuple[str, ...], complaint: str
 ) -> None:
     with pytest.raises(SelectionError) as error:
-        Selection(select, exclude, REGISTRY).check(CASES)
+        Selection(select, exclude, REGISTRY, needs.features_of).check(CASES)
     assert complaint in str(error.value)
 
 
@@ -114,12 +114,12 @@ def test_a_pattern_without_a_match_is_an_error_with_the_nearest_names(
 )
 def test_an_unknown_key_is_an_error(text: str, complaint: str) -> None:
     with pytest.raises(SelectionError) as error:
-        Selection((text,), (), REGISTRY)
+        Selection((text,), (), REGISTRY, needs.features_of)
     assert complaint in str(error.value)
 
 
 def test_the_values_of_a_key_can_be_listed() -> None:
-    every = Selection((), (), REGISTRY)
+    every = Selection((), (), REGISTRY, needs.features_of)
     assert "memory-manager" in every.values("area", CASES)
     assert every.values("lost", CASES) == ()
 
