@@ -25,7 +25,7 @@ from numaproof.protocol import codec
 )
 @click.option("--json", "as_json", is_flag=True, help="Print where each implementation stands.")
 def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: bool) -> None:
-    """Make a site of the reports of many runs: who meets which requirement, and what was found.
+    """Build a website from the reports of many runs.
 
     DIR is a folder that check, fuzz, diff or campaign wrote, a folder of such, or board data.
     Several versions of an implementation make its history.

@@ -48,7 +48,7 @@ _own_option = own_cases_option("Also your own cases: a file or a folder of files
 
 @click.group("case", cls=SentenceGroup)
 def case_group() -> None:
-    """List and show the cases.
+    """List and show cases.
 
     \b
     Example:

@@ -51,9 +51,9 @@ def check(
     as_json: bool,
     **target: Any,
 ) -> int:
-    """Run every case on every machine it applies to, then the recordings of the real kubelet.
+    """Run every case on every machine it applies to.
 
-    The recordings are those of the chosen release; --machine skips them.
+    Also replays the recordings of the real kubelet of that release, unless --machine is given.
 
     \b
     Examples:

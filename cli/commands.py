@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-COMMANDS = {
-    "init": "Write a new adapter with its tests, a tox.ini and a GitHub workflow.",
-    "check": "Run every case on every machine it applies to, then the recordings of the real"
-    " kubelet.",
-    "doctor": "Talk to a program and show what is wrong with each line that it writes.",
-    "features": "List the features that an implementation can claim in hello, and the cases that"
-    " need each.",
-    "fuzz": "Generate machines, configurations and call sequences until something breaks.",
-    "diff": "Make the same calls to two implementations and show the first answer that differs.",
-    "campaign": "Run cases and generated scenarios on many workers, here or on a cluster.",
-    "record": "Play scenarios against an implementation and record its answers.",
-    "replay": "Replay the cases in a file and show every call, its answer and what is wrong"
-    " with it.",
-    "promote": "Turn a finding into a case that expects the reference's answers.",
-    "board": "Make a site of the reports of many runs: who meets which requirement, and what"
-    " was found.",
-    "reference": "Answer the protocol on standard input and output with the reference"
-    " implementation.",
-    "discover": "Show what the kubelet would discover in ROOT.",
-    "case": "List and show the cases.",
-    "profile": "List, show, validate and capture machine profiles, and write their trees.",
-    "simulate": "Say whether a node would admit pods, what they would get, and if not, why.",
-    "state": "Check the checkpoint files of a node.",
-    "config": "Check kubelet configuration files.",
-    "upgrade": "Say what becomes of a node when its kubelet is upgraded or downgraded, before"
-    " you do it.",
+COMMANDS: dict[str, dict[str, str]] = {
+    "Check an implementation": {
+        "init": "Create an adapter with its tests, a tox.ini and a GitHub workflow.",
+        "doctor": "Check that a program speaks the protocol, and show how to fix what is wrong.",
+        "check": "Run every case on every machine it applies to.",
+        "fuzz": "Generate machines, configurations and call sequences until something breaks.",
+        "diff": "Compare two implementations call by call.",
+        "replay": "Replay cases and show every call with its answer.",
+        "promote": "Turn a finding into a case of your own.",
+        "campaign": "Run cases and generated scenarios on many workers, here or on a cluster.",
+        "board": "Build a website from the reports of many runs.",
+    },
+    "Run nodes": {
+        "simulate": "Show which pods a node would admit and what they would get.",
+        "config": "Check a kubelet configuration before the kubelet does.",
+        "state": "Check a node's checkpoint files.",
+        "upgrade": "Show what a kubelet upgrade or downgrade would change on a node.",
+        "discover": "Show what the kubelet discovers on a machine.",
+        "profile": "List, show, capture and validate machine profiles.",
+    },
+    "Work on the suite": {
+        "case": "List and show cases.",
+        "features": "List the features that an implementation can claim.",
+        "record": "Record an implementation's answers to generated scenarios.",
+        "reference": "Run the reference implementation on standard input and output.",
+    },
 }
-"""The subcommands of `numaproof` by name, each with the first sentence of its help."""
+"""The subcommands of `numaproof` by audience, each with the first sentence of its help."""
 
 _PLACES = {
     "reference": "numaproof.cli.serve:reference",
@@ -90,11 +90,27 @@ class _Deferred(click.Command):
 class LazyGroup(click.Group):
     """A group whose subcommands are loaded one at a time, each when it is used."""
 
-    def __init__(self, *args: Any, deferred: Mapping[str, str], **kwargs: Any) -> None:
-        """Takes the subcommands with their first sentences, and what a `click.Group` takes."""
+    def __init__(
+        self, *args: Any, deferred: Mapping[str, Mapping[str, str]], **kwargs: Any
+    ) -> None:
+        """Takes `COMMANDS` or a table like it, and what a `click.Group` takes."""
         super().__init__(*args, **kwargs)
-        for name, summary in deferred.items():
-            self.add_command(_Deferred(name, short_help=summary))
+        self._sections = deferred
+        for section in deferred.values():
+            for name, summary in section.items():
+                self.add_command(_Deferred(name, short_help=summary))
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The subcommands in the order of the help."""
+        del ctx
+        return [name for section in self._sections.values() for name in section]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the subcommands, a section for each audience."""
+        del ctx
+        for title, section in self._sections.items():
+            with formatter.section(title):
+                formatter.write_dl([*section.items()], col_max=12)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

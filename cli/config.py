@@ -24,7 +24,7 @@ _IGNORED = "which the kubelet ignores"
 
 @click.group(cls=SentenceGroup)
 def config() -> None:
-    """Check kubelet configuration files.
+    """Check a kubelet configuration before the kubelet does.
 
     \b
     Example:

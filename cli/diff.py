@@ -114,11 +114,11 @@ def diff(
     as_json: bool,
     **target: Any,
 ) -> int:
-    """Make the same calls to two implementations and show the first answer that differs.
+    """Compare two implementations call by call.
 
-    The calls come from generated scenarios or from the cases in FILES (YAML). FILES that are
-    directories or tar archives are trees to discover. A difference is shrunk for up to 60 s, shown
-    side by side and written to OUT/findings as a case file for `numaproof replay`.
+    Both get the same calls, from generated scenarios or from the cases in FILES (YAML). FILES that
+    are directories or tar archives are trees to discover. The first difference is shrunk for up to
+    60 s, shown side by side and written to OUT/findings as a case file for `numaproof replay`.
 
     \b
     Examples:

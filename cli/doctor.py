@@ -29,7 +29,7 @@ from numaproof.protocol import codec
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
 def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
-    """Talk to a program and show what is wrong with each line that it writes.
+    """Check that a program speaks the protocol, and show how to fix what is wrong.
 
     CMD is the program that speaks the protocol, with its arguments: in quotes, or after ``--``.
     It is asked for nothing but what it claims in ``hello``. A healthy program is examined in a few

@@ -12,9 +12,10 @@ from numaproof.protocol import codec
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def features(*, as_json: bool) -> None:
-    """List the features that an implementation can claim in hello, and the cases that need each.
+    """List the features that an implementation can claim.
 
-    Core features are those that every cluster meets. What is not claimed is never asked.
+    Also shows how many cases need each. Core features are those that every cluster uses. What an
+    implementation does not claim is never asked.
 
     \b
     Example:

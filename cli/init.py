@@ -97,7 +97,7 @@ def _installed_from() -> str:
     " this numaproof was installed from).",
 )
 def init(folder: Path, language: str, name: str | None, source: str | None) -> None:
-    """Write a new adapter with its tests, a tox.ini and a GitHub workflow.
+    """Create an adapter with its tests, a tox.ini and a GitHub workflow.
 
     It has the CPU Manager's policies none and static and claims level invariants. Fill in the one
     function that chooses CPUs, then claim more. Nothing is ever overwritten.

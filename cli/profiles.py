@@ -90,7 +90,7 @@ _OTHER_ARCHIVES = frozenset({".zip", ".tgz", ".txz", ".tbz2", ".7z", ".cpio"})
 
 @click.group(cls=SentenceGroup)
 def profile() -> None:
-    """List, show, validate and capture machine profiles, and write their trees.
+    """List, show, capture and validate machine profiles.
 
     \b
     Example:
@@ -253,7 +253,7 @@ def _discovered(chosen: fakesys.Profile) -> MachineInfo:
 @release_option
 @click.option("--json", "as_json", is_flag=True, help="Print cAdvisor's MachineInfo as JSON.")
 def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
-    """Show what the kubelet would discover in ROOT.
+    """Show what the kubelet discovers on a machine.
 
     ROOT is / for this machine, a directory with sys/ and proc/, or such a directory as a .tar,
     .tar.gz, .tar.xz or .tar.bz2.

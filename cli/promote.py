@@ -85,10 +85,10 @@ def promote(
     defect: str | None,
     judged_as: JudgedAs | None,
 ) -> int:
-    """Turn a finding into a case that expects the reference's answers.
+    """Turn a finding into a case of your own.
 
     FILE is a case file that `numaproof fuzz`, `diff` or `campaign` wrote to OUT/findings. The case
-    is appended to a case file; the rest of that file stays as it is.
+    expects the reference's answers. It is added to a case file, of which nothing else changes.
 
     \b
     Examples:

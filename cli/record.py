@@ -64,7 +64,7 @@ def record(
     date: dt.datetime | None,
     timeout: float,
 ) -> int:
-    """Play scenarios against an implementation and record its answers.
+    """Record an implementation's answers to generated scenarios.
 
     The file is xz-compressed JSON lines that say which program answered, for which release, from
     which seeds and when. A scenario in which the program broke or did not answer is skipped with a

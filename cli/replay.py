@@ -59,7 +59,7 @@ def replay(
     as_json: bool,
     **target: Any,
 ) -> int:
-    """Replay the cases in a file and show every call, its answer and what is wrong with it.
+    """Replay cases and show every call with its answer.
 
     FILE is a case file (written by `numaproof fuzz`, from the documentation, or your own) or a file
     of recordings, of which only those with a different answer are shown. CASE-ID is a bundled case,

@@ -12,7 +12,7 @@ from numaproof.cli.targets import own_baseline_option
 @click.command()
 @own_baseline_option
 def reference(*, baseline: str) -> None:
-    """Answer the protocol on standard input and output with the reference implementation.
+    """Run the reference implementation on standard input and output.
 
     \b
     Example:

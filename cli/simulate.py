@@ -68,7 +68,7 @@ def simulate(
     lenient: bool,
     as_json: bool,
 ) -> int:
-    """Say whether a node would admit pods, what they would get, and if not, why.
+    """Show which pods a node would admit and what they would get.
 
     PODS are manifests of Pods and workloads, admitted in order; - reads standard input. A workload
     counts as all of its replicas. A warning names every known defect of the kubelet that makes an

@@ -24,7 +24,7 @@ TO_FIX = 1
 
 @click.group(cls=SentenceGroup)
 def state() -> None:
-    """Check the checkpoint files of a node.
+    """Check a node's checkpoint files.
 
     \b
     Example:

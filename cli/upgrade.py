@@ -79,7 +79,7 @@ def upgrade(
     strict: bool,
     as_json: bool,
 ) -> int:
-    """Say what becomes of a node when its kubelet is upgraded or downgraded, before you do it.
+    """Show what a kubelet upgrade or downgrade would change on a node.
 
     That is: what the new kubelet refuses in the configuration, which feature gates and options
     change, which state files must be deleted, which pods keep their CPUs, memory and devices and

@@ -87,9 +87,10 @@ def completed(shell: str, typed: str) -> str:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_completion_offers_every_command_with_its_whole_first_sentence(shell: str) -> None:
     offered = completed(shell, "numaproof ")
-    for name, summary in COMMANDS.items():
-        assert name in offered
-        assert shell == "bash" or summary in offered
+    for section in COMMANDS.values():
+        for name, summary in section.items():
+            assert name in offered
+            assert shell == "bash" or summary in offered
     ending = "validate\tCheck that profile files are well-formed and describe machines that can be"
     assert shell != "fish" or ending in completed(shell, "numaproof profile ")
 
