@@ -29,7 +29,7 @@ def test_a_terminal_gets_colour(
 ) -> None:
     Path("kubelet.yaml").write_text(KUBELET)
     Path("pod.yaml").write_text(POD)
-    monkeypatch.setattr("numaproof.reports.terminal.is_live", lambda *_: True)
+    monkeypatch.setattr("numaproof.reports.console.is_live", lambda *_: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
     assert "\x1b[" in command(*words).out

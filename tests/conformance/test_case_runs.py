@@ -77,7 +77,8 @@ def test_processes_do_as_one_does(
     for place in ("here", "spread"):
         made = CaseRuns(every, harness_run(), every_call=True, times=1)
         found.append([untimed(one) for one in made.finished(tmp_path / place)])
-        assert (tmp_path / place / "1" / "1").exists() == (place == "spread")
+        # Other processes remove what they leave behind.
+        assert bool([*(tmp_path / place).glob("*")]) == (place == "here")
         request.getfixturevalue("two_cores")
     assert len(found[0]) == 103
     assert found[0] == found[1]

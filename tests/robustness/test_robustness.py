@@ -140,7 +140,7 @@ def test_raw_text_would_be_noticed(
     monkeypatch: pytest.MonkeyPatch,
     terminal: bool,  # noqa: FBT001
 ) -> None:
-    for module in ("shown", "terminal"):
+    for module in ("safe_streams", "console"):
         monkeypatch.setattr(f"numaproof.reports.{module}.visible", str)
     cases = bases.document("own")
     cases["cases"][0]["title"] = "\x1b[5m\u202e"
