@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.cli import targets
+from numaproof.cli.choice import Choice
 from numaproof.cli.harness import elsewhere, run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import FINDINGS, out_option
@@ -54,7 +55,7 @@ _MOST = (1 << 32) - 1
 )
 @click.option(
     "--kind",
-    type=click.Choice((LIFE, START, FILE, TREE, UPGRADE)),
+    type=Choice((LIFE, START, FILE, TREE, UPGRADE)),
     default=LIFE,
     help="life: whole lives of nodes. start: single starts with something odd in them. file: starts"
     " that find a checkpoint, one seed for each pair of damage to its parts. tree: discoveries of"

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from numaproof.cli.choice import Choice
 from numaproof.cli.outputs import OUTPUT_FOLDER
 from numaproof.inputs.shell_words import quoted
 from numaproof.protocol.releases import NEWEST
@@ -85,7 +86,7 @@ def _installed_from() -> str:
 @click.argument("folder", metavar="DIR", type=OUTPUT_FOLDER)
 @click.option(
     "--language",
-    type=click.Choice(tuple(SKELETONS)),
+    type=Choice(tuple(SKELETONS)),
     required=True,
     help="Language to write the adapter in.",
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli import targets
+from numaproof.cli.choice import Choice
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.selecting import complete_requirement
 from numaproof.inputs.plurals import plural
@@ -24,11 +25,11 @@ _CHECKOUT = Path("conformance/suite")
 _LONGEST = 400
 
 
-def _defects() -> click.Choice[str]:
+def _defects() -> Choice:
     """The names of the kubelet's defects, which are loaded only when one is typed."""
     from numaproof.reference.deviations.defects import DEFECTS
 
-    return click.Choice([one.name for one in DEFECTS])
+    return Choice([one.name for one in DEFECTS])
 
 
 @click.command()

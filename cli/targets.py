@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from numaproof.cli.choice import Choice
 from numaproof.protocol.events import SIDES, JudgedAs
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import NEWEST, RELEASES
@@ -94,12 +95,12 @@ def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 def release_choice(*names: str, help: str, **more: Any) -> Callable[[F], F]:  # noqa: A002 - as click
     """An option that takes a Kubernetes release (default: --kubernetes)."""
     names = names or ("--kubernetes",)
-    return click.option(*names, type=click.Choice(RELEASES), help=help, **more)
+    return click.option(*names, type=Choice(RELEASES), help=help, **more)
 
 
 def level_option(help: str, levels: Sequence[Level] = LEVELS) -> Callable[[F], F]:  # noqa: A002
     """The option that takes a level."""
-    return click.option("--level", type=click.Choice(levels), help=help)
+    return click.option("--level", type=Choice(levels), help=help)
 
 
 def program_option(help: str, *names: str, **more: Any) -> Callable[[F], F]:  # noqa: A002
@@ -120,13 +121,13 @@ release_option = release_choice(default=NEWEST, help=f"Kubernetes release (defau
 baseline_option = click.option(
     "--baseline",
     "judged_as",
-    type=click.Choice(SIDES),
+    type=Choice(SIDES),
     help="Which behaviour to expect where the kubelet contradicts its documentation (default:"
     " kubelet at level kubelet and for the reference, otherwise either).",
 )
 own_baseline_option = click.option(
     "--baseline",
-    type=click.Choice(("documented", "kubelet")),
+    type=Choice(("documented", "kubelet")),
     default="kubelet",
     help="Which behaviour to show where the kubelet contradicts its documentation (default:"
     " kubelet).",
