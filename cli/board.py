@@ -20,8 +20,8 @@ from numaproof.protocol import codec
     "data",
     type=click.Path(path_type=Path),
     metavar="FILE.json|DIR",
-    help="Also write what the site needs of the runs as compact JSON, which this command reads in"
-    " place of the reports.",
+    help="Also write the data of the site as compact JSON, which this command reads instead of the"
+    " reports.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print where each implementation stands.")
 def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: bool) -> None:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 @click.option(
     "--quick",
     is_flag=True,
-    help="Run only few cases on few machines, which catch the seeded bugs (or others, where less is"
-    " claimed), and no recordings; your own cases run, too.",
+    help="Run a small subset that still catches every seeded bug, plus your own cases. Skips"
+    " recordings.",
 )
 @repeat_option
 @known_failures_options

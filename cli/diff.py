@@ -57,10 +57,9 @@ _MOST = (1 << 32) - 1
     "--kind",
     type=Choice((LIFE, START, FILE, TREE, UPGRADE)),
     default=LIFE,
-    help="life: whole lives of nodes. start: single starts with something odd in them. file: starts"
-    " that find a checkpoint, one seed for each pair of damage to its parts. tree: discoveries of"
-    " made-up machines, odd ones among them. upgrade: lives that go on in another release, from"
-    " each to each that both sides claim (default: life).",
+    help="What to generate. life: whole lives of nodes. start: single starts with unusual input."
+    " file: starts from a damaged checkpoint. tree: discovery of made-up machines. upgrade: nodes"
+    " that change to another release (default: life).",
 )
 @targets.release_choice(
     "--from", "before", multiple=True, help="Upgrade only from this release. Repeatable."

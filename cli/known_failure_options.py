@@ -122,12 +122,12 @@ def known_failures_options(command: F) -> F:
         "--write-known-failures",
         "written",
         type=OUTPUT_FILE,
-        help="Add the failures that are not known yet to a file for --known-failures, or make one.",
+        help="Add new failures to a file for --known-failures, or create one.",
     )
     @click.option(
         "--today",
         type=click.DateTime(["%Y-%m-%d"]),
-        help="Date that known failures are judged at (default: today).",
+        help="Date on which known failures are judged (default: today).",
     )
     @wraps(command)
     def accepting(

@@ -39,13 +39,14 @@ node_machine_option = click.option(
     help="A bundled profile, a profile file, or a tree: / for this machine, a directory or a tar.",
 )
 profile_option = click.option(
-    "--machine", **MACHINE, required=True, help="Bundled profile or profile file."
+    "--machine", **MACHINE, required=True, help="Bundled profile, profile file or tree."
 )
 node_devices_option = click.option(
     "--devices",
     multiple=True,
     metavar="NAME=COUNT@NODES,...|FILE",
-    help="Devices of the node: vendor.example/nic=4@0 are four NICs near NUMA node 0. Repeatable.",
+    help="Devices of the node, such as vendor.example/nic=4@0 for four NICs near NUMA node 0."
+    " Repeatable.",
 )
 """The options by which commands for node operators learn of the machine and of its devices."""
 

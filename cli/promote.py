@@ -57,7 +57,7 @@ def _defects() -> Choice:
     help=f"Case file to add to (default: {_OWN}; in a checkout, {_CHECKOUT}/promoted.yaml).",
 )
 @targets.program_option(
-    "Program with the failure: the case must fail on it, and expects no more than that needs."
+    "Program that fails the case. The case expects no more than is needed to show that."
 )
 @targets.timeout_option
 @targets.release_choice(

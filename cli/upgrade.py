@@ -27,7 +27,7 @@ ATTENTION = 1
     "--to",
     "after",
     required=True,
-    help="Kubernetes release that it is to run; an older one is a downgrade.",
+    help="Kubernetes release to change to; an older one is a downgrade.",
 )
 @node_machine_option
 @click.option(
