@@ -146,7 +146,7 @@ def what_nobody_took_over_returns_with_the_pod(rule: Any, self: Any, args: Any) 
         free = static.allocatable if static.options.strict else static.topology.cpus
         held = union((cpus for _, _, cpus in state)) | union(state.pods.values())
         self.cpus.state = replace(state, shared=free & ~held)
-    elif self.pods[args.uid].container(args.container).passes:
+    elif self.pods[args.uid].container(args.container).runs_to_completion:
         own = before.of(args.uid, args.container) or 0
         others = union(state.exclusive.get(args.uid, {}).values())
         if not own & others:

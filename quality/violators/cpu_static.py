@@ -360,7 +360,10 @@ def a_reconcile_pass_chooses_better_cpus(rule: Any, self: Any) -> Any:
 @seeds("CPU-STATIC-006").after(StartedNode, "remove")
 def an_app_container_moves_when_its_init_container_is_gone(done: Any, self: Any, args: Any) -> Any:
     """Takes the end of an init container for the time to choose CPUs for the app container."""
-    if args.container is not None and self.pods[args.uid].container(args.container).passes:
+    if (
+        args.container is not None
+        and self.pods[args.uid].container(args.container).runs_to_completion
+    ):
         _move(self, args.uid)
     return done
 

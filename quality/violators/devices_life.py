@@ -325,7 +325,7 @@ def init_containers_give_their_devices_back_when_they_end(done: Any, self: Any, 
     """Frees devices like CPUs, as soon as a container has ended."""
     if args.container is not None:
         pod = self.pods[args.uid]
-        if pod.container(args.container).passes:
+        if pod.container(args.container).runs_to_completion:
             _given_back(self, args.uid, args.container)
     return done
 
