@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Info(msgspec.Struct, frozen=True):
-    """What is kept of a machine between commands."""
+    """What is kept of a bundled machine between commands; others are too many."""
 
     info: MachineInfo | None
 
@@ -72,6 +72,8 @@ class ProfileMachine:
     @cached_property
     def info(self) -> MachineInfo | None:
         """What discovery makes of the tree; None if it cannot be discovered."""
+        if self.name not in fakesys.bundled_profiles():
+            return self._discovered()
         key = cache.digest(("fakesys", "reference"), [msgspec.json.encode(self.profile)])
         saved: _Info | None = cache.read(f"machine-{self.name}", key, _Info)
         if saved is None:

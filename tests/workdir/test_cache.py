@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.schema import Case
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.workdir import cache
 
 if TYPE_CHECKING:
@@ -49,3 +52,13 @@ def test_without_room_nothing_is_written(saved: Path) -> None:
     saved.parent.write_bytes(b"a file in the place of the folder")
     cache.write("cases", KEY, CASES)
     assert cache.read("cases", KEY, KIND) is None
+
+
+@pytest.mark.parametrize(("name", "kept"), [("vm-1-cpu", True), ("my-own", False)])
+def test_only_bundled_machines_are_kept(saved: Path, name: str, kept: bool) -> None:  # noqa: FBT001
+    profile = msgspec.structs.replace(fakesys.load_profile("vm-1-cpu"), name=name)
+    for _ in range(2):
+        info = ProfileMachine(profile, saved.parent).info
+        assert info is not None
+        assert info.num_cores == 1
+    assert saved.with_name(f"machine-{name}.msgpack").exists() == kept
