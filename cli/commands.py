@@ -66,7 +66,7 @@ class SentenceGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The subcommand that the arguments name, and what it is given."""
+        """The subcommand that the arguments name, and its own arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, with_new_names(name or "", rest)
 

@@ -44,9 +44,8 @@ _UNIT = 40
 class CaseRuns:
     """Cases that are played on their machines, and recordings that are compared.
 
-    The bundled reference is as good in one process as in another, so that its runs go over the
-    cores of this machine. A program is one, and may use what is there once: its runs stay one after
-    the other.
+    The bundled reference runs in several processes, one for each core. A program under test may use
+    a resource that exists only once, so its runs stay sequential.
 
     Attributes:
         every: the cases, each with its machine, and recordings.
@@ -62,7 +61,7 @@ class CaseRuns:
     times: int
 
     def finished(self, scratch: Path) -> Generator[CaseFinished, None, None]:
-        """Plays them; what each came to, in order.
+        """Plays them and yields their results in order.
 
         Args:
             scratch: an empty place for state directories.
@@ -121,7 +120,7 @@ class _Player:
                 finished.extend(map(self.finished, numbers))
         except CaseError as found:
             error = found.case, found.step, found.message
-        # Here, each process has its part of the work; at the end, one would have it all.
+        # Done here, removal is shared by all processes; at the end, one would do it alone.
         remove_tree(self._scratch)
         return _Unit(numbers.start, finished, error)
 
@@ -134,7 +133,7 @@ class _Player:
         return self._repeated(played, one)
 
     def _repeated(self, played: PlayedCase, one: SelectedCase) -> CaseFinished:
-        """What a case came to after it was played so many times more."""
+        """The result of a case after it was played again `times` - 1 times."""
         finished = played.finished
         if finished.outcome == "unsupported":
             return finished

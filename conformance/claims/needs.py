@@ -248,7 +248,7 @@ def _huge_pages(names: Iterable[Any]) -> bool:
 def in_force(
     config: KubeletConfiguration, command_line: tuple[str, ...], kubernetes: str
 ) -> KubeletConfiguration:
-    """The configuration with what the flags set; as it is where they are refused.
+    """The configuration with the flags applied; unchanged if the flags are refused.
 
     Requirements: CPU-CONFIG-016, CPU-CONFIG-017.
     """
