@@ -114,7 +114,7 @@ def linked(one: Adapter) -> str:
 
 def discoverers(found: Sequence[Adapter]) -> Iterator[str]:
     """Who discovers which share of the machines as cAdvisor does."""
-    yield "## Discovery\n\nBundled machines, by what is discovered in their trees.\n"
+    yield "## Discovery\n\nBundled machines by outcome.\n"
     columns = ("pass", *KINDS)
     yield from table(
         ("", "agrees", *KINDS),
