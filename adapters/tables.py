@@ -28,11 +28,10 @@ DISCOVERY = "discovery-every-machine"
 
 KINDS = ("own rules", "finding", "crash")
 ANSWERS = ("same", "other", "wrong", "crash")
-HEADING = """# What the other implementations do
+HEADING = """# Results of other implementations
 
-[Which they are, and how they are asked](others.md). `python adapters/tables.py DIR` writes this
-page from the reports of `adapters/others.py --out DIR` and the cases in `adapters/*/findings/` and
-`adapters/*/own-rules/`.
+[Other implementations, behind adapters](others.md) explains how they are tested. To update this
+page, run `adapters/others.py --out DIR`, then `python adapters/tables.py DIR`.
 """
 
 
@@ -48,7 +47,6 @@ class Adapter:
         cases: how many case runs have which outcome.
         answers: how many assignments have which answer; empty if it assigns nothing.
         examples: how many examples of fuzzing have which outcome; empty if nothing was fuzzed.
-        steps: how many steps these had.
     """
 
     name: str
@@ -58,7 +56,6 @@ class Adapter:
     cases: Counter[str]
     answers: dict[str, int]
     examples: dict[str, int]
-    steps: int
 
 
 def events(path: Path) -> Iterator[dict[str, Any]]:
@@ -89,14 +86,11 @@ def read(folder: Path) -> Adapter:
     counts = folder / "assign" / "assignments.yaml"
     answers = yaml.safe_load(counts.read_text(encoding="utf-8")) if counts.exists() else {}
     examples: dict[str, int] = {}
-    steps = 0
     for event in events(folder / "fuzz" / "events.jsonl"):
-        if event["event"] == "reached":
-            steps = sum(event["counts"]["actions"].values())
-        elif event["event"] == "campaign ended":
+        if event["event"] == "campaign ended":
             examples = event["outcomes"]
     return Adapter(
-        folder.name, version, level, machines, cases, answers.get("counts", {}), examples, steps
+        folder.name, version, level, machines, cases, answers.get("counts", {}), examples
     )
 
 
@@ -108,7 +102,7 @@ def row(*cells: object) -> str:
 def table(heading: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
     """A table with a heading, and the line after it."""
     yield row(*heading)
-    yield row(*("---" for _ in heading))
+    yield f"|{'---|' * len(heading)}"
     yield from rows
     yield ""
 
@@ -120,14 +114,14 @@ def linked(one: Adapter) -> str:
 
 def discoverers(found: Sequence[Adapter]) -> Iterator[str]:
     """Who discovers which share of the machines as cAdvisor does."""
-    yield "## Discovery\n\nEach bundled machine that a tree describes, discovered once.\n"
+    yield "## Discovery\n\nBundled machines by outcome.\n"
     columns = ("pass", *KINDS)
     yield from table(
-        ("", "machines", "agrees", *KINDS),
+        ("", "agrees", *KINDS),
         (
-            row(linked(one), asked, *(one.machines[column] for column in columns))
+            row(linked(one), *counts)
             for one in found
-            if (asked := sum(one.machines[column] for column in columns))
+            if any(counts := [one.machines[column] for column in columns])
         ),
     )
 
@@ -135,15 +129,20 @@ def discoverers(found: Sequence[Adapter]) -> Iterator[str]:
 def allocators(found: Sequence[Adapter]) -> Iterator[str]:
     """Who allocates, and what became of the cases, of every assignment and of fuzzing."""
     allocating = [one for one in found if one.examples or one.answers]
-    yield "## Allocation\n\nThe case runs that were asked, by what became of them.\n"
+    yield "## Allocation\n\nCase runs by outcome, and examples of fuzzing with seed 1.\n"
     yield from table(
-        ("", "level", "pass", *KINDS),
+        ("", "level", "pass", *KINDS, "examples", "known failure", "not claimed", "other"),
         (
-            row(linked(one), one.level, *(one.cases[column] for column in ("pass", *KINDS)))
+            row(
+                linked(one),
+                one.level,
+                *(one.cases[column] for column in ("pass", *KINDS)),
+                *fuzzed(one),
+            )
             for one in allocating
         ),
     )
-    yield "Every assignment on uniform machines of up to eight CPUs.\n"
+    yield "[Every assignment](others.md#every-assignment) on small machines.\n"
     yield from table(
         ("", *ANSWERS),
         (
@@ -152,24 +151,22 @@ def allocators(found: Sequence[Adapter]) -> Iterator[str]:
             if one.answers
         ),
     )
-    yield "Fuzzing, with seed 1.\n"
-    yield from table(
-        ("", "steps", "examples", "pass", "known failure", "not claimed", "other"),
-        (row(one.name, *fuzzed(one)) for one in allocating if one.examples),
-    )
 
 
 def fuzzed(one: Adapter) -> Iterator[str]:
-    """The cells of an adapter's fuzzing."""
-    named = [one.examples.get(name, 0) for name in ("pass", "known failure", "unsupported")]
+    """The cells of an adapter's fuzzing; all other examples passed."""
+    passed, *named = (one.examples.get(name, 0) for name in ("pass", *NAMED))
     total = sum(one.examples.values())
-    for number in (one.steps, total, *named, total - sum(named)):
+    for number in (total, *named, total - passed - sum(named)):
         yield f"{number:,}"
 
 
+NAMED = ("known failure", "unsupported")
+"""Outcomes of examples that have a column of their own."""
+
 FOUND = {
-    "findings": "## Findings\n\nThe smallest cases of what is wrong, for `numaproof replay`.\n",
-    "own-rules": "\n## Own rules\n\nThe same of what kubelets do, and others need not.\n",
+    "findings": "## Findings\n\nMinimal cases, for `numaproof replay`.\n",
+    "own-rules": "\n## Own rules\n\nThe same for kubelet rules that others need not follow.\n",
 }
 """The folders of an adapter that have its smallest cases, each with its heading."""
 
@@ -178,23 +175,21 @@ def smallest(adapters: Path) -> Iterator[str]:
     """The smallest case of each finding, and of each rule of its own."""
     for folder, heading in FOUND.items():
         yield heading
-        rows = []
+        cases: dict[str, list[str]] = {}
         for path in sorted(adapters.glob(f"*/{folder}/*.yaml")):
             name = path.parents[1].name
-            for case in yaml.safe_load(path.read_text(encoding="utf-8"))["cases"]:
-                cited = ", ".join(
-                    f"[{one}](requirements.md#{one.lower()})" for one in case["requirements"]
-                )
-                where = f"../adapters/{name}/{folder}/{path.name}"
-                rows.append(row(name, f"[{case['title']}]({where})", cited))
-        yield from table(("", "case", "requirements"), rows)
+            cases.setdefault(name, []).extend(
+                f"[{case['title']}](../adapters/{name}/{folder}/{path.name})"
+                for case in yaml.safe_load(path.read_text(encoding="utf-8"))["cases"]
+            )
+        yield from (f"- {name}: {'; '.join(links)}" for name, links in cases.items())
 
 
 def main(words: Sequence[str]) -> str:
     """The page of the reports in a folder."""
     found = [read(one) for one in sorted(Path(words[0]).iterdir()) if (one / "check").is_dir()]
     lines = [HEADING, *discoverers(found), *allocators(found), *smallest(HERE)]
-    return "\n".join(lines)
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

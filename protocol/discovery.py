@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 DISCOVERED: Mapping[str, str] = MappingProxyType(
     {
-        "num_cores": "how many logical CPUs there are",
-        "num_physical_cores": "how many cores",
-        "num_sockets": "how many packages",
-        "memory_capacity": "the memory of the machine",
-        "hugepages": "its pools of huge pages",
-        "nodes": "the ids of the NUMA nodes, and which CPUs each has",
-        "node_memory": "the memory of each node",
-        "node_hugepages": "the pools of huge pages of each node",
-        "distances": "the distances of each node",
-        "cores": "which CPUs are the threads of one core, whatever it is called",
-        "core_ids": "the `core_id` of each CPU's core",
-        "socket_ids": "the `socket_id` of each CPU's core",
-        "caches": "the size, type and level of the caches of each core",
-        "uncore_caches": "those of the caches that cores share, and which CPUs share them",
-        "node_caches": "those of the caches of whole nodes",
-        "cache_ids": "the ids of the caches that are seen",
+        "num_cores": "number of logical CPUs",
+        "num_physical_cores": "number of cores",
+        "num_sockets": "number of packages",
+        "memory_capacity": "memory of the machine",
+        "hugepages": "huge pages of the machine",
+        "nodes": "NUMA node ids, and their CPUs",
+        "node_memory": "memory of each node",
+        "node_hugepages": "huge pages of each node",
+        "distances": "distances of each node",
+        "cores": "which CPUs share a core, whatever its id",
+        "core_ids": "`core_id` of each CPU's core",
+        "socket_ids": "`socket_id` of each CPU's core",
+        "caches": "size, type and level of each core's caches",
+        "uncore_caches": "the same of caches shared by cores, and which CPUs share them",
+        "node_caches": "the same of caches of whole nodes",
+        "cache_ids": "ids of the discovered caches",
     }
 )
 """Every name, with what it stands for."""

@@ -54,40 +54,37 @@ class Feature(msgspec.Struct, frozen=True):
 CHECKPOINT_FILES = "checkpoint-files"
 
 _MEANINGS = {
-    "init-containers": "the app containers of a pod reuse what its init containers held",
-    "sidecars": "restartable init containers keep what they hold as long as their pod lives",
-    "container-removal": "`remove` with a `container` frees what that container held; its pod"
-    " stays",
-    "restart": "state outlives the process: after another `start` in the same `state_dir`, the"
-    " pods on the node keep what they hold",
-    "configuration-validation": "a configuration that the kubelet calls invalid is refused:"
-    " malformed values, unknown policies and options, options that exclude each other",
-    "reconfiguration": "a restart with another configuration or on a changed machine is refused if"
-    " the state left behind does not fit",
-    "feature-gates": "`featureGates` of the configuration are obeyed (a gate that an option needs"
-    " comes with the option)",
-    "pod-level-resources": "`spec.resources` of a pod: its QoS class follows from them",
+    "init-containers": "app containers reuse the resources of their pod's init containers",
+    "sidecars": "sidecars keep their resources as long as their pod lives",
+    "container-removal": "`remove` with a `container` frees that container's resources",
+    "restart": "after another `start` in the same `state_dir`, pods on the node keep their"
+    " resources",
+    "configuration-validation": "invalid configurations are refused: malformed values, unknown"
+    " policies and options, conflicting options",
+    "reconfiguration": "a restart is refused if the stored state doesn't fit the new configuration"
+    " or machine",
+    "feature-gates": "`featureGates` of the configuration are obeyed",
+    "pod-level-resources": "`spec.resources` determines a pod's QoS class",
     "pod-level-resource-managers": "with the gate `PodLevelResourceManagers`, a pod gets CPUs and"
-    " memory as a whole and shares them out to its containers",
-    "huge-pages": "the Memory Manager reserves and pins `hugepages-SIZE` as it does memory",
+    " memory as a whole and divides them among its containers",
+    "huge-pages": "the Memory Manager reserves and pins `hugepages-SIZE` like memory",
     CHECKPOINT_FILES: "state is in the kubelet's `cpu_manager_state` and `memory_manager_state`, in"
-    " its formats, and a damaged file is refused as the kubelet does",
-    "quota": "a start may ask which containers are to be limited by CFS quota",
-    "effective-configuration": "a start may ask for the configuration in force, its defaults"
-    " filled in",
-    "refused-pods": "a start may ask what becomes of refused pods: phase, reason, message",
-    "flags": "`flags` of a start are obeyed as the kubelet's command line is",
-    "preferred-devices": "a device plugin may say which of its devices it would have allocated",
-    "cpu-manager": "Guaranteed containers with whole CPUs get exclusive ones",
+    " its formats, and damaged files are refused",
+    "quota": "`start` can ask which containers CFS quota limits",
+    "effective-configuration": "`start` can ask for the configuration in force, with its defaults",
+    "refused-pods": "`start` can ask for the outcome of refused pods: phase, reason, message",
+    "flags": "`flags` of `start` are obeyed like the kubelet's command line",
+    "preferred-devices": "a device plugin can prefer some of its devices",
+    "cpu-manager": "containers of Guaranteed pods get exclusive CPUs",
     "memory-manager": "memory of Guaranteed pods is pinned to NUMA nodes",
-    "topology-manager": "the hints of all managers are merged and a policy admits or refuses the"
+    "topology-manager": "the hints of all managers are merged, and a policy admits or refuses the"
     " pod",
-    "devices": "device plugins report devices, and pods ask for them",
+    "devices": "device plugins report devices, and pods request them",
     "discovery": "the machine is discovered from a tree with `sys/` and `proc/`",
-    "hints": "topology hints are answered for a container or a pod",
-    "reconcile": "one pass of the reconcile loop is run",
-    "merge": "the Topology Manager's merge is run alone",
-    "assignment": "CPU assignment is run alone",
+    "hints": "topology hints are returned for a container or a pod",
+    "reconcile": "one pass of the reconcile loop runs",
+    "merge": "the Topology Manager's merge runs alone",
+    "assignment": "CPU assignment runs alone",
 }
 """What an implementation that has a feature does, in one line."""
 

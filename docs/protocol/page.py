@@ -1,4 +1,4 @@
-"""Writes docs/protocol.md: tables of the typed messages, and a dialogue with the reference.
+"""Writes docs/protocol.md: the fields of every message, and a session with the reference.
 
     python docs/protocol/page.py > docs/protocol.md
 
@@ -23,7 +23,7 @@ import yaml
 from msgspec import inspect
 
 from numaproof.cli.metadata import VERSION
-from numaproof.conformance.claims.names import how_claimed, needed
+from numaproof.conformance.claims.names import how_claimed
 from numaproof.conformance.execution import truncation
 from numaproof.protocol import bounds, codec, lists, messages
 from numaproof.protocol.discovery import DISCOVERED
@@ -44,7 +44,7 @@ _VERSION = "0.1"
 _WIDTH = 104
 
 
-# The tables of fields
+# The fields of messages
 
 
 @cache
@@ -57,61 +57,60 @@ def meanings() -> dict[str, dict[str, str]]:
 
 
 def fields(kind: type[msgspec.Struct]) -> str:
-    """The table of a message's fields."""
+    """The list of a message's fields."""
     meant = meanings().get(kind.__name__, {})
     known = msgspec.structs.fields(kind)
     if [one.encode_name for one in known] != [*meant]:
         raise ValueError(f"fields.yaml: {kind.__name__} has {[one.encode_name for one in known]}")
-    if not known:
-        return "No fields: `{}`."
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    rows = [
-        f"| `{one.encode_name}` | {type_text(one.type)}{order_text(kind, one.encode_name)}"
-        f" | {'yes' if one.required else 'no'} | {meant[one.encode_name]} |"
+    return "\n".join(
+        f"- `{one.encode_name}` ({ordered(kind, one.encode_name, type_text(one.type))}"
+        f"{'' if one.required else ', optional'}): {meant[one.encode_name]}"
         for one in info.fields
-    ]
-    return "\n".join(["| field | type | required | meaning |", "|---|---|---|---|", *rows])
+    )
 
 
-def order_text(kind: type[msgspec.Struct], name: str) -> str:
-    """Whether the order of the lists in a field of an answer counts."""
-    tables = {
-        ", in any order": lists.SETS,
-        ", as found": lists.AS_FOUND,
-        ", in order": lists.ORDERED,
-    }
-    return next((text for text, one in tables.items() if name in one.get(kind, ())), "")
+def ordered(kind: type[msgspec.Struct], name: str, text: str) -> str:
+    """The type of a field, with how its lists are compared in an answer."""
+    if name in lists.SETS.get(kind, ()):
+        return text.replace("list of", "set of")
+    return f"{text}, as found" if name in lists.AS_FOUND.get(kind, ()) else text
 
 
 def type_text(info: inspect.Type) -> str:
-    """A type in words; a message is a link to its table."""
+    """A type in words; a message is a link to its fields."""
     text = _WORDS.get(type(info), "")
     match info:
         case inspect.StructType(cls=cls):
             text = f"[{cls.__name__}](#{cls.__name__.lower()})"
         case inspect.CustomType(cls=cls):
-            text = f"[{'CPU' if cls is CPUSet else 'NUMA'} set](#cpu-sets-and-numa-sets)"
+            text = f"{'CPU' if cls is CPUSet else 'NUMA'} set"
         case inspect.VarTupleType(item_type=item):
-            text = f"list of {type_text(item)}"
+            text = f"list of {several(item)}"
         case inspect.DictType(value_type=inspect.AnyType()):
             text = "object"
         case inspect.DictType() if info == _HINTS:
-            text = "[hints by resource](#hints-by-resource)"
+            text = "[Hints](#hints-by-resource)"
         case inspect.DictType(value_type=value):
-            text = f"object of {type_text(value)}"
+            text = f"object of {several(value)}"
         case inspect.UnionType(types=types):
             text = " or ".join(type_text(one) for one in types)
         case inspect.LiteralType(values=values):
-            ordered = sorted(values, key=_CHOICES.index)
-            text = ", ".join(f"`{value}`" for value in ordered)
+            in_order = sorted(values, key=_CHOICES.index)
+            text = ", ".join(f"`{value}`" for value in in_order)
     return text
+
+
+def several(info: inspect.Type) -> str:
+    """The type of several items, in words."""
+    return f"{_WORDS[type(info)]}s" if type(info) in _PLURAL else type_text(info)
 
 
 _HINTS = inspect.type_info(messages.ProviderHints)
 
 _CHOICES = (*messages.LEVELS, *get_args(messages.Stage), *messages.TOLD)
-"""Where a field is one of several words, they are told in this order."""
+"""The order of the words that a field can have."""
 
 _WORDS: dict[type[inspect.Type], str] = {
     inspect.StrType: "string",
@@ -120,6 +119,7 @@ _WORDS: dict[type[inspect.Type], str] = {
     inspect.NoneType: "null",
     inspect.TupleType: "list of two integers",
 }
+_PLURAL = {inspect.StrType, inspect.IntType, inspect.BoolType}
 
 
 def parts() -> tuple[type[msgspec.Struct], ...]:
@@ -198,25 +198,20 @@ class Asked:
     args: dict[str, Any]
 
 
-def _container(
-    name: str, cpu: str, memory: str = "1Gi", *, guaranteed: bool = True, **more: str
-) -> dict[str, Any]:
-    amounts = {"cpu": cpu, "memory": memory, **more}
-    resources = {"requests": amounts, **({"limits": amounts} if guaranteed else {})}
-    return {"name": name, "image": "app:1", "resources": resources}
+def _container(name: str, cpu: str, **more: str) -> dict[str, Any]:
+    return {"name": name, "resources": {"limits": {"cpu": cpu, "memory": "1Gi", **more}}}
 
 
 def _pod(name: str, *containers: dict[str, Any], init: Sequence[Any] = ()) -> dict[str, Any]:
     spec = {"initContainers": [*init]} if init else {}
     return {
-        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "metadata": {"name": name, "uid": f"uid-{name}"},
         "spec": {**spec, "containers": [*containers]},
     }
 
 
 _NIC = "vendor.example/nic"
 WEB = _pod("web", _container("app", "1", **{_NIC: "1"}))
-LOG = _pod("log", _container("app", "500m", guaranteed=False))
 JOB = _pod("job", _container("app", "1"), init=[_container("prepare", "1")])
 
 
@@ -236,52 +231,36 @@ _TWO = {"numa": [1], "preferred": True}
 _BOTH = {"numa": [0, 1], "preferred": False}
 
 DIALOGUE = (
-    Asked("who is there", "hello", {"protocol": [1, 1], "harness": f"numaproof {VERSION}"}),
+    Asked("the handshake", "hello", {"protocol": [1, 1], "harness": f"numaproof {VERSION}"}),
     Asked("the first start: an empty state directory, no pods", "start", _start(_CONFIG)),
     Asked("a Guaranteed pod with a whole CPU and a device", "admit", {"pod": WEB}),
-    Asked("a Burstable pod: it runs on the shared pool", "admit", {"pod": LOG}),
-    Asked(
-        "a Guaranteed pod for which there is no room on one node",
-        "admit",
-        {"pod": _pod("big", _container("app", "2", "64Mi"))},
-    ),
-    Asked("an init container, whose CPU the app container then reuses", "admit", {"pod": JOB}),
-    Asked(
-        "the hints for a container that isn't on the node",
-        "hints",
-        {"pod": _pod("next", _container("app", "1")), "container": "app"},
-    ),
-    Asked("what the node has assigned", "state", {}),
-    Asked("what the container runtime is told", "reconcile", {}),
-    Asked("a restart, with three pods still on the node", "start", _start(_CONFIG, WEB, LOG, JOB)),
+    Asked("no node has two free CPUs", "admit", {"pod": _pod("big", _container("app", "2"))}),
+    Asked("the app container reuses the init container's CPU", "admit", {"pod": JOB}),
+    Asked("hints for a container on the node", "hints", {"pod": JOB, "container": "app"}),
+    Asked("updates for the container runtime", "reconcile", {}),
+    Asked("a restart with two pods on the node", "start", _start(_CONFIG, WEB, JOB)),
     *(
         Asked(f"`{pod['metadata']['name']}` is admitted again", "admit", {"pod": pod})
-        for pod in (WEB, LOG, JOB)
+        for pod in (WEB, JOB)
     ),
     Asked("the init container has ended", "remove", {"uid": "uid-job", "container": "prepare"}),
-    Asked("a device has become unhealthy", "devices", {"devices": _devices(healthy=False)}),
-    Asked("a pod has left the node", "remove", {"uid": "uid-web"}),
-    Asked("its CPU is back in the shared pool", "state", {}),
-    Asked("a start that is refused", "start", _start({"cpuManagerPolicy": "static"})),
-    Asked("after it there is no node", "state", {}),
+    Asked("a device becomes unhealthy", "devices", {"devices": _devices(healthy=False)}),
+    Asked("everything that is allocated", "state", {}),
+    Asked("a refused start", "start", _start({"cpuManagerPolicy": "static"})),
+    Asked("no node is left", "reconcile", {}),
     Asked(
-        "the Topology Manager's merge alone",
+        "the merge alone",
         "merge",
         {
             "nodes": [0, 1],
             "policy": "restricted",
-            "providers": [{"cpu": [_ONE, _TWO, _BOTH]}, {_NIC: [_TWO, _BOTH]}, None],
+            "providers": [{_NIC: [_TWO, _BOTH]}, {"cpu": [_ONE, _TWO]}, None],
         },
     ),
     Asked(
         "CPU assignment alone",
         "assign",
         {"machine": MACHINE, "available": "1-3", "count": 2},
-    ),
-    Asked(
-        "more CPUs than are available",
-        "assign",
-        {"machine": MACHINE, "available": "1-3", "count": 4},
     ),
     Asked("a tree without a machine", "discover", {"root": "/empty"}),
 )
@@ -303,25 +282,50 @@ def answers(asked: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, str]
 
 
 def transcript() -> str:
-    """The whole dialogue, long lines broken; the machine stands in it once."""
+    """The whole dialogue, long lines broken; what repeats is in it once."""
     found = answers((one.op, one.args) for one in DIALOGUE)
     parts: list[str] = []
+    seen: list[Any] = [MACHINE]
     for one, (request, response) in zip(DIALOGUE, found, strict=True):
         parts.append(f"# {one.about.replace('`', '')}")
-        parts += _broken("→ ", _short(request))
-        parts += [*_broken("← ", _short(response)), ""]
+        parts += _broken("→ ", _short(request, seen))
+        parts += [*_broken("← ", _short(response, seen)), ""]
     return "\n".join(parts).rstrip()
 
 
-def _short(line: str) -> str:
-    """A line without what the page shows elsewhere, or what differs from release to release."""
-    short = line.replace(json.dumps(MACHINE), "{...}").replace(f'"{VERSION}"', f'"{_VERSION}"')
-    value = json.loads(short.replace("{...}", '"{...}"').replace(VERSION, _VERSION))
+def _short(line: str, seen: list[Any]) -> str:
+    """A line without what repeats, or what differs from release to release."""
+    value = json.loads(line.replace(VERSION, _VERSION))
     if "fault" in value:
         value["fault"].pop("trace", None)
-    for name in value.get("ok", {}).get("files", {}):
-        value["ok"]["files"][name] = "..."
-    return json.dumps(value, ensure_ascii=False).replace('"{...}"', "{...}")
+    result = value.get("ok", {})
+    for name in result.get("files", {}):
+        result["files"][name] = "..."
+    if "harness" not in line and "kubernetes" in result:
+        result |= {"operations": "[...]", "features": "[...]"}
+    short = json.dumps(_elided(value, seen), ensure_ascii=False, separators=(", ", ":"))
+    for mark in ("{...}", "[...]"):
+        short = short.replace(f'"{mark}"', mark)
+    return short
+
+
+_ELIDED = {("pod", dict), ("config", dict), ("containers", dict), ("devices", list)}
+"""Fields that are shown in full once, with their types."""
+
+
+def _elided(value: Any, seen: list[Any]) -> Any:
+    """The value with marks in place of the machine and what repeats."""
+    if value in seen:
+        return "{...}" if isinstance(value, dict) else "[...]"
+    match value:
+        case dict():
+            kept = {name: _elided(one, seen) for name, one in value.items()}
+            seen += [one for name, one in value.items() if (name, type(one)) in _ELIDED]
+            return kept
+        case list():
+            return [_elided(one, seen) for one in value]
+        case _:
+            return value
 
 
 def _broken(mark: str, line: str) -> Iterator[str]:
@@ -347,9 +351,9 @@ class Refused:
 
 
 STARTS = (
-    Refused("malformed values, and what excludes each other", {"topologyManagerPolicy": "strict"}),
+    Refused("malformed or contradictory values", {"topologyManagerPolicy": "strict"}),
     Refused("unknown feature gates", {"featureGates": {"Nope": True}}),
-    Refused("CPUs reserved by name that the machine does not have", {"reservedSystemCPUs": "8"}),
+    Refused("`reservedSystemCPUs` that the machine lacks", {"reservedSystemCPUs": "8"}),
     Refused(
         "unknown or malformed Topology Manager options",
         {
@@ -358,7 +362,7 @@ STARTS = (
         },
     ),
     Refused("an unknown CPU Manager policy", {"cpuManagerPolicy": "statik"}),
-    Refused("policy static without a reservation", {"cpuManagerPolicy": "static"}),
+    Refused("policy `static` without reserved CPUs", {"cpuManagerPolicy": "static"}),
     Refused(
         "unknown or malformed CPU Manager options",
         {
@@ -368,7 +372,7 @@ STARTS = (
     ),
     Refused("an unknown Memory Manager policy", {"memoryManagerPolicy": "static"}),
     Refused(
-        "a memory reservation that does not add up",
+        "a memory reservation that doesn't add up",
         {
             "memoryManagerPolicy": "Static",
             "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}],
@@ -380,24 +384,24 @@ _WHOLE_CORES = {**_STATIC, "cpuManagerPolicyOptions": {"full-pcpus-only": "true"
 _TWO_CPUS = _pod("pod", _container("app", "2"))
 
 ADMISSIONS = (
-    Refused("too few CPUs are free", _STATIC, (_pod("pod", _container("app", "4")),)),
+    Refused("too few free CPUs", _STATIC, (_pod("pod", _container("app", "4")),)),
     Refused(
-        "too few devices are healthy and free",
+        "too few free healthy devices",
         _STATIC,
         (_pod("pod", _container("app", "1", **{_NIC: "3"})),),
     ),
     Refused(
-        "policy `restricted` or `single-numa-node` does not admit the merged hint",
+        "`restricted` or `single-numa-node` doesn't admit the merged hint",
         {**_STATIC, "topologyManagerPolicy": "single-numa-node"},
         (_pod("pod", _container("app", "3")),),
     ),
     Refused(
-        "`full-pcpus-only`: the CPUs asked for are no whole cores",
+        "`full-pcpus-only`: the request isn't a multiple of a core's CPUs",
         _WHOLE_CORES,
         (_pod("pod", _container("app", "1")),),
     ),
     Refused(
-        "`full-pcpus-only`: too few whole cores are free",
+        "`full-pcpus-only`: too few free cores",
         _WHOLE_CORES,
         (_TWO_CPUS, _pod("next", _container("app", "2"))),
     ),
@@ -405,51 +409,57 @@ ADMISSIONS = (
 
 
 def stages() -> str:
-    """The table of what a start refuses."""
-    rows = ["| stage | what it refuses | for example |", "|---|---|---|"]
+    """What a start refuses, by the stage that the reference answers."""
+    found: dict[str, list[str]] = {}
     for one in STARTS:
         ((_, line),) = answers([("start", _start(one.config))])
-        refused = json.loads(line)["refused"]
-        rows.append(f"| `{refused['stage']}` | {one.wrong} | `{refused['message']}` |")
-    return "\n".join(rows)
+        found.setdefault(json.loads(line)["refused"]["stage"], []).append(one.wrong)
+    return _by_name(found)
 
 
 def reasons() -> str:
-    """The table of what an admission refuses."""
-    rows = ["| reason | when | for example |", "|---|---|---|"]
+    """What an admission refuses, by the reason that the reference answers."""
+    found: dict[str, list[str]] = {}
     for one in ADMISSIONS:
         asked = [("start", _start(one.config)), *(("admit", {"pod": pod}) for pod in one.pods)]
         refused = json.loads(answers(asked)[-1][1])["refused"]
-        rows.append(f"| `{refused['reason']}` | {one.wrong} | `{refused['message']}` |")
-    return "\n".join(rows)
+        found.setdefault(refused["reason"], []).append(one.wrong)
+    return _by_name(found)
+
+
+def _by_name(found: dict[str, list[str]]) -> str:
+    return "\n".join(f"- `{name}`: {'; '.join(wrong)}" for name, wrong in found.items())
 
 
 def features() -> str:
-    """The table of the features that are claimed by name."""
-    rows = ["| feature | support | what you do | needs |", "|---|---|---|---|"]
-    rows += [
-        f"| `{one.name}` | {one.support} | {one.meaning} | {', '.join(needed(one))} |"
+    """The features of version 1 that are claimed by name."""
+    return "\n".join(
+        f"- `{one.name}` ({one.support}): {one.meaning}"
         for one in FEATURES.values()
-        if one.named
-    ]
-    return "\n".join(rows)
+        if one.named and one.since == "1"
+    )
 
 
 def discovers() -> str:
-    """The table of what can be discovered."""
-    rows = [f"| `{name}` | {meaning} |" for name, meaning in DISCOVERED.items()]
-    return "\n".join(["| name | what is found out |", "|---|---|", *rows])
+    """What can be discovered."""
+    return "\n".join(f"- `{name}`: {meaning}" for name, meaning in DISCOVERED.items())
 
 
 def derived() -> str:
-    """The table of the features that follow from other claims."""
-    rows = ["| feature | support | what you do | claimed by |", "|---|---|---|---|"]
-    rows += [
-        f"| {one.name} | {one.support} | {one.meaning} | {how_claimed(one)} |"
+    """The features that follow from other claims."""
+    return "\n".join(
+        f"- {one.name} ({one.support}): {how_claimed(one)}"
         for one in FEATURES.values()
         if not one.named
-    ]
-    return "\n".join(rows)
+    )
+
+
+def compact(machine: dict[str, Any]) -> str:
+    """The machine as JSON, with a line for each node and core."""
+    text = json.dumps(machine)
+    for name in ("hugepages", "topology", "cores", "uncore_caches"):
+        text = text.replace(f' "{name}": [', f'\n "{name}": [')
+    return text.replace('[{"node_id"', '[\n {"node_id"').replace(', {"node_id"', ',\n {"node_id"')
 
 
 # The page
@@ -469,11 +479,14 @@ def page() -> str:
     unknown = meanings().keys() - tables.keys()
     if unknown:
         raise ValueError(f"fields.yaml: there is no message {', '.join(unknown)}")
-    text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
-    return text.substitute(
+    prose = (FOLDER / "page.txt").read_text(encoding="utf-8")
+    later = [f"- `{name}`: " for name, one in FEATURES.items() if one.since != "1"]
+    if missing := [one for one in later if one not in prose]:
+        raise ValueError(f"page.txt: Version 1.1 lacks {', '.join(missing)}")
+    return Template(prose).substitute(
         tables,
         parts="\n\n".join(f"### {one.__name__}\n\n{tables[one.__name__]}" for one in parts()),
-        machine=json.dumps(MACHINE, indent=2),
+        machine=compact(MACHINE),
         stages=stages(),
         reasons=reasons(),
         transcript=transcript(),
