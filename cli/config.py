@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,14 +12,18 @@ from numaproof.cli.machine_names import discover_machine, profile_option
 from numaproof.cli.targets import release_option
 from numaproof.cli.user_files import USER_FILE, UserFile, lenient_option
 from numaproof.protocol import codec
+from numaproof.reports.json_output import ConfigurationProblem
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from numaproof.inputs.documents import Document
+    from numaproof.inputs.errors import DocumentError
     from numaproof.simulation import configuration_check
     from numaproof.simulation.defects import DefectNote
 
 ERRORS = 1
-_IGNORED = "which the kubelet ignores"
+_IGNORED = ", which the kubelet ignores"
 
 
 @click.group(cls=SentenceGroup)
@@ -63,50 +67,67 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
         shaped = configuration_check.shaped_findings(question, verdict)
     except CannotAnswerError as error:
         raise document.error(error.path, str(error)) from None
-    unread = "warning" if lenient else "error"
-    told = [
-        *(
-            _found(unread, one.field, one.line, f"{one.message}, {_IGNORED}", one.fix)
-            for one in found.unknown
-        ),
-        *(_found("error", one.field, one.line, one.message, one.fix) for one in found.mistyped),
+    unread: Literal["warning", "error"] = "warning" if lenient else "error"
+    problems = [
+        *(_of_field(unread, one, _IGNORED) for one in found.unknown),
+        *(_of_field("error", one) for one in found.mistyped),
         *(_plain(document, one) for one in verdict.findings),
         *(_shaped(document, one) for one in shaped),
     ]
     if as_json:
-        click.echo(codec.encode(told))
+        click.echo(codec.encode(problems))
     else:
-        for one in told:
+        for one in problems:
             click.echo(encodable(_line(document.file, one), sys.stdout))
-    return 0 if all(one["severity"] == "warning" for one in told) else ERRORS
+    return 0 if all(one["severity"] == "warning" for one in problems) else ERRORS
 
 
-_FIELDS = ("severity", "field", "line", "message", "fix", "section")
+def _of_field(
+    severity: Literal["warning", "error"], one: DocumentError, consequence: str = ""
+) -> ConfigurationProblem:
+    return ConfigurationProblem(
+        severity=severity,
+        field=one.field,
+        line=one.line,
+        message=one.message + consequence,
+        fix=one.fix,
+        section="",
+    )
 
 
-def _found(*values: str | int) -> dict[str, Any]:
-    """A finding of these fields, in their order; the section may be left out."""
-    return dict.fromkeys(_FIELDS, "") | dict(zip(_FIELDS, values, strict=False))
-
-
-def _shaped(document: Document, one: DefectNote) -> dict[str, Any]:
+def _shaped(document: Document, one: DefectNote) -> ConfigurationProblem:
     """A warning that defects of the kubelet cause a finding, or hide one."""
     finding = one.kubelet or one.documented
     names = " and ".join(defect.name for defect in one.defects)
     whose = "by the documents, but not with" if one.kubelet is None else "only because of"
     where = ", ".join(defect.issue or defect.page for defect in one.defects)
     message = f"{whose} {names}: {finding.message}"
-    return _found("warning", one.part, document.line(finding.path), message, f"see {where}")
+    return ConfigurationProblem(
+        severity="warning",
+        field=one.part,
+        line=document.line(finding.path),
+        message=message,
+        fix=f"see {where}",
+        section="",
+    )
 
 
-def _plain(document: Document, one: configuration_check.ConfigurationFinding) -> dict[str, Any]:
+def _plain(
+    document: Document, one: configuration_check.ConfigurationFinding
+) -> ConfigurationProblem:
     from numaproof.inputs.documents import dotted
 
-    line = document.line(one.path)
-    return _found(one.severity, dotted(one.path), line, one.message, one.fix, one.section)
+    return ConfigurationProblem(
+        severity=one.severity,
+        field=dotted(one.path),
+        line=document.line(one.path),
+        message=one.message,
+        fix=one.fix,
+        section=one.section,
+    )
 
 
-def _line(file: str, one: dict[str, Any]) -> str:
+def _line(file: str, one: ConfigurationProblem) -> str:
     field = f"{one['field']}: " if one["field"] else ""
     source = f" [{one['section']}]" if one["section"] else ""
     where = f"{file}:{one['line']}"
