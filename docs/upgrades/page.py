@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ EXAMPLES = {
     "intel-numa": ("1.32", "1.36", "xeon-gold-6230-2s"),
 }
 """The published configurations: the releases, and the machine that each is tried on."""
+SHOWN = "intel-numa"
+"""The configuration whose answer is on the page in full."""
 
 _TIMEOUT = 30.0
 _FATES = {"moves": "gets other CPUs or memory", "changes": "gets", "refused": "is refused"}
@@ -173,7 +176,7 @@ def _listed(found: Sequence[str]) -> str:
         else:
             runs.append([one])
     few = 2
-    words = [f"{run[0]} ... {run[-1]}" if len(run) > few else ", ".join(run) for run in runs]
+    words = [f"{run[0]}-{run[-1]}" if len(run) > few else ", ".join(run) for run in runs]
     return ", ".join(words)
 
 
@@ -181,47 +184,59 @@ def _listed(found: Sequence[str]) -> str:
 
 
 def of_node(node: Node, found: Mapping[Step, Upgrade]) -> str:
-    """A node's part: its table where it is not all fine, and what happens."""
-    letters = {step: marks(answer) for step, answer in found.items()}
-    lines = [f"### {node.title}", "", f"{node.about[0].upper()}{node.about[1:]}.", ""]
-    if any(letters.values()):
-        lines += [table(letters), ""]
-        lines += [f"- {text}" for text in _events(found)]
-    else:
-        lines.append("Every release starts on what every other one left, and every pod stays.")
-    return "\n".join(lines)
+    """A node's part: what happens to it, and in which steps."""
+    events = [f"- {text}" for text in _events(found)]
+    about = f"{node.about[0].upper()}{node.about[1:]}."
+    return "\n".join([f"### {node.title}", "", about, "", *events])
+
+
+def unchanged(nodes_played: Iterable[tuple[Node, Mapping[Step, Upgrade]]]) -> str:
+    """The nodes to which nothing happens in any step."""
+    return "\n".join(f"- {node.about}" for node, found in nodes_played if not any(_events(found)))
 
 
 def _events(found: Mapping[Step, Upgrade]) -> Iterator[str]:
-    """Everything that happens and in which steps, the same in one line."""
+    """The steps in which something happens, and what; steps with the same events in one line."""
     met: dict[str, list[Step]] = {}
     for step, answer in found.items():
         for text in _happening(answer):
             met.setdefault(text, []).append(step)
+    together: dict[str, list[str]] = {}
     for text, steps in met.items():
-        yield f"{text} ({steps_text(steps)})"
+        together.setdefault(steps_text(steps), []).append(text)
+    for where, texts in together.items():
+        yield f"{where}: {'; '.join(texts)}"
 
 
 def _happening(one: Upgrade) -> Iterator[str]:
     for error in one.errors:
-        yield f"**C** the configuration is refused: `{error.message}`"
+        yield f"**C** `{_cause(error.message)}`"
     for file in one.staying.files:
         if file.fate == "refused":
             drained = file.file in one.drained.refused_files
-            more = ", drained or not" if drained else ", unless the node is drained"
-            yield f"**F** `{file.file}` is refused{more}: `{_cause(file.message)}`"
+            more = ", even after a drain" if drained else ""
+            yield f"**F** `{file.file}`{more}: `{_cause(file.message)}`"
+    fates: dict[str, list[str]] = {}
     for pod in one.staying.pods:
         if pod.fate != "stays":
-            yield f"**P** `{pod.pod}` {_FATES[pod.fate]}{_difference(pod)}"
+            fates.setdefault(_fate(pod), []).append("**P**")
     for pod in one.drained.pods:
         if pod.fate in _LOST:
-            yield f"**D** `{pod.pod}` {_FATES[pod.fate]}{_difference(pod)}"
+            fates.setdefault(_fate(pod), []).append("**D**")
+    yield from (f"{', '.join(letters)} {fate}" for fate, letters in fates.items())
+    if one.drained.having("moves"):
+        yield "after a drain, pods get other CPUs or memory"
 
 
 def _cause(message: str) -> str:
-    """A refusal of a file without what the kubelet says before and after its cause."""
-    cause = message.partition("could not restore state from checkpoint: ")[2] or message
+    """A refusal without what the kubelet says before and after its cause."""
+    cause = re.sub(".*(?:from checkpoint|-based config| error): ", "", message)
     return cause.partition(", please drain")[0]
+
+
+def _fate(pod: PodOutcome) -> str:
+    """What becomes of a pod, in words."""
+    return f"`{pod.pod}` {_FATES[pod.fate]}{_difference(pod)}"
 
 
 def _difference(pod: PodOutcome) -> str:
@@ -230,7 +245,7 @@ def _difference(pod: PodOutcome) -> str:
     if pod.fate == "moves":
         return ""
     was, now = (_amount(containers) for containers in (pod.before, pod.after or {}))
-    return f" {now} of its own instead of {was}"
+    return f" {now} instead of {was}"
 
 
 def _amount(containers: Mapping[str, Container]) -> str:
@@ -242,17 +257,18 @@ def _amount(containers: Mapping[str, Container]) -> str:
 
 
 def gates() -> str:
-    """The gates that go, and those that are locked, in each step up."""
+    """The resource managers' gates that go, and those that are locked, in each step up."""
     rows = ["| to | gone | locked |", "|---|---|---|"]
     for before, after in pairwise(RELEASES):
-        changed = list(upgrades.gates(before, after))
+        changed = upgrades.gates_of_interest(before, after, {})
         gone = [one.gate for one in changed if one.change == "gone"]
         locked = [
             f"{one.gate}{'' if (one.after or '').endswith('on') else ' (off)'}"
             for one in changed
             if one.change == "locked"
         ]
-        rows.append(f"| {after} | {', '.join(gone) or 'none'} | {', '.join(locked) or 'none'} |")
+        if gone or locked:
+            rows.append(f"| {after} | {', '.join(gone)} | {', '.join(locked)} |")
     return "\n".join(rows)
 
 
@@ -267,20 +283,6 @@ def options() -> str:
     return "\n".join(rows)
 
 
-def drains(nodes_played: Iterable[tuple[Node, Mapping[Step, Upgrade]]]) -> str:
-    """What a drain costs each node in the steps up and down."""
-    head = (
-        "| node | pods | some get other CPUs or memory | some get something else, or are refused |"
-    )
-    rows = [head, "|---|---|---|---|"]
-    for node, found in nodes_played:
-        moved = [step for step, one in found.items() if one.drained.having("moves")]
-        lost = [step for step, one in found.items() if "D" in marks(one)]
-        cells = [steps_text(steps) or "never" for steps in (moved, lost)]
-        rows.append(f"| {node.title} | {len(node.pods)} | " + " | ".join(cells) + " |")
-    return "\n".join(rows)
-
-
 def example(name: str, before: str, after: str, machine: str, commands: Sequence[str]) -> str:
     """The command for a published configuration, and what it prints."""
     given = ["upgrade", "--from", before, "--to", after, "--machine", machine]
@@ -291,6 +293,12 @@ def example(name: str, before: str, after: str, machine: str, commands: Sequence
     return f"$ numaproof {' '.join(given)}\n{ran.stdout.rstrip()}"
 
 
+def summary(name: str, before: str, after: str, machine: str, commands: Sequence[str]) -> str:
+    """A row for a published configuration: its releases, and the first line of the answer."""
+    _, result, *_ = example(name, before, after, machine, commands).splitlines()
+    return f"| [{name}](upgrades/{name}.yaml) | {before} to {after} | {result} |"
+
+
 def page(commands: Sequence[str] = ()) -> str:
     """The whole page; `commands` are kubelets that answer in the place of the reference."""
     with open_target(commands, _TIMEOUT, None, None, None) as target:
@@ -298,11 +306,12 @@ def page(commands: Sequence[str] = ()) -> str:
     text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
     return text.substitute(
         all=table(joined(one for _, one in found)),
-        nodes="\n\n".join(of_node(*one) for one in found),
+        unchanged=unchanged(found),
+        nodes="\n\n".join(of_node(*one) for one in found if any(_events(one[1]))),
         gates=gates(),
         options=options(),
-        drains=drains(found),
-        **{name.replace("-", "_"): example(name, *how, commands) for name, how in EXAMPLES.items()},
+        published="\n".join(summary(name, *how, commands) for name, how in EXAMPLES.items()),
+        example=example(SHOWN, *EXAMPLES[SHOWN], commands),
     )
 
 

@@ -74,7 +74,7 @@ def pinner(version: str = "1.1", **more: Any) -> RunData:
         "author": Author("pinner", version, "Go", ("start", "admit"), "https://pinner.example/"),
         "kubernetes": "1.36",
         "level": "placement",
-        "numaproof": "0.1.0",
+        "numaproof": "0.2.0",
         "outcomes": {"pass": 200, "known failure": 2, "crash": 1, "expected failure": 1},
         "requirements": {
             "CPU-STATIC-001": {"pass": 9},
@@ -100,7 +100,7 @@ def reader(name: str, **discovery: Any) -> RunData:
         author=Author(name, "2.0", "C", ("discover",)),
         kubernetes="1.37",
         level="invariants",
-        numaproof="0.1.0",
+        numaproof="0.2.0",
         outcomes={"pass": 239, "known failure": 1, **discovery},
         requirements={"DISCOVERY-002": {"pass": 59, "known failure": 1}},
         machines=machines,

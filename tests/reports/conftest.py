@@ -92,7 +92,7 @@ def _started(**changes: Any) -> RunStarted:
     fields: dict[str, Any] = {
         "at": 0.0,
         "kind": "check",
-        "numaproof": "0.1.0",
+        "numaproof": "0.2.0",
         "kubernetes": "1.35",
         "level": "kubelet",
         "command": "numaproof check --kubernetes 1.35",

@@ -53,7 +53,7 @@ def data(version: str = "1.0", kubernetes: str = "1.37", **more: Any) -> RunData
         "author": Author("pinner", version, "Go"),
         "kubernetes": kubernetes,
         "level": "placement",
-        "numaproof": "0.1.0",
+        "numaproof": "0.2.0",
         "outcomes": {"pass": 1},
     }
     return RunData(**fields | more)
@@ -228,7 +228,7 @@ def test_board_data_is_read_as_it_was_written(
 
 PLAN = CampaignPlanned(
     at=0.0,
-    numaproof="0.1.0",
+    numaproof="0.2.0",
     program=(),
     timeout=1.0,
     implementation=Hello(

@@ -28,24 +28,20 @@ def with_tables(document: str, pages: Mapping[str, str]) -> str:
 
 
 def _tables(pages: Mapping[str, str]) -> str:
-    """What was reached in every release, of all statements and of the reachable ones."""
+    """The share of statements that was reached in every release, of all and of reachable ones."""
     found = {release: _figures(pages[release]) for release in sorted(pages, key=_number)}
-    heads = ("package", *found)
-    runs = ("case runs", *(_runs(pages[release]) for release in found))
     names = [name for name in GOALS if all(name in one for one in found.values())]
-    reached = [
-        (name, *(f"{one[name][1]} of {one[name][0]}" for one in found.values())) for name in names
-    ]
-    left = [
-        (name, *(f"{one[name][2]} / {one[name][3]}: {one[name][4]}" for one in found.values()))
-        for name in names
-    ]
+    shares = [(name, *(_shares(one[name]) for one in found.values())) for name in names]
+    runs = ("case runs", *(_runs(pages[release]) for release in found))
     return (
-        f"Statements reached:\n\n{table(heads, [*reached, runs])}\n"
-        "Statements not reached (unreachable / open), and the share of reachable statements"
-        " reached:\n\n"
-        f"{table(heads, left)}"
+        "Statements reached, and in brackets the share of those that are reachable:\n\n"
+        f"{table(('package', *found), [*shares, runs])}"
     )
+
+
+def _shares(cells: list[str]) -> str:
+    _, reached, _, _, of_reachable = (cell.replace(" %", "%") for cell in cells)
+    return f"{reached} ({of_reachable})"
 
 
 def _figures(page: str) -> dict[str, list[str]]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
 
 RECORDED = tuple(release for release in RELEASES if recordings.bundled_file(release).is_file())
-SOURCE = Source(1, "mine", "1", "Python", "1.35", "0.1.0", "2026-01-02")
+SOURCE = Source(1, "mine", "1", "Python", "1.35", "0.2.0", "2026-01-02")
 
 
 def target(kubernetes: str = "1.35", **about: Any) -> Target:
