@@ -113,33 +113,33 @@ def table(heading: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
     yield ""
 
 
-def linked(one: Adapter) -> str:
+def link(adapter: Adapter) -> str:
     """Its name and version, with a link to its page."""
-    return f"[{one.name}](../adapters/{one.name}/README.md) {one.version}"
+    return f"[{adapter.name}](../adapters/{adapter.name}/README.md) {adapter.version}"
 
 
-def discoverers(found: Sequence[Adapter]) -> Iterator[str]:
+def discoverers(adapters: Sequence[Adapter]) -> Iterator[str]:
     """Who discovers which share of the machines as cAdvisor does."""
     yield "## Discovery\n\nEach bundled machine that a tree describes, discovered once.\n"
     columns = ("pass", *KINDS)
     yield from table(
         ("", "machines", "agrees", *KINDS),
         (
-            row(linked(one), asked, *(one.machines[column] for column in columns))
-            for one in found
+            row(link(one), asked, *(one.machines[column] for column in columns))
+            for one in adapters
             if (asked := sum(one.machines[column] for column in columns))
         ),
     )
 
 
-def allocators(found: Sequence[Adapter]) -> Iterator[str]:
+def allocators(adapters: Sequence[Adapter]) -> Iterator[str]:
     """Who allocates, and what became of the cases, of every assignment and of fuzzing."""
-    allocating = [one for one in found if one.examples or one.answers]
+    allocating = [one for one in adapters if one.examples or one.answers]
     yield "## Allocation\n\nThe case runs that were asked, by what became of them.\n"
     yield from table(
         ("", "level", "pass", *KINDS),
         (
-            row(linked(one), one.level, *(one.cases[column] for column in ("pass", *KINDS)))
+            row(link(one), one.level, *(one.cases[column] for column in ("pass", *KINDS)))
             for one in allocating
         ),
     )
@@ -155,15 +155,15 @@ def allocators(found: Sequence[Adapter]) -> Iterator[str]:
     yield "Fuzzing, with seed 1.\n"
     yield from table(
         ("", "steps", "examples", "pass", "known failure", "not claimed", "other"),
-        (row(one.name, *fuzzed(one)) for one in allocating if one.examples),
+        (row(one.name, *fuzzing_cells(one)) for one in allocating if one.examples),
     )
 
 
-def fuzzed(one: Adapter) -> Iterator[str]:
+def fuzzing_cells(adapter: Adapter) -> Iterator[str]:
     """The cells of an adapter's fuzzing."""
-    named = [one.examples.get(name, 0) for name in ("pass", "known failure", "unsupported")]
-    total = sum(one.examples.values())
-    for number in (one.steps, total, *named, total - sum(named)):
+    named = [adapter.examples.get(name, 0) for name in ("pass", "known failure", "unsupported")]
+    total = sum(adapter.examples.values())
+    for number in (adapter.steps, total, *named, total - sum(named)):
         yield f"{number:,}"
 
 

@@ -66,12 +66,12 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
     unread = "warning" if lenient else "error"
     told = [
         *(
-            _found(unread, one.field, one.line, f"{one.message}, {_IGNORED}", one.fix)
+            _finding(unread, one.field, one.line, f"{one.message}, {_IGNORED}", one.fix)
             for one in found.unknown
         ),
-        *(_found("error", one.field, one.line, one.message, one.fix) for one in found.mistyped),
+        *(_finding("error", one.field, one.line, one.message, one.fix) for one in found.type_errors),
         *(_plain(document, one) for one in verdict.findings),
-        *(_shaped(document, one) for one in shaped),
+        *(_defect_warning(document, one) for one in shaped),
     ]
     if as_json:
         click.echo(codec.encode(told))
@@ -84,30 +84,30 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
 _FIELDS = ("severity", "field", "line", "message", "fix", "section")
 
 
-def _found(*values: str | int) -> dict[str, Any]:
+def _finding(*values: str | int) -> dict[str, Any]:
     """A finding of these fields, in their order; the section may be left out."""
     return dict.fromkeys(_FIELDS, "") | dict(zip(_FIELDS, values, strict=False))
 
 
-def _shaped(document: Document, one: DefectNote) -> dict[str, Any]:
+def _defect_warning(document: Document, note: DefectNote) -> dict[str, Any]:
     """A warning that defects of the kubelet cause a finding, or hide one."""
-    finding = one.kubelet or one.documented
-    names = " and ".join(defect.name for defect in one.defects)
-    whose = "by the documents, but not with" if one.kubelet is None else "only because of"
-    where = ", ".join(defect.issue or defect.page for defect in one.defects)
+    finding = note.kubelet or note.documented_answer
+    names = " and ".join(defect.name for defect in note.defects)
+    whose = "by the documents, but not with" if note.kubelet is None else "only because of"
+    where = ", ".join(defect.issue or defect.page for defect in note.defects)
     message = f"{whose} {names}: {finding.message}"
-    return _found("warning", one.part, document.line(finding.path), message, f"see {where}")
+    return _finding("warning", note.part, document.line(finding.path), message, f"see {where}")
 
 
-def _plain(document: Document, one: configuration_check.ConfigurationFinding) -> dict[str, Any]:
-    from numaproof.inputs.documents import dotted
+def _plain(document: Document, finding: configuration_check.ConfigurationFinding) -> dict[str, Any]:
+    from numaproof.inputs.documents import dotted_path
 
-    line = document.line(one.path)
-    return _found(one.severity, dotted(one.path), line, one.message, one.fix, one.section)
+    line = document.line(finding.path)
+    return _finding(finding.severity, dotted_path(finding.path), line, finding.message, finding.fix, finding.section)
 
 
-def _line(file: str, one: dict[str, Any]) -> str:
-    field = f"{one['field']}: " if one["field"] else ""
-    source = f" [{one['section']}]" if one["section"] else ""
-    where = f"{file}:{one['line']}"
-    return f"{where}: {one['severity']}: {field}{one['message']} ({one['fix']}){source}"
+def _line(file: str, finding: dict[str, Any]) -> str:
+    field = f"{finding['field']}: " if finding["field"] else ""
+    source = f" [{finding['section']}]" if finding["section"] else ""
+    where = f"{file}:{finding['line']}"
+    return f"{where}: {finding['severity']}: {field}{finding['message']} ({finding['fix']}){source}"

@@ -29,11 +29,11 @@ def run() -> None:
     except Exception as error:
         if os.environ.get("NUMAPROOF_TRACEBACK"):
             raise
-        _tell(error)
+        _report_bug(error)
         sys.exit(CUT_SHORT)
 
 
-def _tell(error: Exception) -> None:
+def _report_bug(error: Exception) -> None:
     from numaproof.reports.untrusted import one_line
 
     *_, place = traceback.extract_tb(error.__traceback__)

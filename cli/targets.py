@@ -84,12 +84,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Several options as one decorator, in their order."""
 
-    def decorated(command: F) -> F:
+    def decorate(command: F) -> F:
         for option in reversed(options):
             command = option(command)
         return command
 
-    return decorated
+    return decorate
 
 
 def release_choice(*names: str, help: str, **more: Any) -> Callable[[F], F]:  # noqa: A002 - as click
@@ -180,7 +180,7 @@ def open_target(
 
 
 @contextmanager
-def named_failure(*, log: bool = False) -> Iterator[None]:
+def report_failure(*, log: bool = False) -> Iterator[None]:
     """Says what is wrong with a program that fails in the block, for commands without a report.
 
     With `log`, it also shows what the program wrote to standard error.

@@ -107,7 +107,7 @@ def _words(implementation: str) -> tuple[str, ...]:
     return words
 
 
-def _release(hello: Hello, asked: str | None) -> str:
+def _release(hello: Hello, requested_release: str | None) -> str:
     claimed = [one for one in RELEASES if one in hello.kubernetes]
     if not claimed:
         raise TargetError(
@@ -115,14 +115,14 @@ def _release(hello: Hello, asked: str | None) -> str:
             f"{hello.name} claims releases {', '.join(hello.kubernetes) or 'none'};"
             f" numaproof knows {', '.join(RELEASES)}",
         )
-    if asked and asked not in claimed:
-        message = f"{hello.name} claims {', '.join(claimed)}, not {asked}"
+    if requested_release and requested_release not in claimed:
+        message = f"{hello.name} claims {', '.join(claimed)}, not {requested_release}"
         raise TargetError("kubernetes", message)
-    return asked or (NEWEST if NEWEST in claimed else claimed[-1])
+    return requested_release or (NEWEST if NEWEST in claimed else claimed[-1])
 
 
-def _level(hello: Hello, asked: Level | None) -> Level:
-    if asked and not applies(asked, hello.level):
-        message = f"{hello.name} claims only level {hello.level}, below {asked}"
+def _level(hello: Hello, requested_level: Level | None) -> Level:
+    if requested_level and not applies(requested_level, hello.level):
+        message = f"{hello.name} claims only level {hello.level}, below {requested_level}"
         raise TargetError("level", message)
-    return asked or hello.level
+    return requested_level or hello.level

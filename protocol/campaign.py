@@ -194,7 +194,7 @@ class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     message: str = ""
 
     @property
-    def failed(self) -> bool:
+    def has_findings(self) -> bool:
         """Whether there are findings."""
         return bool(self.findings)
 

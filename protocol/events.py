@@ -111,30 +111,30 @@ class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     rule: str
     what: str = ""
     expected: str = ""
-    got: str = ""
+    actual: str = ""
     requirement: str = ""
 
     def __str__(self) -> str:
         """The sentence, if it has two sides."""
-        return str(Mismatch(self.what, self.expected, self.got)) if self.what else ""
+        return str(Mismatch(self.what, self.expected, self.actual)) if self.what else ""
 
     def within(self, before: str, after: str = "") -> ReportedFinding:
         """The same with words around its sentence."""
         if not self.what:
             return self
-        return msgspec.structs.replace(self, what=before + self.what, got=self.got + after)
+        return msgspec.structs.replace(self, what=before + self.what, got=self.actual + after)
 
 
-Said = ReportedFinding | str
+Sentence = ReportedFinding | str
 """A sentence: the fields of one with two sides, or the text of any other."""
 
 
-def said(message: str, finding: ReportedFinding | None) -> Said:
+def sentence_of(message: str, finding: ReportedFinding | None) -> Sentence:
     """A sentence for people; the text of one with two sides whose fields are not known."""
     return finding if finding and finding.what else message
 
 
-def headline(sentence: Said) -> str:
+def headline(sentence: Sentence) -> str:
     """A sentence without its two sides, for places that have one line."""
     return sentence if isinstance(sentence, str) else sentence.what
 
@@ -156,9 +156,9 @@ class ReportedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     findings: tuple[ReportedFinding, ...] = ()
 
     @property
-    def said(self) -> tuple[Said, ...]:
+    def sentences(self) -> tuple[Sentence, ...]:
         """The problems; where their fields are not known, as text."""
-        return tuple(said(*both) for both in zip_longest(self.problems, self.findings))
+        return tuple(sentence_of(*both) for both in zip_longest(self.problems, self.findings))
 
 
 class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,9 +185,9 @@ class ClaimsReview(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     `untrue` claims that the run contradicts, in sentences.
     """
 
-    assumed: bool = False
-    unclaimed: dict[str, int] = msgspec.field(default_factory=dict)
-    declined: int = 0
+    assumes_features: bool = False
+    missing_claims: dict[str, int] = msgspec.field(default_factory=dict)
+    declined_runs: int = 0
     possible: tuple[str, ...] = ()
     untrue: tuple[str, ...] = ()
 
@@ -229,30 +229,30 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     signature: str = ""
     reason: str = ""
     needs: tuple[str, ...] = ()
-    unclaimed: str = ""
-    declined: tuple[str, ...] = ()
-    agreed: Level | None = None
-    parted: BaselineDivergence | None = None
-    unseen: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    violated: tuple[str, ...] = ()
+    missing_claim: str = ""
+    declined_claims: tuple[str, ...] = ()
+    agreed_level: Level | None = None
+    baseline_divergence: BaselineDivergence | None = None
+    undiscovered: tuple[str, ...] = ()
+    unaffected: tuple[str, ...] = ()
+    violated_requirements: tuple[str, ...] = ()
     finding: ReportedFinding | None = None
 
     @property
-    def judged(self) -> tuple[str, ...]:
+    def judged_requirements(self) -> tuple[str, ...]:
         """The requirements that the run has an outcome for: those violated, then the case's."""
-        return tuple(dict.fromkeys((*self.violated, *self.requirements)))
+        return tuple(dict.fromkeys((*self.violated_requirements, *self.requirements)))
 
     def outcome_of(self, requirement: str) -> Outcome:
         """How the run ended for one of the requirements in `judged`."""
-        if requirement in self.unseen:
+        if requirement in self.undiscovered:
             return "unsupported"
-        return "pass" if requirement in self.kept else self.outcome
+        return "pass" if requirement in self.unaffected else self.outcome
 
     @property
-    def broken(self) -> tuple[str, ...]:
+    def broken_requirements(self) -> tuple[str, ...]:
         """The requirements for which the run ended as it did: all that are neither of these."""
-        return tuple(one for one in self.judged if self.outcome_of(one) == self.outcome)
+        return tuple(one for one in self.judged_requirements if self.outcome_of(one) == self.outcome)
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
@@ -275,7 +275,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
     reproduce: str = ""
     signature: str = ""
     reason: str = ""
-    parted: BaselineDivergence | None = None
+    baseline_divergence: BaselineDivergence | None = None
     finding: ReportedFinding | None = None
 
 
@@ -308,7 +308,7 @@ class Coverage(Event, frozen=True, tag="reached"):
 class Progress(Event, frozen=True, tag="progress"):
     """Fuzzing or comparing has played `done` examples so far. Not kept in saved streams."""
 
-    done: int
+    played_examples: int
 
 
 class RunEnded(Event, frozen=True, tag="campaign ended"):
@@ -321,10 +321,10 @@ class RunEnded(Event, frozen=True, tag="campaign ended"):
 
     complete: bool
     outcomes: dict[str, int]
-    untested: tuple[str, ...] = ()
+    untested_requirements: tuple[str, ...] = ()
     message: str = ""
     claims: ClaimsReview | None = None
-    left: tuple[str, ...] = ()
+    leftover_processes: tuple[str, ...] = ()
 
 
 AnyEvent = (

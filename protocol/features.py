@@ -40,10 +40,10 @@ class Feature(msgspec.Struct, frozen=True):
     meaning: str
     operations: tuple[str, ...] = ()
     policies: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    named: bool = True
+    is_named: bool = True
     since: Literal["1", "1.1"] = "1"
 
-    def allowed(self, hello: Hello) -> bool:
+    def is_allowed(self, hello: Hello) -> bool:
         """Whether the operations and policies that an implementation lists allow the feature."""
         return all(one in hello.operations for one in self.operations) and all(
             set(getattr(hello.policies, manager)) & set(policies)
@@ -131,11 +131,11 @@ _TABLE = (
 FEATURES: Mapping[str, Feature] = MappingProxyType({one.name: one for one in _TABLE})
 """Every feature by name."""
 
-NAMED = tuple(feature.name for feature in FEATURES.values() if feature.named)
+NAMED = tuple(feature.name for feature in FEATURES.values() if feature.is_named)
 """The features that ``features`` of ``hello`` may name."""
 
 
-def assumed(hello: Hello) -> tuple[str, ...]:
+def assumed_features(hello: Hello) -> tuple[str, ...]:
     """The features of a ``hello`` that names none: all that its other claims allow.
 
     The kubelet's checkpoint files are only assumed of what claims to be a kubelet, and what came
@@ -145,11 +145,11 @@ def assumed(hello: Hello) -> tuple[str, ...]:
         name
         for name in NAMED
         if FEATURES[name].since == "1"
-        and FEATURES[name].allowed(hello)
+        and FEATURES[name].is_allowed(hello)
         and (name != CHECKPOINT_FILES or hello.level == "kubelet")
     )
 
 
-def claimed(hello: Hello) -> tuple[str, ...]:
+def claimed_features(hello: Hello) -> tuple[str, ...]:
     """The features that an implementation claims by name, or those assumed of it."""
-    return assumed(hello) if hello.features is None else hello.features
+    return assumed_features(hello) if hello.features is None else hello.features

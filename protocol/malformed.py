@@ -90,17 +90,17 @@ def repeated_keys(text: bytes | str) -> list[str]:
     return list(repeated)
 
 
-def _whole_characters(found: ReadJSON, value: dict[str, Any]) -> dict[str, Any] | None:
+def _whole_characters(reading: ReadJSON, value: dict[str, Any]) -> dict[str, Any] | None:
     """The object without halves of surrogate pairs, which nothing could write or show."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except RecursionError:
-        found.wrong("the line is not JSON: it is nested too deeply", "")
+        reading.wrong("the line is not JSON: it is nested too deeply", "")
         return None
     try:
         text.encode()
     except UnicodeEncodeError:
-        found.wrong(
+        reading.wrong(
             "the line has half of a surrogate pair, which is no character",
             "write each character whole",
         )

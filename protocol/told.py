@@ -22,7 +22,7 @@ class OptionalField(NamedTuple):
 
     path: str
     of: messages.Told
-    told: bool
+    is_present: bool
 
 
 def places(answer: messages.Answer) -> Iterator[OptionalField]:
@@ -44,12 +44,12 @@ def _of_containers(path: str, containers: messages.Containers) -> Iterator[Optio
         yield OptionalField(f"{path}.{name}.quota", "quota", container.quota is not None)
 
 
-def unasked(answer: messages.Answer, tell: Collection[messages.Told]) -> Iterator[OptionalField]:
+def unrequested_fields(answer: messages.Answer, tell: Collection[messages.Told]) -> Iterator[OptionalField]:
     """What an answer tells though the start did not ask for it."""
-    return (one for one in places(answer) if one.told and one.of not in tell)
+    return (one for one in places(answer) if one.is_present and one.of not in tell)
 
 
-class AskedToTell:
+class RequestedFields:
     """Holds the answers of a program to what the last start asked to be told of."""
 
     def __init__(self) -> None:
@@ -61,13 +61,13 @@ class AskedToTell:
         if isinstance(args, messages.StartArgs):
             self._tell = args.tell
 
-    def checked(self, answer: messages.Answer) -> messages.Answer:
+    def check_answer(self, answer: messages.Answer) -> messages.Answer:
         """An answer to a request that has been noted.
 
         Raises:
             ProtocolError: it tells what the start did not ask for.
         """
-        for place in unasked(answer, self._tell):
+        for place in unrequested_fields(answer, self._tell):
             raise ProtocolError(
                 f"`{place.path}` was not asked for; leave it out unless `tell` of the start has"
                 f' "{place.of}"'

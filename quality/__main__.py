@@ -26,13 +26,13 @@ from numaproof.workdir.output_files import write_file
 from quality import hunters, quick_set, survivors
 from quality.catalogue import BUGS, WHOLE_RUN
 from quality.derived import mutants
-from quality.hunting import hunts
+from quality.hunting import search_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from quality.hunters import Hunter
-    from quality.hunting import Hunt
+    from quality.hunters import Searcher
+    from quality.hunting import SearchResult
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,17 +56,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [name for name in names if fnmatchcase(name, options.select)]
     if not chosen:
         parser.error(f"no fault matches --select {options.select!r}")
-    found: dict[str, Hunt] = {}
+    found: dict[str, SearchResult] = {}
     with Bar(sys.stdout, None, "faults") as bar:
-        for one in hunts(chosen, begin, options.workers):
+        for one in search_all(chosen, begin, options.workers):
             found[one.bug] = one
-            if one.survived and options.what != "derived":
+            if one.has_survived and options.what != "derived":
                 bar.line(f"SURVIVED {one.bug}: {plural(one.runs, 'run')}")
             bar.move(len(found), len(chosen), one.bug)
     ordered = [found[name] for name in chosen]
     if options.out:
         write_file(options.out, msgspec.json.format(msgspec.json.encode(ordered), indent=1) + b"\n")
-    missed = [one.bug for one in ordered if one.survived]
+    missed = [one.bug for one in ordered if one.has_survived]
     caught = f"{len(ordered) - len(missed)} of {plural(len(ordered), 'fault')} caught"
     if options.what != "derived":
         sys.stdout.write(f"{caught}\n")
@@ -92,20 +92,20 @@ def _write_quick_set(file: Path | None, jobs: int) -> int:
     return bool(missed)
 
 
-_WAYS: dict[str, Callable[[argparse.Namespace], tuple[list[str], Callable[[Path], Hunter]]]] = {
-    "cases": lambda given: (
+_WAYS: dict[str, Callable[[argparse.Namespace], tuple[list[str], Callable[[Path], Searcher]]]] = {
+    "cases": lambda options: (
         [bug.id for bug in BUGS],
-        partial(hunters.by_cases, whole=given.whole),
+        partial(hunters.by_cases, whole=options.whole),
     ),
-    "scenarios": lambda given: (
+    "scenarios": lambda options: (
         [bug.id for bug in BUGS],
-        partial(hunters.by_scenarios, seed=given.seed, examples=given.examples),
+        partial(hunters.by_scenarios, seed=options.seed, examples=options.examples),
     ),
-    "lives": lambda given: (
+    "lives": lambda options: (
         [bug.id for bug in WHOLE_RUN],
-        partial(hunters.by_lives, seed=given.seed, examples=given.examples),
+        partial(hunters.by_node_scenarios, seed=options.seed, examples=options.examples),
     ),
-    "requirements": lambda _: ([*hunters.violators()], hunters.by_citing),
+    "requirements": lambda _: ([*hunters.requirement_mutants()], hunters.by_citing),
     "derived": lambda _: ([one.id for one in mutants()], hunters.by_rule),
 }
 """The names of the faults, and what makes a hunter of them in a process, for each way."""

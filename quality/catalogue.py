@@ -28,5 +28,5 @@ WHOLE_RUN = readings.seeds.bugs
 BUGS = tuple(bug for bug in _of(bugs) if bug not in WHOLE_RUN)
 """Every other bug once; their ids never change."""
 
-VIOLATORS = tuple(_of(violators))
+REQUIREMENT_MUTANTS = tuple(_of(violators))
 """Bugs that each break one requirement; their ids never change."""

@@ -60,7 +60,7 @@ class Mutant:
         return f"{self.rule}: {self.change}{again}"
 
     @contextmanager
-    def seeded(self) -> Iterator[None]:
+    def inject(self) -> Iterator[None]:
         """The reference has the changed rule as long as this is entered."""
         function = rule_function(self.rule)
         own = function.__code__
@@ -78,7 +78,7 @@ def mutants() -> Iterator[Mutant]:
     for module in _modules():
         path = inspect.getsourcefile(module)
         assert path is not None
-        yield from _of_module(module.__name__.removeprefix("numaproof.reference."), Path(path))
+        yield from _module_mutants(module.__name__.removeprefix("numaproof.reference."), Path(path))
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -86,7 +86,7 @@ def _modules() -> Iterator[ModuleType]:
         yield importlib.import_module(found.name)
 
 
-def _of_module(name: str, path: Path) -> Iterator[Mutant]:
+def _module_mutants(name: str, path: Path) -> Iterator[Mutant]:
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     for qualified, rule in _rules(tree, ""):
@@ -98,7 +98,7 @@ def _of_module(name: str, path: Path) -> Iterator[Mutant]:
         for node, change in _changes(rule):
             text = f"{_text(node)} -> {_text(change)}"
             seen[text] = seen.get(text, 0) + 1
-            code = _compiled(tree, rule, node, change, str(path))
+            code = _compile_mutant(tree, rule, node, change, str(path))
             yield Mutant(f"{name}:{qualified}", text, seen[text], requirements, code)
 
 
@@ -114,7 +114,7 @@ def _text(node: ast.AST) -> str:
     return " ".join(ast.unparse(node).split())
 
 
-def _compiled(
+def _compile_mutant(
     tree: ast.Module, rule: ast.FunctionDef, node: ast.AST, change: ast.AST, path: str
 ) -> CodeType:
     """The code of a rule in which a node is replaced."""
@@ -170,16 +170,16 @@ def rule_function(rule: str) -> FunctionType:
     for name in qualified.split("."):
         found = inspect.getattr_static(found, name)
     while not isinstance(found, FunctionType):
-        found = _unwrapped(found)
+        found = _unwrap(found)
     return found
 
 
-def _unwrapped(found: Any) -> Any:
-    if isinstance(found, property):
-        return found.fget
-    if isinstance(found, cached_property):
-        return found.func
-    return getattr(found, "__func__", None) or found.__wrapped__
+def _unwrap(wrapper: Any) -> Any:
+    if isinstance(wrapper, property):
+        return wrapper.fget
+    if isinstance(wrapper, cached_property):
+        return wrapper.func
+    return getattr(wrapper, "__func__", None) or wrapper.__wrapped__
 
 
 # The changes
@@ -208,24 +208,24 @@ def _changes(rule: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
     for statement in rule.body:
         if statement is rule.body[0] and ast.get_docstring(rule):
             continue
-        for node in _walked(statement):
-            for change in _changed(node):
+        for node in _walk(statement):
+            for change in _node_changes(node):
                 yield node, change
             for condition in _conditions(node):
                 yield condition, ast.UnaryOp(ast.Not(), condition)
 
 
-def _walked(node: ast.AST) -> Iterator[ast.AST]:
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
     """A node and those below it, in the order of the text, but for annotations."""
     yield node
     for name, value in ast.iter_fields(node):
         if name not in ("annotation", "returns"):
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from _walked(child)
+                    yield from _walk(child)
 
 
-def _changed(node: ast.AST) -> Iterator[ast.AST]:
+def _node_changes(node: ast.AST) -> Iterator[ast.AST]:
     match node:
         case ast.Compare(left=left, ops=[op], comparators=more):
             other = {**_BOUNDARY, **_OPPOSITE}.get(type(op))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-MOST = 3000
+MAX_RUNS = 3000
 """Runs for a bug at the most."""
 
 
@@ -34,7 +34,7 @@ class Catch(msgspec.Struct, frozen=True, omit_defaults=True):
     broke: tuple[str, ...] = ()
 
 
-class Hunt(msgspec.Struct, frozen=True, omit_defaults=True):
+class SearchResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What caught a bug.
 
     Attributes:
@@ -48,14 +48,14 @@ class Hunt(msgspec.Struct, frozen=True, omit_defaults=True):
     catches: tuple[Catch, ...] = ()
 
     @property
-    def survived(self) -> bool:
+    def has_survived(self) -> bool:
         """Whether nothing caught it."""
         return not self.catches
 
 
-def hunt(
-    bug: str, trials: Iterable[Callable[[], Catch | None]], least: int = 0, most: int = MOST
-) -> Hunt:
+def search(
+    bug: str, trials: Iterable[Callable[[], Catch | None]], min_runs: int = 0, max_runs: int = MAX_RUNS
+) -> SearchResult:
     """Makes runs until one of them catches the bug.
 
     Args:
@@ -66,19 +66,19 @@ def hunt(
     """
     runs = 0
     catches: list[Catch] = []
-    for trial in islice(trials, most):
-        if catches and runs >= least:
+    for trial in islice(trials, max_runs):
+        if catches and runs >= min_runs:
             break
         runs += 1
         catch = trial()
         if catch is not None:
             catches.append(catch)
-    return Hunt(bug, runs, tuple(catches))
+    return SearchResult(bug, runs, tuple(catches))
 
 
-def hunts(
-    bugs: Sequence[str], begin: Callable[[Path], Callable[[str], Hunt]], jobs: int
-) -> Iterator[Hunt]:
+def search_all(
+    bugs: Sequence[str], begin: Callable[[Path], Callable[[str], SearchResult]], jobs: int
+) -> Iterator[SearchResult]:
     """The hunts for bugs of these ids, as they end.
 
     Args:
@@ -87,7 +87,7 @@ def hunts(
         jobs: how many processes.
     """
     with scratch_folder() as scratch:
-        workers: list[ProcessWorker[str, Hunt]] = [
+        workers: list[ProcessWorker[str, SearchResult]] = [
             ProcessWorker(begin, scratch / str(number)) for number in range(min(jobs, len(bugs)))
         ]
         yield from spread(bugs, workers)

@@ -91,7 +91,7 @@ def terminal_width() -> int | None:
     return ShownConsole().width if is_live(sys.stdout, os.environ) else None
 
 
-def show(parts: Iterable[RenderableType], *, folded: bool = False) -> None:
+def show(parts: Iterable[RenderableType], *, fold: bool = False) -> None:
     """Prints lines and tables: in colour on a terminal, plain anywhere else.
 
     Args:
@@ -101,7 +101,7 @@ def show(parts: Iterable[RenderableType], *, folded: bool = False) -> None:
     console = ShownConsole() if is_live(sys.stdout, os.environ) else None
     for part in parts:
         if console:
-            console.print(part, soft_wrap=not folded)
+            console.print(part, soft_wrap=not fold)
         else:
             text = part.plain if isinstance(part, Text) else as_plain(part).strip("\n")
             sys.stdout.write(encodable(text, sys.stdout) + "\n")

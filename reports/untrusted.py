@@ -52,7 +52,7 @@ def _code_point(character: str) -> str:
     return f"⟨U+{ord(character):04X}⟩"
 
 
-def escaped(text: str) -> str:
+def escape_json(text: str) -> str:
     """JSON with every hidden character as an escape: the same to whoever reads it."""
     text = text.replace("##[", "#\\u0023[")
     if text.isascii() and not _CONTROL.search(text):
@@ -81,7 +81,7 @@ def whole_line(text: str) -> str:
     return " ".join(visible(text).split())
 
 
-def shortened(text: str, limit: int, whole: str = "events.jsonl") -> str:
+def shorten(text: str, limit: int, whole: str = "events.jsonl") -> str:
     """About the first `limit` characters of the text, hidden ones made visible.
 
     If the text is cut, a note names the file that has the `whole` text.

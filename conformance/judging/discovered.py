@@ -22,27 +22,27 @@ from numaproof.conformance.requirements import (
 from numaproof.protocol import codec
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, UncoreCache
-from numaproof.protocol.mismatch import ABSENT, shown
+from numaproof.protocol.mismatch import ABSENT, short_text
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
-def difference(got: MachineInfo, expected: MachineInfo, fields: Collection[str]) -> Finding | None:
+def difference(actual: MachineInfo, expected: MachineInfo, fields: Collection[str]) -> Finding | None:
     """Where a machine differs from another in the fields that are seen; None if nowhere."""
-    views = _views(expected, fields), _views(got, fields)
+    views = _views(expected, fields), _views(actual, fields)
     for name in DISCOVERED:
         if name not in views[0]:
             continue
         right, found = (view[name] for view in views)
         if not isinstance(right, dict):
             if right != found:
-                return Finding("other side", name, "", shown(right), shown(found), kind="field")
+                return Finding("other side", name, "", short_text(right), short_text(found), kind="field")
             continue
         for key in sorted({*right, *found}):
             if right.get(key, ABSENT) != found.get(key, ABSENT):
-                due, seen = (shown(one[key]) if key in one else ABSENT for one in (right, found))
+                due, seen = (short_text(one[key]) if key in one else ABSENT for one in (right, found))
                 return Finding("other side", name, str(key), due, seen)
     return None
 
@@ -67,7 +67,7 @@ def differing(
     apart = {"cores", *_OF_CACHES}
     found = {name for name in one if name not in apart and _differ(name, one, other)}
     cpus = tuple(CPUSet(_of_cpus(side)) for side in (left, right))
-    sides = _grouped(left, cpus[1]), _grouped(right, cpus[0])
+    sides = _group_by_core(left, cpus[1]), _group_by_core(right, cpus[0])
     if "cores" in one and (sides[0] != sides[1] or bool(cpus[0]) != bool(cpus[1])):
         found.add("cores")
     for name in _OF_CACHES & one.keys():
@@ -85,9 +85,9 @@ def _of_cpus(machine: MachineInfo) -> Iterator[int]:
         yield from _cpus(node.cores)
 
 
-def _differ(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _differ(name: str, view: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether a field differs, where both sides say something of a node or a CPU."""
-    mine, its = one[name], other[name]
+    mine, its = view[name], other[name]
     if name not in _OF_EACH or not (mine and its):
         return bool(mine != its)
     if name == "nodes":
@@ -99,20 +99,20 @@ def _differ(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool
     return any(mine[key] != its[key] for key in mine.keys() & its.keys())
 
 
-def _grouped(machine: MachineInfo, known: CPUSet) -> list[str]:
+def _group_by_core(machine: MachineInfo, known_cpus: CPUSet) -> list[str]:
     """The cores of a machine, of which only CPUs are seen that the other side knows, too."""
     cores = [core for node in machine.topology or () for core in node.cores or ()]
-    sets = (CPUSet(core.thread_ids or ()) & known for core in cores)
+    sets = (CPUSet(core.thread_ids or ()) & known_cpus for core in cores)
     return sorted(str(cpus) for cpus in sets if cpus)
 
 
 def _differing_caches(
-    name: str, one: Mapping[int, Sequence[object]], other: Mapping[int, Sequence[object]]
+    name: str, caches: Mapping[int, Sequence[object]], other: Mapping[int, Sequence[object]]
 ) -> set[str]:
     """How caches differ: in what they are, or in that there should be none."""
-    if not (one and other):
-        return {name} if one != other else set()
-    wrong = [key for key in one.keys() & other.keys() if one[key] != other[key]]
+    if not (caches and other):
+        return {name} if caches != other else set()
+    wrong = [key for key in caches.keys() & other.keys() if caches[key] != other[key]]
     return {name if other[key] else UNTOLD_CACHES for key in wrong}
 
 
@@ -145,15 +145,15 @@ def _views(machine: MachineInfo, fields: Collection[str]) -> dict[str, Any]:
         "cores": _by_lowest(cores),
         "core_ids": {cpu: core.core_id for cpu, core in of_cpu.items()},
         "socket_ids": {cpu: core.socket_id for cpu, core in of_cpu.items()},
-        "caches": {cpu: _listed(core.caches, named=named) for cpu, core in of_cpu.items()},
+        "caches": {cpu: _list_caches(core.caches, with_ids=named) for cpu, core in of_cpu.items()},
         "uncore_caches": {
             cpu: [
                 {**shown, "cpus": str(sharing[_key(one)])}
-                for one, shown in _shown(core.uncore_caches, named=named)
+                for one, shown in _describe_caches(core.uncore_caches, with_ids=named)
             ]
             for cpu, core in of_cpu.items()
         },
-        "node_caches": {key: _listed(one.caches, named=named) for key, one in nodes.items()},
+        "node_caches": {key: _list_caches(one.caches, with_ids=named) for key, one in nodes.items()},
     }
     return {name: view for name, view in views.items() if name in fields}
 
@@ -188,17 +188,17 @@ def _sharing(of_cpu: Mapping[int, Core]) -> dict[tuple[int, str, int], CPUSet]:
     return {key: CPUSet(cpus) for key, cpus in found.items()}
 
 
-def _listed(caches: Iterable[UncoreCache] | None, *, named: bool) -> list[dict[str, Any]]:
-    return [shown for _, shown in _shown(caches, named=named)]
+def _list_caches(caches: Iterable[UncoreCache] | None, *, with_ids: bool) -> list[dict[str, Any]]:
+    return [shown for _, shown in _describe_caches(caches, with_ids=with_ids)]
 
 
-def _shown(
-    caches: Iterable[UncoreCache] | None, *, named: bool
+def _describe_caches(
+    caches: Iterable[UncoreCache] | None, *, with_ids: bool
 ) -> Iterator[tuple[UncoreCache, dict[str, Any]]]:
     """Caches in an order of their own, with their ids where these are seen."""
     for one in sorted(caches or (), key=_key):
         shown = {"size": one.size, "type": one.type, "level": one.level}
-        yield one, {"id": one.id, **shown} if named else shown
+        yield one, {"id": one.id, **shown} if with_ids else shown
 
 
 # The requirements that it bears on: a whole machine is about many, and one wrong field breaks few
@@ -213,10 +213,10 @@ def unseen_requirements(ids: Iterable[str], discovers: Collection[str] | None) -
     """
     if discovers is None:
         return ()
-    return tuple(row.id for row in _rows(ids) if row.discovers and not _seen(row, discovers))
+    return tuple(row.id for row in _rows(ids) if row.discovers and not _is_visible(row, discovers))
 
 
-def _seen(row: Requirement, discovers: Collection[str]) -> bool:
+def _is_visible(row: Requirement, discovers: Collection[str]) -> bool:
     return any(not ASPECTS[one].isdisjoint(discovers) for one in row.discovers)
 
 
@@ -248,7 +248,7 @@ def kept_requirements(
     return tuple(
         row.id
         for row in _rows(ids)
-        if _seen(row, fields) and frozenset(wrong).isdisjoint(row.discovers)
+        if _is_visible(row, fields) and frozenset(wrong).isdisjoint(row.discovers)
     )
 
 
@@ -264,7 +264,7 @@ def broken_everywhere(wrong: Collection[str]) -> tuple[str, ...]:
 # A machine as a case describes it
 
 
-def described(machine: MachineInfo, fields: Collection[str] | None = None) -> dict[str, Any]:
+def describe_machine(machine: MachineInfo, fields: Collection[str] | None = None) -> dict[str, Any]:
     """A machine as a case describes it: nodes by id, cores by their lowest CPU, sets as texts.
 
     Where not all is seen, only what is seen, with cores by each of their CPUs; see `kept`.
@@ -281,10 +281,10 @@ def described(machine: MachineInfo, fields: Collection[str] | None = None) -> di
         }
     plain["node_ids"] = sorted(node["node_id"] for node in nodes.values())
     plain["nodes"] = nodes
-    return plain if fields is None else kept(plain, fields)
+    return plain if fields is None else keep_fields(plain, fields)
 
 
-def kept(description: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
+def keep_fields(description: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
     """What is seen of a description, be it of a machine or of what a case expects of one.
 
     Nodes and cores of which nothing is seen are left out. Where it is not seen which node has
@@ -293,13 +293,13 @@ def kept(description: Mapping[str, Any], fields: Collection[str]) -> dict[str, A
     Raises:
         ValueError: a part of what a case expects is no mapping.
     """
-    found = _kept(description, _OF_MACHINE, fields)
+    found = _keep_visible(description, _OF_MACHINE, fields)
     nodes: dict[str, Any] = {}
     together: dict[str, Any] = {}
     for key, node in _mapping("nodes", description.get("nodes")).items():
-        part = _kept(_mapping("node", node), _OF_NODE, fields)
+        part = _keep_visible(_mapping("node", node), _OF_NODE, fields)
         own = _mapping("cores", node.get("cores"))
-        seen = {cpu: _kept(_mapping("core", one), _OF_CORE, fields) for cpu, one in own.items()}
+        seen = {cpu: _keep_visible(_mapping("core", one), _OF_CORE, fields) for cpu, one in own.items()}
         cores = {cpu: core for cpu, core in seen.items() if core}
         if "nodes" not in fields:
             together |= cores
@@ -324,19 +324,19 @@ def _mapping(name: str, value: Any) -> Mapping[str, Any]:
 
 def seen_in(description: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of all that a description says something of."""
-    return tuple(name for name in DISCOVERED if kept(description, {name}))
+    return tuple(name for name in DISCOVERED if keep_fields(description, {name}))
 
 
-def _kept(
+def _keep_visible(
     part: Mapping[str, Any], names: Mapping[str, str], fields: Collection[str]
 ) -> dict[str, Any]:
     named = "cache_ids" in fields
     return {
-        key: _ordered(value, named=named) for key, value in part.items() if names.get(key) in fields
+        key: _sort_list(value, with_ids=named) for key, value in part.items() if names.get(key) in fields
     }
 
 
-def _ordered(value: Any, *, named: bool) -> Any:
+def _sort_list(value: Any, *, with_ids: bool) -> Any:
     """A list of pools or caches in one order, and without the ids of caches if they are not seen.
 
     Null is an empty list.
@@ -346,8 +346,8 @@ def _ordered(value: Any, *, named: bool) -> Any:
     listed = list(value or ())
     if not all(isinstance(one, dict) for one in listed):
         return listed
-    parts = [{key: one[key] for key in sorted(one) if named or key != "id"} for one in listed]
-    return sorted(parts, key=lambda one: [*map(str, one.values())])
+    parts = [{key: one[key] for key in sorted(one) if with_ids or key != "id"} for one in listed]
+    return sorted(parts, key=lambda item: [*map(str, item.values())])
 
 
 _OF_MACHINE = {

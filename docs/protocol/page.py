@@ -23,7 +23,7 @@ import yaml
 from msgspec import inspect
 
 from numaproof.cli.metadata import VERSION
-from numaproof.conformance.claims.names import how_claimed, needed
+from numaproof.conformance.claims.names import how_claimed, describe_needs
 from numaproof.conformance.execution import truncation
 from numaproof.protocol import bounds, codec, lists, messages
 from numaproof.protocol.discovery import DISCOVERED
@@ -190,7 +190,7 @@ _STATIC = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExampleRequest:
     """A request, and what it shows."""
 
     about: str
@@ -199,10 +199,10 @@ class Asked:
 
 
 def _container(
-    name: str, cpu: str, memory: str = "1Gi", *, guaranteed: bool = True, **more: str
+    name: str, cpu: str, memory: str = "1Gi", *, is_guaranteed: bool = True, **more: str
 ) -> dict[str, Any]:
     amounts = {"cpu": cpu, "memory": memory, **more}
-    resources = {"requests": amounts, **({"limits": amounts} if guaranteed else {})}
+    resources = {"requests": amounts, **({"limits": amounts} if is_guaranteed else {})}
     return {"name": name, "image": "app:1", "resources": resources}
 
 
@@ -216,7 +216,7 @@ def _pod(name: str, *containers: dict[str, Any], init: Sequence[Any] = ()) -> di
 
 _NIC = "vendor.example/nic"
 WEB = _pod("web", _container("app", "1", **{_NIC: "1"}))
-LOG = _pod("log", _container("app", "500m", guaranteed=False))
+LOG = _pod("log", _container("app", "500m", is_guaranteed=False))
 JOB = _pod("job", _container("app", "1"), init=[_container("prepare", "1")])
 
 
@@ -236,35 +236,35 @@ _TWO = {"numa": [1], "preferred": True}
 _BOTH = {"numa": [0, 1], "preferred": False}
 
 DIALOGUE = (
-    Asked("who is there", "hello", {"protocol": [1, 1], "harness": f"numaproof {VERSION}"}),
-    Asked("the first start: an empty state directory, no pods", "start", _start(_CONFIG)),
-    Asked("a Guaranteed pod with a whole CPU and a device", "admit", {"pod": WEB}),
-    Asked("a Burstable pod: it runs on the shared pool", "admit", {"pod": LOG}),
-    Asked(
+    ExampleRequest("who is there", "hello", {"protocol": [1, 1], "harness": f"numaproof {VERSION}"}),
+    ExampleRequest("the first start: an empty state directory, no pods", "start", _start(_CONFIG)),
+    ExampleRequest("a Guaranteed pod with a whole CPU and a device", "admit", {"pod": WEB}),
+    ExampleRequest("a Burstable pod: it runs on the shared pool", "admit", {"pod": LOG}),
+    ExampleRequest(
         "a Guaranteed pod for which there is no room on one node",
         "admit",
         {"pod": _pod("big", _container("app", "2", "64Mi"))},
     ),
-    Asked("an init container, whose CPU the app container then reuses", "admit", {"pod": JOB}),
-    Asked(
+    ExampleRequest("an init container, whose CPU the app container then reuses", "admit", {"pod": JOB}),
+    ExampleRequest(
         "the hints for a container that isn't on the node",
         "hints",
         {"pod": _pod("next", _container("app", "1")), "container": "app"},
     ),
-    Asked("what the node has assigned", "state", {}),
-    Asked("what the container runtime is told", "reconcile", {}),
-    Asked("a restart, with three pods still on the node", "start", _start(_CONFIG, WEB, LOG, JOB)),
+    ExampleRequest("what the node has assigned", "state", {}),
+    ExampleRequest("what the container runtime is told", "reconcile", {}),
+    ExampleRequest("a restart, with three pods still on the node", "start", _start(_CONFIG, WEB, LOG, JOB)),
     *(
-        Asked(f"`{pod['metadata']['name']}` is admitted again", "admit", {"pod": pod})
+        ExampleRequest(f"`{pod['metadata']['name']}` is admitted again", "admit", {"pod": pod})
         for pod in (WEB, LOG, JOB)
     ),
-    Asked("the init container has ended", "remove", {"uid": "uid-job", "container": "prepare"}),
-    Asked("a device has become unhealthy", "devices", {"devices": _devices(healthy=False)}),
-    Asked("a pod has left the node", "remove", {"uid": "uid-web"}),
-    Asked("its CPU is back in the shared pool", "state", {}),
-    Asked("a start that is refused", "start", _start({"cpuManagerPolicy": "static"})),
-    Asked("after it there is no node", "state", {}),
-    Asked(
+    ExampleRequest("the init container has ended", "remove", {"uid": "uid-job", "container": "prepare"}),
+    ExampleRequest("a device has become unhealthy", "devices", {"devices": _devices(healthy=False)}),
+    ExampleRequest("a pod has left the node", "remove", {"uid": "uid-web"}),
+    ExampleRequest("its CPU is back in the shared pool", "state", {}),
+    ExampleRequest("a start that is refused", "start", _start({"cpuManagerPolicy": "static"})),
+    ExampleRequest("after it there is no node", "state", {}),
+    ExampleRequest(
         "the Topology Manager's merge alone",
         "merge",
         {
@@ -273,26 +273,26 @@ DIALOGUE = (
             "providers": [{"cpu": [_ONE, _TWO, _BOTH]}, {_NIC: [_TWO, _BOTH]}, None],
         },
     ),
-    Asked(
+    ExampleRequest(
         "CPU assignment alone",
         "assign",
         {"machine": MACHINE, "available": "1-3", "count": 2},
     ),
-    Asked(
+    ExampleRequest(
         "more CPUs than are available",
         "assign",
         {"machine": MACHINE, "available": "1-3", "count": 4},
     ),
-    Asked("a tree without a machine", "discover", {"root": "/empty"}),
+    ExampleRequest("a tree without a machine", "discover", {"root": "/empty"}),
 )
 
 
-def answers(asked: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, str]]:
+def answers(calls: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, str]]:
     """Requests and the lines with which the reference's server answers them."""
     with tempfile.TemporaryDirectory() as folder:
         requests = [
             json.dumps({"id": number, "op": op, "args": args})
-            for number, (op, args) in enumerate(asked, 1)
+            for number, (op, args) in enumerate(calls, 1)
         ]
         given = "".join(f"{line}\n" for line in requests).replace(PLACE, folder)
         output = BytesIO()
@@ -308,8 +308,8 @@ def transcript() -> str:
     parts: list[str] = []
     for one, (request, response) in zip(DIALOGUE, found, strict=True):
         parts.append(f"# {one.about.replace('`', '')}")
-        parts += _broken("→ ", _short(request))
-        parts += [*_broken("← ", _short(response)), ""]
+        parts += _wrap("→ ", _short(request))
+        parts += [*_wrap("← ", _short(response)), ""]
     return "\n".join(parts).rstrip()
 
 
@@ -324,7 +324,7 @@ def _short(line: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace('"{...}"', "{...}")
 
 
-def _broken(mark: str, line: str) -> Iterator[str]:
+def _wrap(mark: str, line: str) -> Iterator[str]:
     """A line in pieces that fit the page, broken after commas."""
     words = line.split(" ")
     row = mark + words[0]
@@ -338,7 +338,7 @@ def _broken(mark: str, line: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusalExample:
     """Something that is refused: what is wrong, and the start (and pods) that show it."""
 
     wrong: str
@@ -347,27 +347,27 @@ class Refused:
 
 
 STARTS = (
-    Refused("malformed values, and what excludes each other", {"topologyManagerPolicy": "strict"}),
-    Refused("unknown feature gates", {"featureGates": {"Nope": True}}),
-    Refused("CPUs reserved by name that the machine does not have", {"reservedSystemCPUs": "8"}),
-    Refused(
+    RefusalExample("malformed values, and what excludes each other", {"topologyManagerPolicy": "strict"}),
+    RefusalExample("unknown feature gates", {"featureGates": {"Nope": True}}),
+    RefusalExample("CPUs reserved by name that the machine does not have", {"reservedSystemCPUs": "8"}),
+    RefusalExample(
         "unknown or malformed Topology Manager options",
         {
             "topologyManagerPolicy": "restricted",
             "topologyManagerPolicyOptions": {"prefer": "true"},
         },
     ),
-    Refused("an unknown CPU Manager policy", {"cpuManagerPolicy": "statik"}),
-    Refused("policy static without a reservation", {"cpuManagerPolicy": "static"}),
-    Refused(
+    RefusalExample("an unknown CPU Manager policy", {"cpuManagerPolicy": "statik"}),
+    RefusalExample("policy static without a reservation", {"cpuManagerPolicy": "static"}),
+    RefusalExample(
         "unknown or malformed CPU Manager options",
         {
             **_STATIC,
             "cpuManagerPolicyOptions": {"full-pcpus-only": "yes"},
         },
     ),
-    Refused("an unknown Memory Manager policy", {"memoryManagerPolicy": "static"}),
-    Refused(
+    RefusalExample("an unknown Memory Manager policy", {"memoryManagerPolicy": "static"}),
+    RefusalExample(
         "a memory reservation that does not add up",
         {
             "memoryManagerPolicy": "Static",
@@ -380,23 +380,23 @@ _WHOLE_CORES = {**_STATIC, "cpuManagerPolicyOptions": {"full-pcpus-only": "true"
 _TWO_CPUS = _pod("pod", _container("app", "2"))
 
 ADMISSIONS = (
-    Refused("too few CPUs are free", _STATIC, (_pod("pod", _container("app", "4")),)),
-    Refused(
+    RefusalExample("too few CPUs are free", _STATIC, (_pod("pod", _container("app", "4")),)),
+    RefusalExample(
         "too few devices are healthy and free",
         _STATIC,
         (_pod("pod", _container("app", "1", **{_NIC: "3"})),),
     ),
-    Refused(
+    RefusalExample(
         "policy `restricted` or `single-numa-node` does not admit the merged hint",
         {**_STATIC, "topologyManagerPolicy": "single-numa-node"},
         (_pod("pod", _container("app", "3")),),
     ),
-    Refused(
+    RefusalExample(
         "`full-pcpus-only`: the CPUs asked for are no whole cores",
         _WHOLE_CORES,
         (_pod("pod", _container("app", "1")),),
     ),
-    Refused(
+    RefusalExample(
         "`full-pcpus-only`: too few whole cores are free",
         _WHOLE_CORES,
         (_TWO_CPUS, _pod("next", _container("app", "2"))),
@@ -428,9 +428,9 @@ def features() -> str:
     """The table of the features that are claimed by name."""
     rows = ["| feature | support | what you do | needs |", "|---|---|---|---|"]
     rows += [
-        f"| `{one.name}` | {one.support} | {one.meaning} | {', '.join(needed(one))} |"
+        f"| `{one.name}` | {one.support} | {one.meaning} | {', '.join(describe_needs(one))} |"
         for one in FEATURES.values()
-        if one.named
+        if one.is_named
     ]
     return "\n".join(rows)
 
@@ -441,13 +441,13 @@ def discovers() -> str:
     return "\n".join(["| name | what is found out |", "|---|---|", *rows])
 
 
-def derived() -> str:
+def derived_features() -> str:
     """The table of the features that follow from other claims."""
     rows = ["| feature | support | what you do | claimed by |", "|---|---|---|---|"]
     rows += [
         f"| {one.name} | {one.support} | {one.meaning} | {how_claimed(one)} |"
         for one in FEATURES.values()
-        if not one.named
+        if not one.is_named
     ]
     return "\n".join(rows)
 
@@ -478,7 +478,7 @@ def page() -> str:
         reasons=reasons(),
         transcript=transcript(),
         features=features(),
-        derived=derived(),
+        derived=derived_features(),
         discovers=discovers(),
         **limits(),
     )

@@ -103,7 +103,7 @@ def _texts(amounts: dict[str, Any]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts.items()}
 
 
-def played(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
+def node_upgrades(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
     """What becomes of a node in each step, where its first kubelet starts."""
     found = {}
     machine = discover_machine(node.machine, NEWEST)
@@ -119,11 +119,11 @@ def played(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
 # What happens, in letters
 
 
-def marks(one: Upgrade) -> str:
+def marks(answer: Upgrade) -> str:
     """The letters for what there is to do or to know; empty where there is nothing."""
-    staying, drained = one.staying, one.drained
+    staying, drained = answer.staying, answer.after_drain
     met = {
-        "C": bool(one.errors),
+        "C": bool(answer.errors),
         "F": bool(staying.refused_files),
         "P": len(staying.having("stays")) < len(staying.pods),
         "D": any(drained.having(fate) for fate in _LOST),
@@ -141,10 +141,10 @@ def table(letters: Mapping[Step, str]) -> str:
     return "\n".join(rows)
 
 
-def joined(found: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
+def joint_letters(node_answers: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
     """The letters of all nodes together, without what a mere restart of the release does, too."""
     letters: dict[Step, set[str]] = {}
-    for one in found:
+    for one in node_answers:
         for (before, after), answer in one.items():
             restart = one.get((after, after))
             usual = marks(restart) if restart else ""
@@ -158,16 +158,16 @@ def steps_text(steps: Iterable[Step]) -> str:
     for before, then in steps:
         after.setdefault(before, []).append(then)
     phrases = [
-        f"{_listed([before for before, _ in group])} to {_listed(ends)}"
+        f"{_release_ranges([before for before, _ in group])} to {_release_ranges(ends)}"
         for ends, group in groupby(after.items(), key=lambda item: item[1])
     ]
     return "; ".join(phrases)
 
 
-def _listed(found: Sequence[str]) -> str:
+def _release_ranges(releases: Sequence[str]) -> str:
     """Releases in words, neighbours as a range."""
     runs: list[list[str]] = []
-    for one in found:
+    for one in releases:
         if runs and RELEASES.index(one) == RELEASES.index(runs[-1][-1]) + 1:
             runs[-1].append(one)
         else:
@@ -180,42 +180,42 @@ def _listed(found: Sequence[str]) -> str:
 # The parts of the page
 
 
-def of_node(node: Node, found: Mapping[Step, Upgrade]) -> str:
+def of_node(node: Node, answers: Mapping[Step, Upgrade]) -> str:
     """A node's part: its table where it is not all fine, and what happens."""
-    letters = {step: marks(answer) for step, answer in found.items()}
+    letters = {step: marks(answer) for step, answer in answers.items()}
     lines = [f"### {node.title}", "", f"{node.about[0].upper()}{node.about[1:]}.", ""]
     if any(letters.values()):
         lines += [table(letters), ""]
-        lines += [f"- {text}" for text in _events(found)]
+        lines += [f"- {text}" for text in _events(answers)]
     else:
         lines.append("Every release starts on what every other one left, and every pod stays.")
     return "\n".join(lines)
 
 
-def _events(found: Mapping[Step, Upgrade]) -> Iterator[str]:
+def _events(answers: Mapping[Step, Upgrade]) -> Iterator[str]:
     """Everything that happens and in which steps, the same in one line."""
     met: dict[str, list[Step]] = {}
-    for step, answer in found.items():
+    for step, answer in answers.items():
         for text in _happening(answer):
             met.setdefault(text, []).append(step)
     for text, steps in met.items():
         yield f"{text} ({steps_text(steps)})"
 
 
-def _happening(one: Upgrade) -> Iterator[str]:
-    for error in one.errors:
+def _happening(answer: Upgrade) -> Iterator[str]:
+    for error in answer.errors:
         yield f"**C** the configuration is refused: `{error.message}`"
-    for file in one.staying.files:
-        if file.fate == "refused":
-            drained = file.file in one.drained.refused_files
+    for file in answer.staying.files:
+        if file.effect == "refused":
+            drained = file.file in answer.after_drain.refused_files
             more = ", drained or not" if drained else ", unless the node is drained"
             yield f"**F** `{file.file}` is refused{more}: `{_cause(file.message)}`"
-    for pod in one.staying.pods:
-        if pod.fate != "stays":
-            yield f"**P** `{pod.pod}` {_FATES[pod.fate]}{_difference(pod)}"
-    for pod in one.drained.pods:
-        if pod.fate in _LOST:
-            yield f"**D** `{pod.pod}` {_FATES[pod.fate]}{_difference(pod)}"
+    for pod in answer.staying.pods:
+        if pod.effect != "stays":
+            yield f"**P** `{pod.pod}` {_FATES[pod.effect]}{_difference(pod)}"
+    for pod in answer.after_drain.pods:
+        if pod.effect in _LOST:
+            yield f"**D** `{pod.pod}` {_FATES[pod.effect]}{_difference(pod)}"
 
 
 def _cause(message: str) -> str:
@@ -227,7 +227,7 @@ def _cause(message: str) -> str:
 def _difference(pod: PodOutcome) -> str:
     if pod.refusal:
         return f", `{pod.refusal.reason}`"
-    if pod.fate == "moves":
+    if pod.effect == "moves":
         return ""
     was, now = (_amount(containers) for containers in (pod.before, pod.after or {}))
     return f" {now} of its own instead of {was}"
@@ -274,7 +274,7 @@ def drains(nodes_played: Iterable[tuple[Node, Mapping[Step, Upgrade]]]) -> str:
     )
     rows = [head, "|---|---|---|---|"]
     for node, found in nodes_played:
-        moved = [step for step, one in found.items() if one.drained.having("moves")]
+        moved = [step for step, one in found.items() if one.after_drain.having("moves")]
         lost = [step for step, one in found.items() if "D" in marks(one)]
         cells = [steps_text(steps) or "never" for steps in (moved, lost)]
         rows.append(f"| {node.title} | {len(node.pods)} | " + " | ".join(cells) + " |")
@@ -294,10 +294,10 @@ def example(name: str, before: str, after: str, machine: str, commands: Sequence
 def page(commands: Sequence[str] = ()) -> str:
     """The whole page; `commands` are kubelets that answer in the place of the reference."""
     with open_target(commands, _TIMEOUT, None, None, None) as target:
-        found = [(node, played(node, target.implementation)) for node in nodes()]
+        found = [(node, node_upgrades(node, target.implementation)) for node in nodes()]
     text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
     return text.substitute(
-        all=table(joined(one for _, one in found)),
+        all=table(joint_letters(one for _, one in found)),
         nodes="\n\n".join(of_node(*one) for one in found),
         gates=gates(),
         options=options(),

@@ -11,7 +11,7 @@ from numaproof.reference import node as managers
 from numaproof.reference.devices import policy as device_policy
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
-from numaproof.reference.devices.state import Devices, DeviceState, ReusableDevices, all_held
+from numaproof.reference.devices.state import Devices, DeviceState, ReusableDevices, devices_by_resource
 from numaproof.reference.memory import hints, policy, requests, reservation, state
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState, MemoryTable, NodeMemory, ReusableMemory
@@ -52,12 +52,12 @@ def reservations_of_unknown_nodes_are_passed_over(rule: Any, config: Any, machin
 
 
 @seeds("MEM-RESERVE-003").after(reservation, "by_node")
-def all_memory_is_reserved_on_the_first_node(found: Any) -> Any:
+def all_memory_is_reserved_on_the_first_node(amounts: Any) -> Any:
     sums: dict[str, int] = {}
-    for kinds in found.values():
+    for kinds in amounts.values():
         for kind, size in kinds.items():
             sums[kind] = sums.get(kind, 0) + size
-    return {node: sums if node == min(found) else {} for node in found}
+    return {node: sums if node == min(amounts) else {} for node in amounts}
 
 
 # Requests
@@ -112,9 +112,9 @@ def groups_outlive_their_blocks(rule: Any, nodes: Any, node: int) -> Any:
 
 
 @seeds("MEM-GROUP-006").after(state, "give_back")
-def a_group_ends_with_the_first_block(given: Any, nodes: Any, node: int) -> Any:
+def a_group_ends_with_the_first_block(result: Any, nodes: Any, node: int) -> Any:
     nodes[node] = replace(nodes[node], cells=1 << node)
-    return given
+    return result
 
 
 def _reserving(
@@ -197,11 +197,11 @@ def a_hint_that_does_not_suffice_is_refused(rule: Any, containing: Any) -> Any:
 
 @seeds("MEM-GROUP-007").after(evaluation, "narrowest")
 def a_hint_is_extended_to_all_nodes(
-    found: TopologyHint | None, demand: Any, containing: int
+    hint: TopologyHint | None, demand: Any, containing: int
 ) -> TopologyHint | None:
-    if containing and found is not None:
-        return TopologyHint(sum(1 << node for node in demand.nodes), found.preferred)
-    return found
+    if containing and hint is not None:
+        return TopologyHint(sum(1 << node for node in demand.nodes), hint.preferred)
+    return hint
 
 
 @seeds("MEM-GROUP-007").around(evaluation, "narrowest", lambda rule: rule(containing=0))
@@ -295,8 +295,8 @@ def unhealthy_devices_are_given(state: DeviceState) -> DeviceState:
 
 
 @seeds("DEV-HEALTH-005", "DEV-RESTART-003").around(device_policy, "check_health")
-def a_pod_stays_with_devices_that_fell_ill(rule: Any, held: Any) -> Any:
-    return None if held else rule()
+def a_pod_stays_with_devices_that_fell_ill(rule: Any, held_devices: Any) -> Any:
+    return None if held_devices else rule()
 
 
 @seeds("DEV-HEALTH-003").after(DeviceState, "report")
@@ -307,7 +307,7 @@ def a_device_that_fell_ill_is_taken_away(state: DeviceState) -> DeviceState:
             name: {resource: ids & well.get(resource, ids) for resource, ids in own.items()}
             for name, own in containers.items()
         }
-        for uid, containers in state.held.items()
+        for uid, containers in state.held_devices.items()
     }
     return replace(state, held=held)
 
@@ -412,7 +412,7 @@ def removed_pods_keep_their_devices() -> None: ...
 
 @seeds("DEV-REMOVE-001").after(DeviceState, "release")
 def devices_of_removed_pods_leak(after: DeviceState, self: DeviceState) -> DeviceState:
-    return replace(after, taken=self.taken)
+    return replace(after, taken=self.allocated_devices)
 
 
 @seeds("DEV-REMOVE-002").after(managers.StartedNode, "remove")
@@ -421,7 +421,7 @@ def ended_containers_lose_their_devices(answer: Any, self: Any, args: messages.R
     if args.container is not None and args.uid in kept.held:
         pod = {name: own for name, own in kept.held[args.uid].items() if name != args.container}
         held = {**kept.held, args.uid: pod}
-        self.device_manager.state = replace(kept, held=held, taken=all_held(held))
+        self.device_manager.state = replace(kept, held=held, taken=devices_by_resource(held))
     return answer
 
 
@@ -434,16 +434,16 @@ def device_hints_ignore_what_is_taken(rule: Any, state: Any) -> Any:
 
 
 @seeds("#112234", "DEV-HINT-001").after(DeviceHints, "of_resource")
-def devices_without_topology_are_nowhere(found: Any) -> Any:
-    return () if found is None else found
+def devices_without_topology_are_nowhere(demand: Any) -> Any:
+    return () if demand is None else demand
 
 
 @seeds("#139430", "DEV-HINT-002").after(DeviceHints, "of_resource")
-def device_hints_prefer_what_is_fewest_now(found: Any) -> Any:
-    if not found:
-        return found
-    needs = tuple(replace(need, total=need.free) for need in found.needs)
-    return replace(found, needs=needs)
+def device_hints_prefer_what_is_fewest_now(demand: Any) -> Any:
+    if not demand:
+        return demand
+    needs = tuple(replace(need, total=need.free) for need in demand.needs)
+    return replace(demand, needs=needs)
 
 
 @seeds("#109595", "DEV-HINT-008").around(DeviceHints, "of_resource")
@@ -452,10 +452,10 @@ def device_hints_forget_what_is_held(rule: Any, need: Any) -> Any:
 
 
 @seeds("DEV-HINT-002").after(DeviceHints, "of_resource")
-def device_hints_are_the_preferred_ones_alone(found: Any) -> Any:
-    if found is None:
+def device_hints_are_the_preferred_ones_alone(demand: Any) -> Any:
+    if demand is None:
         return None
-    return tuple(hint for hint in evaluation.listed(found) if hint.preferred)
+    return tuple(hint for hint in evaluation.list_hints(demand) if hint.preferred)
 
 
 @seeds("DEV-HINT-009").around(DeviceHints, "for_pod")

@@ -23,7 +23,7 @@ from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
 from numaproof.reference.errors import StartError
 from numaproof.reference.memory.policy import StaticMemoryPolicy
-from numaproof.reference.memory.state import MemoryState, NodeMemory, reserved
+from numaproof.reference.memory.state import MemoryState, NodeMemory, reserve_block
 from numaproof.reference.node import StartedNode
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
@@ -39,7 +39,7 @@ seeds = SubjectBugs("checkpoints")
 # How files are read and written
 
 
-def parsed(content: bytes) -> dict[str, Any]:
+def parse_fields(content: bytes) -> dict[str, Any]:
     """The fields of a checkpoint; none where it is no JSON object."""
     try:
         found = json.loads(content)
@@ -69,13 +69,13 @@ def older_part(changes: Changes, manager: str, seal: Callable[..., dict[str, Any
 
     It is given what seals it otherwise, the format, and the state's fields.
     """
-    writing = changes.noted(TwoPartFormat, "write", "self", inside=True)
+    writing = changes.record_argument(TwoPartFormat, "write", "self", inside=True)
 
-    def sealed(rule: Any, self: Format, content: Any) -> Any:
+    def seal_older_part(rule: Any, self: Format, content: Any) -> Any:
         own = any(one.manager == manager for one in writing)
         return seal(rule, self, content) if own else rule()
 
-    changes.around(Format, "sealed", sealed)
+    changes.around(Format, "sealed", seal_older_part)
 
 
 def hashed_by_present_name(rule: Any, self: Format, content: Any) -> Any:
@@ -87,9 +87,9 @@ def hashed_by_present_name(rule: Any, self: Format, content: Any) -> Any:
 
 
 @shape(cpu, "dump")
-def rewritten(change: Callable[[dict[str, Any]], object], rule: Any) -> bytes:
+def rewrite(change: Callable[[dict[str, Any]], object], rule: Any) -> bytes:
     """Lets `change` work on the fields that are written; ``data`` is sealed anew."""
-    document = parsed(rule())
+    document = parse_fields(rule())
     change(document)
     if "data" in document:
         document["dataChecksum"] = files.checksum(f"(string){document['data']}")
@@ -97,7 +97,7 @@ def rewritten(change: Callable[[dict[str, Any]], object], rule: Any) -> bytes:
 
 
 @shape(Formats, "read")
-def found_by(change: Callable[[Format, dict[str, Any]], object], rule: Any, self: Any) -> Any:
+def change_content(change: Callable[[Format, dict[str, Any]], object], rule: Any, self: Any) -> Any:
     """Lets `change` work on what the CPU Manager's file says, and on the format that says it."""
     found_as, found = rule()
     if isinstance(self, cpu.CPUFormats):
@@ -151,7 +151,7 @@ def older_cpu_fields_are_hashed_by_their_new_name() -> None:
 
 def _at_start(changes: Changes, skips: Callable[[Any], bool]) -> None:
     """Lets a start create no file for a state that `skips` says so of."""
-    starting = changes.noted(startup, "start_cpus", "setup", inside=True)
+    starting = changes.record_argument(startup, "start_cpus", "setup", inside=True)
 
     def write(rule: Any, self: CheckpointFile[Any], state: Any) -> None:
         if not (starting and self.read() is None and skips(state)):
@@ -189,11 +189,11 @@ def cpu_lists_may_have_spaces(rule: Any, text: Any) -> Any:
     return rule(text=text.replace(" ", ""))
 
 
-@seeds("CPU-CHECKPOINT-015").by(found_by)
-def policy_none_reads_no_default_cpu_set(_: Any, found: dict[str, Any]) -> None:
+@seeds("CPU-CHECKPOINT-015").by(change_content)
+def policy_none_reads_no_default_cpu_set(_: Any, content: dict[str, Any]) -> None:
     """Does not read under policy none what has no meaning there."""
-    if found["policyName"] == "none" and not _is_list(found["defaultCpuSet"]):
-        found["defaultCpuSet"] = ""
+    if content["policyName"] == "none" and not _is_list(content["defaultCpuSet"]):
+        content["defaultCpuSet"] = ""
 
 
 @seeds("CPU-CHECKPOINT-017").around(StaticCPUPolicy, "restore")
@@ -238,11 +238,11 @@ def first_cpu_format_is_not_verified(rule: Any, self: Any) -> Any:
     return self.structure == _FIRST or rule()
 
 
-@seeds("CPU-CHECKPOINT-013", kubernetes="1.36").by(found_by)
-def first_cpu_format_is_read_and_forgotten(found_as: Format, found: dict[str, Any]) -> None:
+@seeds("CPU-CHECKPOINT-013", kubernetes="1.36").by(change_content)
+def first_cpu_format_is_read_and_forgotten(file_format: Format, content: dict[str, Any]) -> None:
     """Reads the file of the old release, and begins with an empty state."""
-    if found_as.structure == _FIRST:
-        found.update(defaultCpuSet="", entries={})
+    if file_format.structure == _FIRST:
+        content.update(defaultCpuSet="", entries={})
 
 
 class _AllRunning(dict[str, tuple[str, str]]):
@@ -274,12 +274,12 @@ def _with_formats(changes: Changes, change: Callable[[cpu.CPUFormats], cpu.CPUFo
 
 
 @shape(TwoPartFormat, "takes", Changes.after)
-def _takes_unsealed(manager: str, taken: Any, self: Any, found: Any) -> Any:
+def _accept_unsealed(manager: str, is_taken: Any, self: Any, content: Any) -> Any:
     """Lets a manager's file be taken where the checksum of its ``data`` is missing."""
-    return taken or (self.manager == manager and found["data"] and not found["dataChecksum"])
+    return is_taken or (self.manager == manager and content["data"] and not content["dataChecksum"])
 
 
-@seeds("CPU-CHECKPOINT-023").of(_takes_unsealed, "cpu manager")
+@seeds("CPU-CHECKPOINT-023").of(_accept_unsealed, "cpu manager")
 def missing_cpu_data_checksum_is_taken() -> None:
     """Needs no checksum here either, as for the older fields."""
 
@@ -301,15 +301,15 @@ def first_cpu_format_is_still_known(rule: Any, self: Formats, content: bytes) ->
 
 
 @seeds("CPU-CHECKPOINT-024").by(_with_formats)
-def cpu_checkpoint_without_data_is_refused(known: cpu.CPUFormats) -> Any:
+def cpu_checkpoint_without_data_is_refused(cpu_formats: cpu.CPUFormats) -> Any:
     """Requires data in every file."""
-    return replace(known, attempts=known.attempts[:1])
+    return replace(cpu_formats, attempts=cpu_formats.attempts[:1])
 
 
 @seeds("CPU-CHECKPOINT-024").by(_with_formats)
-def cpu_checkpoint_with_pod_entries_is_refused(known: cpu.CPUFormats) -> Any:
+def cpu_checkpoint_with_pod_entries_is_refused(cpu_formats: cpu.CPUFormats) -> Any:
     """Forgets what 1.36 wrote with its gate on."""
-    return replace(known, attempts=(known.attempts[0], *known.attempts[2:]))
+    return replace(cpu_formats, attempts=(cpu_formats.attempts[0], *cpu_formats.attempts[2:]))
 
 
 # Baselines
@@ -334,7 +334,7 @@ KNOWN = frozenset(
 
 
 def _unknown(content: bytes) -> list[str]:
-    return [name for name in parsed(content) if name.lower() not in KNOWN]
+    return [name for name in parse_fields(content) if name.lower() not in KNOWN]
 
 
 @seeds("CPU-CHECKPOINT-010").around(cpu, "restore")
@@ -383,7 +383,7 @@ def wrong_type_names_the_format_before_the_last(rule: Any, self: Formats, conten
 @seeds("CPU-CHECKPOINT-009").by(format_read, "state.CPU")
 def cpu_checksum_may_be_a_text(rule: Any, self: Format, content: bytes) -> Any:
     """Reads a number in quotes as the number."""
-    document = parsed(content)
+    document = parse_fields(content)
     text = document.get("checksum")
     if isinstance(text, str) and text.isdecimal():
         return rule(self, files.encode({**document, "checksum": int(text)}))
@@ -393,7 +393,7 @@ def cpu_checksum_may_be_a_text(rule: Any, self: Format, content: bytes) -> Any:
 @seeds("CPU-CHECKPOINT-009").by(format_read, "state.CPU")
 def list_of_cpu_entries_counts_as_none(rule: Any, self: Format, content: bytes) -> Any:
     """Passes over entries that are no map."""
-    document = parsed(content)
+    document = parse_fields(content)
     if isinstance(document.get("entries"), list):
         return rule(self, files.encode({**document, "entries": {}}))
     return rule(self, content)
@@ -408,15 +408,15 @@ def with_formats(changes: Changes, change: Callable[[Any], Any]) -> None:
 
 
 @shape(Format, "takes")
-def _takes(also: Callable[[Format, Any], bool], rule: Any, self: Any, found: Any) -> Any:
+def _takes(also: Callable[[Format, Any], bool], rule: Any, self: Any, content: Any) -> Any:
     """Lets files without ``data`` be taken where `also` says so."""
-    return rule() or (self.structure.startswith("state.Memory") and also(self, found))
+    return rule() or (self.structure.startswith("state.Memory") and also(self, content))
 
 
 # The checksum
 
 
-@seeds("MEM-CHECKPOINT-001").of(_takes, lambda _, found: not found["entries"])
+@seeds("MEM-CHECKPOINT-001").of(_takes, lambda _, content: not content["entries"])
 def wrong_memory_checksum_without_entries_is_taken() -> None:
     """Verifies only what there is to lose."""
 
@@ -424,15 +424,15 @@ def wrong_memory_checksum_without_entries_is_taken() -> None:
 @seeds("MEM-CHECKPOINT-005").around(memory, "restore")
 def null_machine_state_is_refused(rule: Any, content: bytes) -> Any:
     """Requires an object for the machine state."""
-    document = parsed(content)
+    document = parse_fields(content)
     text = document.get("data")
-    inside = parsed(text.encode()) if isinstance(text, str) else {}
+    inside = parse_fields(text.encode()) if isinstance(text, str) else {}
     if ("machineState", None) in (inside or document).items():
         raise CheckpointError("json: cannot unmarshal null into Go value of type state.NUMANodeMap")
     return rule()
 
 
-@seeds("MEM-CHECKPOINT-006", kubernetes="1.35").of(_takes, lambda _, found: not found["checksum"])
+@seeds("MEM-CHECKPOINT-006", kubernetes="1.35").of(_takes, lambda _, content: not content["checksum"])
 def memory_checksum_may_be_missing_before_its_time() -> None:
     """Treats both managers' checkpoints alike."""
 
@@ -451,7 +451,7 @@ def own_name_of_1_36_is_not_taken(rule: Any, self: Format) -> Any:
 def _takes_new_name(changes: Changes) -> None:
     _takes(
         changes,
-        lambda self, found: found["checksum"] == files.checksum(self.dump(_NEW_NAME, found)),
+        lambda self, content: content["checksum"] == files.checksum(self.dump(_NEW_NAME, content)),
     )
 
 
@@ -469,10 +469,10 @@ def name_of_1_36_is_taken_before_its_time() -> None:
 
 
 @seeds("MEM-CHECKPOINT-004").by(with_formats)
-def memory_checkpoint_with_pod_entries_is_refused(known: Any) -> Any:
+def memory_checkpoint_with_pod_entries_is_refused(memory_formats: Any) -> Any:
     """Forgets what 1.36 wrote with its gate on."""
     return replace(
-        known, attempts=tuple(one for one in known.attempts if "V2" not in one.structure)
+        memory_formats, attempts=tuple(one for one in memory_formats.attempts if "V2" not in one.structure)
     )
 
 
@@ -534,7 +534,7 @@ def _worked_out(policy: StaticMemoryPolicy, entries: Mapping[str, Any]) -> Memor
         for blocks in containers.values():
             for block in blocks:
                 if _fits(nodes, block):
-                    nodes = reserved(nodes, block, block.size)
+                    nodes = reserve_block(nodes, block, block.size)
     return MemoryState(nodes, entries)
 
 
@@ -554,19 +554,19 @@ def missing_machine_state_is_worked_out(rule: Any, self: Any, state: Any) -> Any
 
 
 @shape(memory, "dump")
-def _rewritten(change: Callable[[dict[str, Any]], object], rule: Any) -> bytes:
+def _rewrite(change: Callable[[dict[str, Any]], object], rule: Any) -> bytes:
     """Lets `change` work on the fields that are written, in ``data`` and besides."""
-    document = parsed(rule())
+    document = parse_fields(rule())
     change(document)
     if "data" in document:
-        data = parsed(document["data"].encode())
+        data = parse_fields(document["data"].encode())
         change(data)
         text = files.encode(data).decode()
         document.update(data=text, dataChecksum=files.checksum(f"(string){text}"))
     return files.encode(document)
 
 
-@seeds("MEM-CHECKPOINT-003").by(_rewritten)
+@seeds("MEM-CHECKPOINT-003").by(_rewrite)
 def memory_checkpoint_orders_nodes_by_number(document: dict[str, Any]) -> None:
     """Writes the nodes in the order of their ids, 2 before 10."""
     nodes = document["machineState"]
@@ -576,7 +576,7 @@ def memory_checkpoint_orders_nodes_by_number(document: dict[str, Any]) -> None:
 # Parts
 
 
-@seeds("MEM-CHECKPOINT-014").of(_takes_unsealed, "memory manager")
+@seeds("MEM-CHECKPOINT-014").of(_accept_unsealed, "memory manager")
 def missing_memory_data_checksum_is_taken() -> None:
     """Needs no checksum here either, as for the older fields."""
 
@@ -587,7 +587,7 @@ def lost_memory_data_falls_back_on_older_fields(rule: Any, self: Any, content: b
     try:
         return rule(self, content)
     except CheckpointError as error:
-        if parsed(content).get("data"):
+        if parse_fields(content).get("data"):
             raise
         raise UnreadableError(str(error), {}) from None
 

@@ -72,9 +72,9 @@ _LAST_ENTRIES: dict[str, Any] = {}
 @seeds("CPU-ERROR-002")
 def entries_of_the_deleted_checkpoint_come_back(changes: Changes) -> None:
     """The pods that are still on the node keep what the file said before it was deleted."""
-    seen = changes.noted(StaticCPUPolicy, "restore", "state")
+    seen = changes.record_argument(StaticCPUPolicy, "restore", "state")
 
-    def started(rule: Any, setup: Any, state_dir: Path) -> Any:
+    def start_cpus(rule: Any, setup: Any, state_dir: Path) -> Any:
         place = str(state_dir)
         has_file = (state_dir / cpu_checkpoint.FILE_NAME).exists()
         try:
@@ -88,7 +88,7 @@ def entries_of_the_deleted_checkpoint_come_back(changes: Changes) -> None:
             manager.state = manager.state.assign(uid, name, cpus & setup.topology.cpus)
         return manager
 
-    changes.around(startup, "start_cpus", started)
+    changes.around(startup, "start_cpus", start_cpus)
 
 
 # What an error in restoring says
@@ -113,9 +113,9 @@ def restore_errors_over_cpu_sets_come_without_advice(text: str) -> Any:
 
 
 @seeds("CPU-ERROR-004").around(NotEnoughCPUsError, "__init__")
-def shortage_has_the_counts_the_wrong_way_round(rule: Any, requested: Any, available: Any) -> Any:
+def shortage_has_the_counts_the_wrong_way_round(rule: Any, count: Any, available: Any) -> Any:
     """Two numbers in a row."""
-    return rule(requested=available, available=requested)
+    return rule(requested=available, available=count)
 
 
 @seeds("CPU-ERROR-004").around(StaticCPUPolicy, "allocate")
@@ -181,20 +181,20 @@ _OPTIONS = "CPUManagerPolicyOptions"
 
 
 @shape(gates, "enabled")
-def _written(keeps: Callable[[str, bool, Any], bool], rule: Any, given: Any, known: Any) -> Any:
+def _filter_gates(keeps: Callable[[str, bool, Any], bool], rule: Any, decoded_config: Any, known_gates: Any) -> Any:
     """Lets only those gates of a configuration count that a rule `keeps`.
 
     It is given a gate's name, whether it is turned on, and the gates that the release knows.
     """
-    wanted = given.get("featureGates")
+    wanted = decoded_config.get("featureGates")
     if isinstance(wanted, dict):
-        kept = {name: on for name, on in wanted.items() if keeps(name, on, known)}
-        given = {**given, "featureGates": kept}
-    return rule(given=given)
+        kept = {name: on for name, on in wanted.items() if keeps(name, on, known_gates)}
+        decoded_config = {**decoded_config, "featureGates": kept}
+    return rule(given=decoded_config)
 
 
-def _is_release(known: Any, version: str) -> bool:
-    return dict(known) == dict(gates.of_release(version))
+def _is_release(known_gates: Any, version: str) -> bool:
+    return dict(known_gates) == dict(gates.of_release(version))
 
 
 # Gates that are gone, locked or unknown
@@ -204,25 +204,25 @@ def _is_release(known: Any, version: str) -> bool:
 def gates_of_earlier_releases_are_passed_over(changes: Changes) -> None:
     """A gate that was removed did what it does without one."""
     earlier = {name for release in gates.table().values() for name in release} - {"CPUManager"}
-    _written(changes, lambda name, on, known: name in known or name not in earlier)
+    _filter_gates(changes, lambda name, on, known_gates: name in known_gates or name not in earlier)
 
 
 @seeds("CPU-GATE-010", kubernetes="1.31")
 def gates_of_later_releases_are_known(changes: Changes) -> None:
     """One table of gates serves all releases."""
     newest = gates.of_release(NEWEST)
-    _written(changes, lambda name, on, known: name in known or name not in newest)
+    _filter_gates(changes, lambda name, on, known_gates: name in known_gates or name not in newest)
 
 
 @seeds("CPU-GATE-010").around(gates, "enabled")
-def gates_are_found_in_any_case(rule: Any, given: Any, known: Any) -> Any:
+def gates_are_found_in_any_case(rule: Any, decoded_config: Any, known_gates: Any) -> Any:
     """Names are compared without looking at capital letters."""
-    wanted = given.get("featureGates")
+    wanted = decoded_config.get("featureGates")
     if isinstance(wanted, dict):
-        names = {name.lower(): name for name in known}
+        names = {name.lower(): name for name in known_gates}
         named = {names.get(name.lower(), name): on for name, on in wanted.items()}
-        given = {**given, "featureGates": named}
-    return rule(given=given)
+        decoded_config = {**decoded_config, "featureGates": named}
+    return rule(given=decoded_config)
 
 
 # Gates that depend on others
@@ -233,32 +233,32 @@ def _problems(changes: Changes, counts: Callable[[Any, Any, str], bool]) -> None
 
     It is given the gates as written, those known, and the gate's name.
     """
-    configurations = changes.noted(gates, "enabled", "given")
+    configurations = changes.record_argument(gates, "enabled", "given")
 
-    def problems(rule: Any, known: Any) -> Iterator[str]:
+    def problems(rule: Any, known_gates: Any) -> Iterator[str]:
         written = configurations[-1].get("featureGates") or {}
-        for name, gate in known.items():
-            if counts(written, known, name):
+        for name, gate in known_gates.items():
+            if counts(written, known_gates, name):
                 yield from rule(known={name: gate})
 
     changes.around(gates, "dependency_problems", problems)
 
 
 @seeds("CPU-GATE-011").by(_problems)
-def dependencies_that_are_off_by_default_are_not_missed(written: Any, known: Any, name: str) -> Any:
+def dependencies_that_are_off_by_default_are_not_missed(configured_gates: Any, known_gates: Any, name: str) -> Any:
     """Only a gate that was turned off by hand contradicts one that needs it."""
-    return any(written.get(needed) is False for needed in known[name].needs)
+    return any(configured_gates.get(needed) is False for needed in known_gates[name].needs)
 
 
-@seeds("CPU-GATE-011").of(_problems, lambda written, known, name: bool(written.get(name)))
+@seeds("CPU-GATE-011").of(_problems, lambda configured_gates, known_gates, name: bool(configured_gates.get(name)))
 def gates_that_are_on_by_default_need_nothing() -> None:
     """Only gates that the configuration turns on are checked."""
 
 
 @seeds("CPU-GATE-011").around(gates, "dependency_problems")
-def one_dependency_is_enough(rule: Any, gates: Any, known: Any) -> Iterator[str]:
+def one_dependency_is_enough(rule: Any, gates: Any, known_gates: Any) -> Iterator[str]:
     """A gate with several needs has them met with the first."""
-    for name, gate in known.items():
+    for name, gate in known_gates.items():
         if not any(gates[needed] for needed in gate.needs):
             yield from rule(known={name: gate})
 
@@ -267,11 +267,11 @@ def one_dependency_is_enough(rule: Any, gates: Any, known: Any) -> Iterator[str]
 
 
 @shape(gates, "enabled", Changes.after)
-def _stays_on(gate: str, found: Any, given: Any, known: Any) -> Any:
+def _stays_on(gate: str, enabled_gates: Any, decoded_config: Any, known_gates: Any) -> Any:
     """Lets a gate stay on when all beta gates are turned off."""
-    wanted = given.get("featureGates") or {}
-    stays = wanted.get("AllBeta") is False and gate not in wanted and gate in known
-    return {**found, gate: True} if stays else found
+    wanted = decoded_config.get("featureGates") or {}
+    stays = wanted.get("AllBeta") is False and gate not in wanted and gate in known_gates
+    return {**enabled_gates, gate: True} if stays else enabled_gates
 
 
 @seeds("CPU-GATE-014", kubernetes="1.32").of(_stays_on, _OPTIONS)
@@ -304,7 +304,7 @@ def memory_manager_is_there_without_all_beta() -> None:
 @seeds("MEM-GATE-001", kubernetes="1.30")
 def memory_manager_is_always_there_in_its_beta(changes: Changes) -> None:
     """The gate does something as of its last release, 1.31, alone."""
-    known_gates = changes.noted(gates, "enabled", "known")
+    known_gates = changes.record_argument(gates, "enabled", "known")
     changes.around(
         startup, "has_memory_manager", lambda rule: rule() or _is_release(known_gates[-1], "1.30")
     )
@@ -318,9 +318,9 @@ _BETA = "CPUManagerPolicyBetaOptions"
 
 
 @shape(gates, "enabled", Changes.after)
-def _enabled(change: Callable[[Any, Any, Any], Any], found: Any, given: Any, known: Any) -> Any:
+def _enable_gates(change: Callable[[Any, Any, Any], Any], enabled_gates: Any, decoded_config: Any, known_gates: Any) -> Any:
     """Lets other gates be on; `change` is given those as written, those known, those on."""
-    return {**found, **change(given.get("featureGates") or {}, known, found)}
+    return {**enabled_gates, **change(decoded_config.get("featureGates") or {}, known_gates, enabled_gates)}
 
 
 # The default of the gate for beta options
@@ -328,25 +328,25 @@ def _enabled(change: Callable[[Any, Any, Any], Any], found: Any, given: Any, kno
 
 def _beta_is_off(changes: Changes, off: Callable[[Any, Any], bool]) -> None:
     """Lets beta options be hidden where nothing is said of them, and it is `off`."""
-    _enabled(
+    _enable_gates(
         changes,
-        lambda written, known, found: (
+        lambda configured_gates, known_gates, enabled_gates: (
             {_BETA: False}
-            if _BETA not in written and "AllBeta" not in written and off(written, known)
+            if _BETA not in configured_gates and "AllBeta" not in configured_gates and off(configured_gates, known_gates)
             else {}
         ),
     )
 
 
-@seeds("CPU-GATE-001").of(_beta_is_off, lambda written, known: bool(written))
+@seeds("CPU-GATE-001").of(_beta_is_off, lambda configured_gates, known_gates: bool(configured_gates))
 def beta_options_are_hidden_beside_other_gates() -> None:
     """The gates of a configuration replace the defaults, instead of being laid over them."""
 
 
 @seeds("CPU-GATE-001", kubernetes="1.32").by(_beta_is_off)
-def beta_options_are_hidden_until_options_are_stable(written: Any, known: Any) -> Any:
+def beta_options_are_hidden_until_options_are_stable(configured_gates: Any, known_gates: Any) -> Any:
     """The gate for beta options came on with the general one's last stage, in 1.33."""
-    return not known[_OPTIONS].locked
+    return not known_gates[_OPTIONS].locked
 
 
 # Options that are open in spite of their gate
@@ -387,7 +387,7 @@ def strict_cpu_reservation_needs_no_gate_in_alpha() -> None:
 
 
 @shape(options, "value")
-def _hidden(hides: Change, rule: Any, name: str, maturity: Any, gates: Any) -> Any:
+def _hide_options(hides: Change, rule: Any, name: str, maturity: Any, gates: Any) -> Any:
     """Lets options be hidden, by their name and maturity and the gates that are on."""
     if gates is not None and hides(name, maturity, gates):
         level = "Beta" if maturity == "beta" else "Alpha"
@@ -397,31 +397,31 @@ def _hidden(hides: Change, rule: Any, name: str, maturity: Any, gates: Any) -> A
     return rule()
 
 
-@seeds("CPU-GATE-004", kubernetes="1.32").by(_hidden)
+@seeds("CPU-GATE-004", kubernetes="1.32").by(_hide_options)
 def distribute_cpus_across_numa_stays_hidden_in_alpha(name: str, maturity: Any, on: Any) -> Any:
     """The option is there as of its beta."""
     return (name, maturity) == (options.ACROSS_NUMA, "alpha")
 
 
-@seeds("CPU-GATE-004", kubernetes="1.32").by(_hidden)
+@seeds("CPU-GATE-004", kubernetes="1.32").by(_hide_options)
 def strict_cpu_reservation_stays_hidden_in_alpha(name: str, maturity: Any, on: Any) -> Any:
     """The option is there as of its beta."""
     return (name, maturity) == (options.STRICT, "alpha")
 
 
-@seeds("CPU-GATE-004", kubernetes="1.34").by(_enabled)
-def alpha_options_do_not_open_with_all_alpha(written: Any, known: Any, found: Any) -> Any:
+@seeds("CPU-GATE-004", kubernetes="1.34").by(_enable_gates)
+def alpha_options_do_not_open_with_all_alpha(configured_gates: Any, known_gates: Any, enabled_gates: Any) -> Any:
     """The gate itself has to be named."""
-    return {_ALPHA: False} if written.get("AllAlpha") and _ALPHA not in written else {}
+    return {_ALPHA: False} if configured_gates.get("AllAlpha") and _ALPHA not in configured_gates else {}
 
 
 # Gates that govern other groups
 
 
-@seeds("CPU-GATE-005").by(_enabled)
-def the_alpha_gate_closes_beta_options(written: Any, known: Any, found: Any) -> Any:
+@seeds("CPU-GATE-005").by(_enable_gates)
+def the_alpha_gate_closes_beta_options(configured_gates: Any, known_gates: Any, enabled_gates: Any) -> Any:
     """Turned off by hand, the gate closes whatever is not stable yet."""
-    return {_BETA: False} if written.get(_ALPHA) is False and _BETA not in written else {}
+    return {_BETA: False} if configured_gates.get(_ALPHA) is False and _BETA not in configured_gates else {}
 
 
 # Hidden options that are off
@@ -458,7 +458,7 @@ def _check_file(state_dir: str, policy: str, release: Any) -> None:
 @seeds("CPU-ERROR-007")
 def checkpoint_is_read_before_the_memory_policy_is_made(changes: Changes) -> None:
     """Each manager is made and started before the next one."""
-    started = changes.noted(startup, "start", "args")
+    started = changes.record_argument(startup, "start", "args")
 
     def make(rule: Any, config: Any, release: Any) -> Any:
         _check_file(started[-1].state_dir, config.cpu_policy, release)
@@ -487,7 +487,7 @@ def cpu_policy_is_made_before_the_topology_policy(
     """The managers come first, and then what brings them together."""
     with suppress(cpu_topology.TopologyError, ConfigError):
         topology = cpu_topology.derive(machine)
-        reserved = reservation.reserved_cpus(config, topology.all_cpus, counted=release.counted)
+        reserved = reservation.reserved_cpus(config, topology.all_cpus, round_reservation=release.counted)
         startup.make_cpu_policy(config, topology, reserved, release)
     return rule()
 
@@ -495,7 +495,7 @@ def cpu_policy_is_made_before_the_topology_policy(
 @seeds("CPU-ERROR-007")
 def memory_policy_is_made_before_the_cpu_policy(changes: Changes) -> None:
     """The managers are made in any order."""
-    machines = changes.noted(startup, "make_topology_policy", "machine")
+    machines = changes.record_argument(startup, "make_topology_policy", "machine")
 
     def make_cpu(rule: Any, config: Any, release: Any) -> Any:
         if startup.has_memory_manager(config):

@@ -52,7 +52,7 @@ def exclusive_cpus_are_kept_on_a_node_without_a_topology_policy(
 
 
 def _affinity(
-    changes: Changes, ignored: Callable[[Any, Any, Any, PodContainer, int], bool]
+    changes: Changes, ignores: Callable[[Any, Any, Any, PodContainer, int], bool]
 ) -> None:
     """Places containers without their affinity where it is `ignored`.
 
@@ -62,7 +62,7 @@ def _affinity(
     def allocate(rule: Any, self: Any, state: Any, pod: Pod, container: Any, affinity: Any) -> Any:
         free = self.available(state) | state.reuse.of(pod.uid)
         count = pod.exclusive_cpus(container)
-        if affinity.nodes != ANYWHERE and ignored(self, free, affinity, container, count):
+        if affinity.nodes != ANYWHERE and ignores(self, free, affinity, container, count):
             affinity = NO_AFFINITY
         return rule(affinity=affinity)
 
@@ -92,7 +92,7 @@ def policy_none_hints_pods_as_a_whole(changes: Changes) -> None:
             manager.machine = setup.topology
         return manager
 
-    def hinted(rule: Any, self: Any, pod: Pod, container: Any) -> Any:
+    def pod_hints(rule: Any, self: Any, pod: Pod, container: Any) -> Any:
         machine, count = getattr(self, "machine", None), pod.peak_exclusive_cpus()
         if machine is None or container is not None or not count:
             return rule()
@@ -100,7 +100,7 @@ def policy_none_hints_pods_as_a_whole(changes: Changes) -> None:
         return {"cpu": Demand(tuple(machine.nodes), (Need(count, total, total),))}
 
     changes.after(startup, "start_cpus", start_cpus)
-    changes.around(CPUManager, "hints", hinted)
+    changes.around(CPUManager, "hints", pod_hints)
 
 
 # CPU-HINT-017: node ids with gaps
@@ -116,9 +116,9 @@ def cpu_hints_name_nodes_that_are_missing(demand: Any) -> Any:
 
 
 @shape(DistributedAssignment, "take")
-def _least(nodes: Callable[[int, int], int], rule: Any, count: Any, least: Any) -> Any:
+def _least(nodes: Callable[[int, int], int], rule: Any, count: Any, min_nodes: Any) -> Any:
     """Lets `nodes` say over how many nodes to distribute, by the CPUs wanted and the affinity."""
-    return rule(least=nodes(count, least))
+    return rule(least=nodes(count, min_nodes))
 
 
 @seeds("CPU-HINT-018").of(_least, lambda count, nodes: 0 if nodes and count % nodes else nodes)
@@ -133,16 +133,16 @@ _MAX_LISTED = 12
 
 
 @shape(CPUManager, "hints", Changes.after)
-def _listed(change: Change, found: Any) -> Any:
+def _change_hints(change: Change, resources: Any) -> Any:
     """Lets `change` make another list of the hints for CPUs, where they can be listed."""
-    demand = found.get("cpu")
+    demand = resources.get("cpu")
     if not isinstance(demand, Demand) or len(demand.nodes) > _MAX_LISTED:
-        return found
-    return {"cpu": tuple(change(evaluation.listed(demand)))}
+        return resources
+    return {"cpu": tuple(change(evaluation.list_hints(demand)))}
 
 
 @shape(hints, "for_container")
-def _hinted(instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, container: Any) -> Any:
+def _replace_hints(instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, container: Any) -> Any:
     """Lets `instead` give the hints of a container, given how they are worked out.
 
     It is asked with that, the policy, the state, the pod and the container.
@@ -165,7 +165,7 @@ def _is_fraction(pod: Pod, container: PodContainer) -> bool:
 # CPU-HINT-001: every set of nodes
 
 
-@seeds("CPU-HINT-001").by(_hinted)
+@seeds("CPU-HINT-001").by(_replace_hints)
 def init_containers_have_no_cpu_hints(
     rules: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
@@ -189,7 +189,7 @@ def whole_cpus_of_burstable_pods_are_hinted(changes: Changes) -> None:
         )
 
 
-@seeds("CPU-HINT-003").by(_hinted)
+@seeds("CPU-HINT-003").by(_replace_hints)
 def fractions_of_a_cpu_are_hinted_rounded_up(
     rules: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
@@ -204,7 +204,7 @@ def _asks_for_devices(container: PodContainer) -> bool:
     return any("/" in resource for resource in container.requests)
 
 
-@seeds("CPU-HINT-005").by(_hinted)
+@seeds("CPU-HINT-005").by(_replace_hints)
 def best_effort_containers_with_devices_want_a_free_cpu_near_them(
     rules: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
@@ -228,14 +228,14 @@ def _under_none(changes: Changes, instead: Callable[[Any, Pod, PodContainer], An
             manager.machine = setup.topology
         return manager
 
-    def hinted(rule: Any, self: Any, pod: Pod, container: Any) -> Any:
+    def container_hints(rule: Any, self: Any, pod: Pod, container: Any) -> Any:
         machine = getattr(self, "machine", None)
         if machine is None or container is None or pod.qos != "Guaranteed" or pod.shared_pool:
             return rule()
         return instead(machine, pod, container)
 
     changes.after(startup, "start_cpus", start_cpus)
-    changes.around(CPUManager, "hints", hinted)
+    changes.around(CPUManager, "hints", container_hints)
 
 
 @seeds("CPU-HINT-004").by(_under_none)
@@ -275,21 +275,21 @@ def cpus_in_use_do_not_count_for_the_preference(
 # CPU-HINT-007: the order
 
 
-@seeds("CPU-HINT-007").of(_listed, lambda found: sorted(found, key=lambda hint: hint.nodes))
+@seeds("CPU-HINT-007").of(_change_hints, lambda hint_list: sorted(hint_list, key=lambda hint: hint.nodes))
 def cpu_hints_are_ordered_by_their_masks() -> None:
     """Counts masks up from one."""
 
 
-@seeds("CPU-HINT-007").by(_listed)
-def the_widest_cpu_hints_come_first(found: Sequence[TopologyHint]) -> Any:
+@seeds("CPU-HINT-007").by(_change_hints)
+def the_widest_cpu_hints_come_first(hint_list: Sequence[TopologyHint]) -> Any:
     """Starts with all nodes, and takes one away after the other."""
-    return sorted(found, key=lambda hint: -hint.nodes.bit_count())
+    return sorted(hint_list, key=lambda hint: -hint.nodes.bit_count())
 
 
-@seeds("CPU-HINT-007").by(_listed)
-def cpu_hints_of_a_size_come_from_the_highest_node(found: Sequence[TopologyHint]) -> Any:
+@seeds("CPU-HINT-007").by(_change_hints)
+def cpu_hints_of_a_size_come_from_the_highest_node(hint_list: Sequence[TopologyHint]) -> Any:
     """Orders the sets of a size by their masks, the highest first."""
-    return sorted(found, key=lambda hint: (hint.nodes.bit_count(), -hint.nodes))
+    return sorted(hint_list, key=lambda hint: (hint.nodes.bit_count(), -hint.nodes))
 
 
 # CPU-HINT-008: what counts
@@ -349,7 +349,7 @@ def hints_need_not_cover_what_can_be_reused() -> None:
 
 
 @shape(hints, "for_container")
-def _held(instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, container: Any) -> Any:
+def _replace_holder_hints(instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, container: Any) -> Any:
     """Lets `instead` give the hints of a container that holds CPUs.
 
     It is asked with how they are worked out, the policy, the state, the CPUs held, how many the
@@ -366,41 +366,41 @@ def _held(instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, contain
     return instead(by_the_rules, policy, state, held, count, container)
 
 
-@seeds("CPU-HINT-010").by(_held)
+@seeds("CPU-HINT-010").by(_replace_holder_hints)
 def init_containers_are_hinted_as_new_ones(
-    rules: Any, policy: Any, state: Any, held: int, count: int, container: PodContainer
+    rules: Any, policy: Any, state: Any, held_cpus: int, count: int, container: PodContainer
 ) -> Any:
     """Takes the CPUs that an init container holds for free ones, which its pod does not need."""
-    if held.bit_count() == count and container.runs_to_completion:
+    if held_cpus.bit_count() == count and container.runs_to_completion:
         return {"cpu": hints.generate(policy, policy.available(state), 0, count)}
     return rules()
 
 
-@seeds("CPU-HINT-011").by(_held)
+@seeds("CPU-HINT-011").by(_replace_holder_hints)
 def a_container_that_holds_enough_is_hinted_there(
-    rules: Any, policy: Any, state: Any, held: int, count: int, container: PodContainer
+    rules: Any, policy: Any, state: Any, held_cpus: int, count: int, container: PodContainer
 ) -> Any:
     """Refuses too few CPUs, and is content with more."""
-    return {"cpu": hints.generate(policy, held, 0, count)} if held.bit_count() > count else rules()
+    return {"cpu": hints.generate(policy, held_cpus, 0, count)} if held_cpus.bit_count() > count else rules()
 
 
 # CPU-HINT-012 and -013: scope pod
 
 
 @shape(Pod, "peak_exclusive_cpus")
-def _at_once(together: Callable[[Pod], int], rule: Any, self: Any) -> Any:
+def _change_peak(together: Callable[[Pod], int], rule: Any, self: Any) -> Any:
     """Lets `together` say how many CPUs a pod needs in scope pod."""
     return rule() if self.budget is not None else together(self)
 
 
-@seeds("CPU-HINT-012").by(_at_once)
+@seeds("CPU-HINT-012").by(_change_peak)
 def init_containers_count_all_together_in_scope_pod(pod: Pod) -> int:
     """Takes the larger of two sums."""
     starting = sum(pod.exclusive_cpus(one) for one in pod.containers if one.runs_to_completion)
     return max(starting, containers.peak(pod.containers, pod.exclusive_cpus))
 
 
-@seeds("CPU-HINT-012").by(_at_once)
+@seeds("CPU-HINT-012").by(_change_peak)
 def only_the_last_init_container_counts_in_scope_pod(pod: Pod) -> int:
     """Goes through the init containers, and keeps the last request."""
     starting = [one for one in pod.containers if one.runs_to_completion]
@@ -408,7 +408,7 @@ def only_the_last_init_container_counts_in_scope_pod(pod: Pod) -> int:
     return containers.peak(rest, pod.exclusive_cpus)
 
 
-@seeds("CPU-HINT-013").by(_at_once)
+@seeds("CPU-HINT-013").by(_change_peak)
 def sidecars_count_beside_all_init_containers(pod: Pod) -> int:
     """Adds sidecars to every init container, even to those that end before they start."""
     due = pod.exclusive_cpus

@@ -48,17 +48,17 @@ def _without_reuse(
 
 
 @shape(StaticCPUPolicy, "allocate", Changes.after)
-def _afterwards(left: Change, made: Any, state: Any, pod: Pod, container: Any) -> Any:
+def _change_reusable(choose_reusable: Change, new_state: Any, state: Any, pod: Pod, container: Any) -> Any:
     """Lets `left` say what can be reused after a container.
 
     It is asked with the state before, the state after, the pod, the container, and what could be
     reused before and can be reused by the rules.
     """
-    if made.of(pod.uid, container.name) is None:
-        return made
-    earlier, by_rule = state.reuse.of(pod.uid), made.reuse.of(pod.uid)
-    reusable = left(state, made, pod, container, earlier, by_rule)
-    return replace(made, reuse=ReusableCPUs(pod.uid, reusable))
+    if new_state.of(pod.uid, container.name) is None:
+        return new_state
+    earlier, by_rule = state.reuse.of(pod.uid), new_state.reuse.of(pod.uid)
+    reusable = choose_reusable(state, new_state, pod, container, earlier, by_rule)
+    return replace(new_state, reuse=ReusableCPUs(pod.uid, reusable))
 
 
 # CPU-INIT-001 to -003: what is used again
@@ -82,7 +82,7 @@ def app_containers_larger_than_what_is_reusable_reuse_nothing(
     return not container.init and pod.exclusive_cpus(container) > reusable.bit_count()
 
 
-@seeds("CPU-INIT-001").by(_afterwards)
+@seeds("CPU-INIT-001").by(_change_reusable)
 def the_last_init_container_alone_leaves_cpus(
     before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> Any:
@@ -113,7 +113,7 @@ def init_containers_after_a_sidecar_reuse_nothing(
 # CPU-INIT-004: sidecars
 
 
-@seeds("CPU-INIT-004").by(_afterwards)
+@seeds("CPU-INIT-004").by(_change_reusable)
 def what_a_sidecar_takes_over_can_be_taken_once_more(
     before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> Any:
@@ -121,7 +121,7 @@ def what_a_sidecar_takes_over_can_be_taken_once_more(
     return reusable if container.sidecar else after
 
 
-@seeds("CPU-INIT-004").by(_afterwards)
+@seeds("CPU-INIT-004").by(_change_reusable)
 def only_the_first_sidecar_keeps_its_cpus(
     _before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> int:
@@ -163,7 +163,7 @@ def the_next_pod_reuses_the_cpus_of_init_containers() -> None:
     """Keeps what can be reused without the pod that it belongs to."""
 
 
-@seeds("CPU-INIT-007").by(_afterwards)
+@seeds("CPU-INIT-007").by(_change_reusable)
 def every_app_container_reuses_the_same_cpus(
     before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> Any:
@@ -171,7 +171,7 @@ def every_app_container_reuses_the_same_cpus(
     return after if container.init else reusable
 
 
-@seeds("CPU-INIT-007").by(_afterwards)
+@seeds("CPU-INIT-007").by(_change_reusable)
 def a_container_that_comes_back_reuses_what_another_has_taken(
     before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> Any:
@@ -219,7 +219,7 @@ def another_reservation_is_not_kept_free(rule: Any, setup: Any, state_dir: Path)
 
 
 @shape(startup, "start_cpus")
-def _refused(spoil: Callable[[Path, str], None], rule: Any, state_dir: Path) -> Any:
+def _spoil_checkpoint(spoil: Callable[[Path, str], None], rule: Any, state_dir: Path) -> Any:
     """Does something to the checkpoint when the CPU Manager does not start."""
     try:
         return rule()
@@ -228,7 +228,7 @@ def _refused(spoil: Callable[[Path, str], None], rule: Any, state_dir: Path) -> 
         raise
 
 
-@seeds("CPU-RESTART-008").by(_refused)
+@seeds("CPU-RESTART-008").by(_spoil_checkpoint)
 def a_checkpoint_that_does_not_fit_is_moved_aside(file: Path, why: str) -> None:
     """Saves a checkpoint of another machine or reservation under another name."""
     if "could not restore state" not in why and file.exists():
@@ -283,7 +283,7 @@ def a_pod_admitted_again_has_pod_level_cpus_twice(rule: Any, state: Any, pod: Po
 
 
 @shape(startup, "start_cpus", Changes.after)
-def _restored(change: Change, manager: Any, setup: Any, present: tuple[Pod, ...]) -> Any:
+def _change_restored_state(change: Change, manager: Any, setup: Any, present: tuple[Pod, ...]) -> Any:
     """Lets the CPU Manager start with another state than the one that it restored."""
     if setup.cpu is not None:
         manager.state = change(setup, manager.state, present)
@@ -305,7 +305,7 @@ def _again(drops: Callable[[PodContainer], bool], rule: Any, self: Any, args: An
 # CPU-RESTART-001: the same CPUs after a restart
 
 
-def _forgotten(
+def _forget_cpus(
     state: CPUState, present: tuple[Pod, ...], forgets: Callable[[Pod, PodContainer], bool]
 ) -> CPUState:
     for pod in present:
@@ -315,23 +315,23 @@ def _forgotten(
     return state
 
 
-@seeds("CPU-RESTART-001").by(_restored)
+@seeds("CPU-RESTART-001").by(_change_restored_state)
 def a_restart_forgets_the_cpus_of_sidecars(setup: Any, state: CPUState, present: Any) -> Any:
     """Restores init containers as if they had come to an end."""
-    return _forgotten(state, present, lambda pod, container: container.sidecar)
+    return _forget_cpus(state, present, lambda pod, container: container.sidecar)
 
 
-@seeds("CPU-RESTART-001").by(_restored)
+@seeds("CPU-RESTART-001").by(_change_restored_state)
 def a_restart_restores_one_container_of_a_pod(setup: Any, state: CPUState, present: Any) -> Any:
     """Keeps entries by pod while it reads them, so that the last app container wins."""
-    return _forgotten(
+    return _forget_cpus(
         state,
         present,
         lambda pod, container: not container.init and container is not pod.containers[-1],
     )
 
 
-@seeds("CPU-RESTART-001").by(_restored)
+@seeds("CPU-RESTART-001").by(_change_restored_state)
 def a_restart_packs_all_pods_again(setup: Any, state: CPUState, present: Any) -> CPUState:
     """Works the CPUs out from the pods on the node, which leaves out the pods that have gone."""
     if setup.topology_policy is not None or state.pods:

@@ -43,9 +43,9 @@ seeds = SubjectBugs("cpu-options")
 # Whole cores
 
 
-def with_options(policy: StaticCPUPolicy, **changed: bool) -> StaticCPUPolicy:
+def with_options(policy: StaticCPUPolicy, **overrides: bool) -> StaticCPUPolicy:
     """The policy with other options on or off."""
-    wanted = replace(policy.options, **changed)
+    wanted = replace(policy.options, **overrides)
     return replace(policy, assignment=replace(policy.assignment, options=wanted))
 
 
@@ -56,9 +56,9 @@ def matures(option: str, instead: Any, rule: Any, name: str) -> Any:
 
 
 @shape(options, "parse")
-def comes_early(option: str, rule: Any, known: Any) -> Any:
+def add_early(option: str, rule: Any, available: Any) -> Any:
     """Knows an option as alpha in releases that do not have it."""
-    return rule(known={option: "alpha", **known})
+    return rule(known={option: "alpha", **available})
 
 
 @shape(StaticCPUPolicy, "allocate")
@@ -76,17 +76,17 @@ def is_first(pod: Any, container: Any) -> bool:
 
 
 @seeds("CPU-OPT-001").after(options, "parse")
-def gate_of_alpha_options_aligns_by_socket(found: Any, gates: Any) -> Any:
+def gate_of_alpha_options_aligns_by_socket(parsed_options: Any, gates: Any) -> Any:
     """Takes the gate for the switch: there is only one option left behind it."""
     on = gates is not None and gates["CPUManagerPolicyAlphaOptions"]
-    return replace(found, by_socket=found.by_socket or on)
+    return replace(parsed_options, by_socket=parsed_options.by_socket or on)
 
 
 @seeds("CPU-OPT-001", kubernetes="1.34").after(options, "parse")
-def one_beta_option_turns_the_uncore_option_on(found: Any) -> Any:
+def one_beta_option_turns_the_uncore_option_on(parsed_options: Any) -> Any:
     """Turns a level of maturity on as a whole once an option of it is named."""
-    on = found.strict and not (found.across_numa or found.across_cores)
-    return replace(found, by_uncore=found.by_uncore or on)
+    on = parsed_options.strict and not (parsed_options.across_numa or parsed_options.across_cores)
+    return replace(parsed_options, by_uncore=parsed_options.by_uncore or on)
 
 
 # Whole cores
@@ -155,7 +155,7 @@ def _cores_by(order: Change, rule: Any, self: Any, progress: Any) -> Any:
 
 
 @seeds("CPU-OPT-FULLPCPUS-012").by(_cores_by)
-def whole_cores_come_from_the_sockets_in_turn(topology: Any, cores: Any, _wanted: int) -> list[int]:
+def whole_cores_come_from_the_sockets_in_turn(topology: Any, cores: Any, _remaining_count: int) -> list[int]:
     """Spreads the heat of cores that are busy on all threads."""
     seen: dict[int, int] = {}
     ranks: dict[int, int] = {}
@@ -166,16 +166,16 @@ def whole_cores_come_from_the_sockets_in_turn(topology: Any, cores: Any, _wanted
 
 
 @seeds("CPU-OPT-FULLPCPUS-012").by(_cores_by)
-def the_last_whole_core_comes_from_elsewhere(_topology: Any, cores: Any, wanted: int) -> list[int]:
+def the_last_whole_core_comes_from_elsewhere(_topology: Any, cores: Any, remaining_count: int) -> list[int]:
     """Keeps a core of each socket for what may come."""
-    count = max(1, wanted // cores[0].bit_count()) if cores else 0
+    count = max(1, remaining_count // cores[0].bit_count()) if cores else 0
     return [*cores[: count - 1], *cores[: count - 2 : -1]]
 
 
 # Requests that are no multiple
 
 
-def _unchecked(changes: Changes, when: Callable[..., bool]) -> None:
+def _skip_core_check(changes: Changes, when: Callable[..., bool]) -> None:
     """Forgets the option for a request that is no multiple of a core, if `when` says so."""
 
     def forgetful(policy: StaticCPUPolicy, pod: Any, container: Any) -> StaticCPUPolicy:
@@ -189,31 +189,31 @@ def _unchecked(changes: Changes, when: Callable[..., bool]) -> None:
 
 
 @seeds("CPU-OPT-FULLPCPUS-003").of(
-    _unchecked, lambda policy, pod, container: container.runs_to_completion
+    _skip_core_check, lambda policy, pod, container: container.runs_to_completion
 )
 def init_containers_may_ask_for_parts_of_cores() -> None:
     """Checks what runs side by side, and init containers end."""
 
 
-@seeds("CPU-OPT-FULLPCPUS-003").of(_unchecked, lambda policy, pod, container: container.sidecar)
+@seeds("CPU-OPT-FULLPCPUS-003").of(_skip_core_check, lambda policy, pod, container: container.sidecar)
 def sidecars_may_ask_for_parts_of_cores() -> None:
     """Checks app containers and init containers that end."""
 
 
-@seeds("CPU-OPT-FULLPCPUS-003").by(_unchecked)
+@seeds("CPU-OPT-FULLPCPUS-003").by(_skip_core_check)
 def later_containers_may_ask_for_parts_of_cores(policy: Any, pod: Any, container: Any) -> Any:
     """Checks the first container of a pod."""
     return not is_first(pod, container)
 
 
-@seeds("CPU-OPT-FULLPCPUS-003").by(_unchecked)
+@seeds("CPU-OPT-FULLPCPUS-003").by(_skip_core_check)
 def sum_of_the_pod_must_be_whole_cores(policy: StaticCPUPolicy, pod: Any, _container: Any) -> bool:
     """Takes the request for that of the pod."""
     total = sum(pod.exclusive_cpus(one) for one in pod.containers)
     return not total % policy.assignment.cpus_per_core
 
 
-@seeds("CPU-OPT-FULLPCPUS-003").by(_unchecked)
+@seeds("CPU-OPT-FULLPCPUS-003").by(_skip_core_check)
 def even_requests_pass_on_cores_of_four_threads(policy: Any, pod: Any, container: Any) -> Any:
     """Handles cores of one thread and of two only."""
     return not pod.exclusive_cpus(container) % 2
@@ -323,28 +323,28 @@ def init_containers_of_the_shared_pool_need_whole_cores(
 # Pairs that exclude each other
 
 
-def _together(changes: Changes, one: str, other: str) -> None:
+def _allow_together(changes: Changes, option: str, other: str) -> None:
     """Forgets that two options exclude each other."""
-    pairs = tuple(pair for pair in options.INCOMPATIBLE if pair != (one, other))
+    pairs = tuple(pair for pair in options.INCOMPATIBLE if pair != (option, other))
     changes.replace(options, "INCOMPATIBLE", pairs)
 
 
 @seeds("CPU-OPT-PAIR-001").around(options, "parse")
-def options_spelled_otherwise_exclude_nothing(rule: Any, given: Any) -> Any:
+def options_spelled_otherwise_exclude_nothing(rule: Any, policy_options: Any) -> Any:
     """Compares with the word "true" to find full cores spread over cores."""
-    spelled = {given.get(FULL_CORES), given.get(ACROSS_CORES)} != {"true"}
-    if not spelled or FULL_CORES not in given or ACROSS_CORES not in given:
+    spelled = {policy_options.get(FULL_CORES), policy_options.get(ACROSS_CORES)} != {"true"}
+    if not spelled or FULL_CORES not in policy_options or ACROSS_CORES not in policy_options:
         return rule()
-    rule(given={name: text for name, text in given.items() if name != FULL_CORES})
-    return rule(given={name: text for name, text in given.items() if name != ACROSS_CORES})
+    rule(given={name: text for name, text in policy_options.items() if name != FULL_CORES})
+    return rule(given={name: text for name, text in policy_options.items() if name != ACROSS_CORES})
 
 
-@seeds("CPU-OPT-PAIR-003").of(_together, BY_UNCORE, ACROSS_CORES)
+@seeds("CPU-OPT-PAIR-003").of(_allow_together, BY_UNCORE, ACROSS_CORES)
 def uncore_caches_go_with_spreading_over_cores() -> None:
     """Takes the option for a preference, which excludes nothing."""
 
 
-@seeds("CPU-OPT-PAIR-004").of(_together, BY_UNCORE, ACROSS_NUMA)
+@seeds("CPU-OPT-PAIR-004").of(_allow_together, BY_UNCORE, ACROSS_NUMA)
 def uncore_caches_go_with_distributing() -> None:
     """Lists what distribute-cpus-across-cores excludes, and stops there."""
 
@@ -353,14 +353,14 @@ def uncore_caches_go_with_distributing() -> None:
 
 
 @shape(options, "parse", Changes.after)
-def _exclude(one: str, other: str, found: Any, given: Any, known: Any, gates: Any) -> Any:
+def _exclude(option: str, other: str, parsed_options: Any, policy_options: Any, available: Any, gates: Any) -> Any:
     """Lets two options exclude each other."""
-    on = {name for name in given if options.value(name, given[name], known.get(name), gates)}
-    if {one, other} <= on:
+    on = {name for name in policy_options if options.value(name, policy_options[name], available.get(name), gates)}
+    if {option, other} <= on:
         raise OptionError(
-            f"static policy options {one} and {other} can not be used at the same time"
+            f"static policy options {option} and {other} can not be used at the same time"
         )
-    return found
+    return parsed_options
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, FULL_CORES, ACROSS_NUMA)
@@ -439,10 +439,10 @@ def strict_reservation_yields_to_full_cores(policy: StaticCPUPolicy) -> StaticCP
 # Refused pods
 
 
-def _demoted(changes: Changes, when: Callable[..., bool]) -> None:
+def _demote(changes: Changes, when: Callable[..., bool]) -> None:
     """Leaves a container without whole cores in the shared pool, if `when` says so."""
 
-    def demoted(rule: Any, self: Any, state: Any, pod: Any, container: Any) -> Any:
+    def allocate(rule: Any, self: Any, state: Any, pod: Any, container: Any) -> Any:
         try:
             return rule()
         except SMTAlignmentError:
@@ -450,15 +450,15 @@ def _demoted(changes: Changes, when: Callable[..., bool]) -> None:
                 return state
             raise
 
-    changes.around(StaticCPUPolicy, "allocate", demoted)
+    changes.around(StaticCPUPolicy, "allocate", allocate)
 
 
-@seeds("CPU-OPT-FULLPCPUS-005").of(_demoted, lambda policy, pod, container: container.sidecar)
+@seeds("CPU-OPT-FULLPCPUS-005").of(_demote, lambda policy, pod, container: container.sidecar)
 def sidecars_without_cores_run_on_the_shared_pool() -> None:
     """Does not refuse a pod over its helpers."""
 
 
-@seeds("CPU-OPT-FULLPCPUS-005").by(_demoted)
+@seeds("CPU-OPT-FULLPCPUS-005").by(_demote)
 def containers_short_of_cores_run_on_the_shared_pool(policy: Any, pod: Any, container: Any) -> bool:
     """Refuses what can never be, and makes do where cores are used up."""
     return not pod.exclusive_cpus(container) % policy.assignment.cpus_per_core
@@ -467,7 +467,7 @@ def containers_short_of_cores_run_on_the_shared_pool(policy: Any, pod: Any, cont
 # Availability
 
 
-@seeds("CPU-OPT-STRICT-001", kubernetes="1.31").of(comes_early, options.STRICT)
+@seeds("CPU-OPT-STRICT-001", kubernetes="1.31").of(add_early, options.STRICT)
 def strict_reservation_comes_a_release_early() -> None:
     """Has all options in every release."""
 
@@ -502,39 +502,39 @@ def _on_reserved(changes: Changes, when: Callable[[Any, Any, int], bool]) -> Non
         cpu = self.setup.cpu
         return CPUSet.from_mask(cpu.reserved if cpu and cpu.options.strict else 0)
 
-    def more(self: node.StartedNode, uid: str, held: messages.Containers) -> messages.Containers:
+    def widen_containers(self: node.StartedNode, uid: str, containers: messages.Containers) -> messages.Containers:
         pod = self.pods[uid]
         shared = self.cpus.state.shared
         return {
             name: msgspec.structs.replace(one, cpus=one.cpus | reserved(self))
             if not one.exclusive and when(pod, pod.container(name), shared)
             else one
-            for name, one in held.items()
+            for name, one in containers.items()
         }
 
     def admitted(answer: Any, self: node.StartedNode, args: Any) -> Any:
         uid = self.read_pod(args.pod).uid
-        return msgspec.structs.replace(answer, containers=more(self, uid, answer.containers))
+        return msgspec.structs.replace(answer, containers=widen_containers(self, uid, answer.containers))
 
-    def stated(answer: Any, self: node.StartedNode) -> Any:
-        pods = {uid: more(self, uid, held) for uid, held in answer.pods.items()}
+    def state_answer(answer: Any, self: node.StartedNode) -> Any:
+        pods = {uid: widen_containers(self, uid, held) for uid, held in answer.pods.items()}
         return msgspec.structs.replace(answer, pods=pods)
 
-    def told_of(self: node.StartedNode, one: messages.CPUUpdate) -> messages.CPUUpdate:
-        state, pod = self.cpus.state, self.pods[one.uid]
-        if state.of(one.uid, one.container) is not None:
-            return one
-        if not when(pod, pod.container(one.container), state.shared):
-            return one
-        return msgspec.structs.replace(one, cpus=one.cpus | reserved(self))
+    def widen_update(self: node.StartedNode, update: messages.CPUUpdate) -> messages.CPUUpdate:
+        state, pod = self.cpus.state, self.pods[update.uid]
+        if state.of(update.uid, update.container) is not None:
+            return update
+        if not when(pod, pod.container(update.container), state.shared):
+            return update
+        return msgspec.structs.replace(update, cpus=update.cpus | reserved(self))
 
-    def told(answer: Any, self: node.StartedNode) -> Any:
-        updates = tuple(told_of(self, one) for one in answer.updates)
+    def reconcile_answer(answer: Any, self: node.StartedNode) -> Any:
+        updates = tuple(widen_update(self, one) for one in answer.updates)
         return msgspec.structs.replace(answer, updates=updates)
 
     changes.after(node.StartedNode, "admit", admitted)
-    changes.after(node.StartedNode, "state", stated)
-    changes.after(node.StartedNode, "reconcile", told)
+    changes.after(node.StartedNode, "state", state_answer)
+    changes.after(node.StartedNode, "reconcile", reconcile_answer)
 
 
 @seeds("CPU-OPT-STRICT-002")
@@ -571,11 +571,11 @@ def strictly_reserved_cpus_join_the_pool_after_a_removal(
 
 
 @seeds("CPU-OPT-STRICT-003").after(StaticCPUPolicy, "restore")
-def fresh_shared_pool_lacks_siblings_of_reserved_cpus(found: Any, self: Any, state: Any) -> Any:
+def fresh_shared_pool_lacks_siblings_of_reserved_cpus(restored_state: Any, self: Any, state: Any) -> Any:
     """Keeps whole cores for the system."""
     if not self.options.strict or state.shared or state.exclusive:
-        return found
-    return replace(found, shared=self.topology.cpus & ~self.broken)
+        return restored_state
+    return replace(restored_state, shared=self.topology.cpus & ~self.broken)
 
 
 # CPUs reserved by quantity

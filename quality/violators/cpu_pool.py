@@ -25,14 +25,14 @@ seeds = SubjectBugs("cpu-pool")
 # Examples
 
 
-def _seen(changes: Changes, change: Callable[[Any, Any, Any, int], int]) -> None:
+def _change_visible_pool(changes: Changes, change: Callable[[Any, Any, Any, int], int]) -> None:
     """Lets containers without exclusive CPUs run on another set than the shared pool.
 
     `change` is given the node, the pod, the container and the shared pool.
     """
     nodes: list[Any] = []
 
-    def entering(rule: Any, self: Any, args: Any) -> Any:
+    def enter(rule: Any, self: Any, args: Any) -> Any:
         nodes.append(self)
         return rule(self, args)
 
@@ -44,7 +44,7 @@ def _seen(changes: Changes, change: Callable[[Any, Any, Any, int], int]) -> None
         return change(node, pod, pod.container(container), cpus) if node.setup.cpu else cpus
 
     for operation in ("admit", "state", "reconcile"):
-        changes.around(StartedNode, operation, entering)
+        changes.around(StartedNode, operation, enter)
     changes.after(CPUState, "where", where)
 
 
@@ -69,7 +69,7 @@ def _cpus(quantities: Any) -> Any:
 # The examples
 
 
-@seeds("CPU-EXAMPLE-001").by(_seen)
+@seeds("CPU-EXAMPLE-001").by(_change_visible_pool)
 def containers_without_resources_run_nowhere(node: Any, pod: Any, container: Any, cpus: int) -> Any:
     """Who asks for nothing is given no CPU set."""
     return cpus if container.requests or container.limits else 0
@@ -81,7 +81,7 @@ def containers_without_resources_are_due_a_cpu(pod: Any, container: Any, count: 
     return count if container.requests or container.limits or len(pod.containers) > 1 else 1
 
 
-@seeds("CPU-EXAMPLE-002").by(_seen)
+@seeds("CPU-EXAMPLE-002").by(_change_visible_pool)
 def containers_without_a_cpu_quantity_run_on_reserved_cpus(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> Any:
@@ -170,13 +170,13 @@ def _on_one_node(node: Any, cpus: int) -> int:
     return next((part for part in parts if part), cpus)
 
 
-@seeds("CPU-POOL-002").by(_seen)
+@seeds("CPU-POOL-002").by(_change_visible_pool)
 def best_effort_containers_stay_on_one_node(node: Any, pod: Any, container: Any, cpus: int) -> Any:
     """Small pods are kept together."""
     return _on_one_node(node, cpus) if pod.qos == "BestEffort" else cpus
 
 
-@seeds("CPU-POOL-002").by(_seen)
+@seeds("CPU-POOL-002").by(_change_visible_pool)
 def best_effort_init_containers_run_on_reserved_cpus(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> Any:
@@ -188,7 +188,7 @@ def best_effort_init_containers_run_on_reserved_cpus(
     )
 
 
-@seeds("CPU-POOL-002").by(_seen)
+@seeds("CPU-POOL-002").by(_change_visible_pool)
 def best_effort_sidecars_stay_off_reserved_cpus(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> Any:
@@ -215,13 +215,13 @@ def cpus_are_guaranteed_without_memory(pod: Any, container: Any, count: int) -> 
     return int(requested) if requested.denominator == 1 else count
 
 
-@seeds("CPU-POOL-003").by(_seen)
+@seeds("CPU-POOL-003").by(_change_visible_pool)
 def burstable_sidecars_stay_on_one_node(node: Any, pod: Any, container: Any, cpus: int) -> Any:
     """What runs for long is kept together."""
     return _on_one_node(node, cpus) if pod.qos == "Burstable" and container.sidecar else cpus
 
 
-@seeds("CPU-POOL-003").by(_seen)
+@seeds("CPU-POOL-003").by(_change_visible_pool)
 def burstable_init_containers_run_on_reserved_cpus(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> Any:
@@ -258,7 +258,7 @@ def fractions_of_init_containers_are_rounded_up(container: Any, amount: Any) -> 
     return math.ceil(amount) if container.runs_to_completion else 0
 
 
-@seeds("CPU-POOL-004").by(_seen)
+@seeds("CPU-POOL-004").by(_change_visible_pool)
 def fractions_run_on_the_exclusive_cpus_of_their_pod(
     node: Any, pod: Any, _container: Any, cpus: int
 ) -> int:
@@ -268,7 +268,7 @@ def fractions_run_on_the_exclusive_cpus_of_their_pod(
     return union(node.cpus.state.exclusive.get(pod.uid, {}).values()) or cpus
 
 
-@seeds("CPU-POOL-004").by(_seen)
+@seeds("CPU-POOL-004").by(_change_visible_pool)
 def fractions_run_on_the_nodes_of_their_affinity(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> int:
@@ -327,9 +327,9 @@ def broken_cores_are_taken_whole(rule: Any, self: Any, progress: Any) -> Any:
 
 
 @shape(CPUState, "release", Changes.after)
-def _lost(lost: Change, after: Any, self: Any, uid: str, container: str) -> Any:
+def _lose_cpus(loses: Change, after: Any, self: Any, uid: str, container: str) -> Any:
     """Lets some containers' CPUs not come back when these are released."""
-    if after is self or not lost(uid, container):
+    if after is self or not loses(uid, container):
         return after
     return replace(after, shared=self.shared)
 
@@ -337,21 +337,21 @@ def _lost(lost: Change, after: Any, self: Any, uid: str, container: str) -> Any:
 @seeds("CPU-POOL-007")
 def cpus_of_pods_that_left_during_a_restart_are_lost(changes: Changes) -> None:
     """Entries of pods that are gone are dropped from the checkpoint."""
-    starting = changes.noted(startup, "start", "args", inside=True)
-    _lost(changes, lambda uid, name: bool(starting))
+    starting = changes.record_argument(startup, "start", "args", inside=True)
+    _lose_cpus(changes, lambda uid, name: bool(starting))
 
 
-def _removing(changes: Changes, gone: Callable[[Any, Any], set[tuple[str, str]]]) -> None:
+def _removing(changes: Changes, lost_containers: Callable[[Any, Any], set[tuple[str, str]]]) -> None:
     """Lets the CPUs of some containers be lost; `gone` tells them by the pod and the request."""
     places: set[tuple[str, str]] = set()
 
     def remove(rule: Any, self: Any, args: Any) -> Any:
         pod = self.pods.get(args.uid)
-        places.update(gone(pod, args) if pod else ())
+        places.update(lost_containers(pod, args) if pod else ())
         return rule()
 
     changes.around(StartedNode, "remove", remove)
-    _lost(changes, lambda uid, name: (uid, name) in places)
+    _lose_cpus(changes, lambda uid, name: (uid, name) in places)
 
 
 @seeds("CPU-POOL-007").by(_removing)

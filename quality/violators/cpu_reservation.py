@@ -68,10 +68,10 @@ def a_reservation_of_memory_counts_as_configured(config: Any, reserved: Fraction
 
 
 @shape(startup, "make_static")
-def _made(change: Change, rule: Any, topology: Any, options: Any, count: int, named: int) -> Any:
+def _change_reservation(change: Change, rule: Any, topology: Any, options: Any, count: int, named_cpus: int) -> Any:
     """Lets the policy be made for another number of CPUs, and others by name."""
-    count, named = change(topology, options, count, named)
-    return rule(count=count, named=named)
+    count, named_cpus = change(topology, options, count, named_cpus)
+    return rule(count=count, named=named_cpus)
 
 
 @seeds("CPU-RESERVE-011").around(reservation, "reserved_cpus")
@@ -85,30 +85,30 @@ def overridden_quantities_must_be_valid(rule: Any, config: Any) -> Any:
 # More than there are
 
 
-@seeds("CPU-RESERVE-010").by(_made)
+@seeds("CPU-RESERVE-010").by(_change_reservation)
 def reserving_twice_the_cores_is_possible_everywhere(
-    topology: Any, chosen: Any, count: int, named: int
+    topology: Any, parsed_options: Any, count: int, named_cpus: int
 ) -> Any:
     """Two threads a core are assumed, where a machine may have one."""
     return (
         min(count, topology.cpus.bit_count()) if count <= 2 * len(topology.cores) else count,
-        named,
+        named_cpus,
     )
 
 
 # Thousandths
 
 
-def _rounded(
+def _round_reservations(
     changes: Changes,
     each: Callable[[Fraction], Fraction],
     total: Callable[[Fraction], Fraction] = Fraction,
 ) -> None:
     """Lets `each` amount be rounded otherwise, and then the `total`."""
 
-    def reserved_cpus(rule: Any, counted: Any) -> Any:
+    def reserved_cpus(rule: Any, round_reservation: Any) -> Any:
         found = rule(counted=Fraction)
-        exactly = counted(_FINE) == _FINE
+        exactly = round_reservation(_FINE) == _FINE
         return found if exactly else total(found)
 
     changes.around(reservation, "cpus_of", lambda rule: each(rule()))
@@ -119,7 +119,7 @@ _FINE = Fraction(1, 10**5)
 """An amount that counts only where amounts count exactly."""
 
 
-@seeds("CPU-RESERVE-014").of(_rounded, lambda amount: Fraction(math.floor(amount * 1000), 1000))
+@seeds("CPU-RESERVE-014").of(_round_reservations, lambda amount: Fraction(math.floor(amount * 1000), 1000))
 def reservations_are_cut_to_thousandths() -> None:
     """What is finer than a thousandth is cut off."""
 
@@ -127,13 +127,13 @@ def reservations_are_cut_to_thousandths() -> None:
 # Which CPUs are reserved
 
 
-def _reserving(changes: Changes, chosen: Callable[[Any, Any, int, Any], int | None]) -> None:
+def _reserving(changes: Changes, choose: Callable[[Any, Any, int, Any], int | None]) -> None:
     """Lets CPUs reserved by amount be `chosen` otherwise; None leaves the choice as it is."""
 
-    def make(rule: Any, topology: Any, options: Any, count: int, named: int, rules: Any) -> Any:
-        if not named and count <= topology.cpus.bit_count():
-            named = chosen(topology, options, count, rules) or 0
-        return rule(named=named)
+    def make(rule: Any, topology: Any, options: Any, count: int, named_cpus: int, rules: Any) -> Any:
+        if not named_cpus and count <= topology.cpus.bit_count():
+            named_cpus = choose(topology, options, count, rules) or 0
+        return rule(named=named_cpus)
 
     changes.around(startup, "make_static", make)
 
@@ -142,11 +142,11 @@ def _first(cpus: Iterable[int], count: int) -> int:
     return CPUSet(list(cpus)[:count]).mask
 
 
-def _without_options(changes: Changes, chosen: Callable[[Any, int], int | None]) -> None:
+def _without_options(changes: Changes, choose: Callable[[Any, int], int | None]) -> None:
     _reserving(
         changes,
-        lambda topology, given, count, rules: (
-            chosen(topology, count) if given == StaticOptions() else None
+        lambda topology, parsed_options, count, rules: (
+            choose(topology, count) if parsed_options == StaticOptions() else None
         ),
     )
 
@@ -164,14 +164,14 @@ def reservation_goes_by_core_id_on_uneven_machines(topology: Any, count: int) ->
 def _reserving_without(changes: Changes, **options: bool) -> None:
     """Lets CPUs be reserved as if these options were off."""
 
-    def chosen(topology: Any, given: Any, count: int, rules: Any) -> int | None:
-        left = replace(given, **options)
-        if left == given:
+    def choose(topology: Any, parsed_options: Any, count: int, rules: Any) -> int | None:
+        left = replace(parsed_options, **options)
+        if left == parsed_options:
             return None
         mask: int = rules.bare(topology, left).assignment.take(topology.cpus, count)
         return mask
 
-    _reserving(changes, chosen)
+    _reserving(changes, choose)
 
 
 @seeds("CPU-RESERVE-012").of(_reserving_without, across_numa=False)
@@ -192,14 +192,14 @@ def reservation_is_not_aligned_to_uncore_caches() -> None:
 # Reserved CPUs that are handed out
 
 
-def _unreserved(policy: Any) -> Any:
+def _without_reservation(policy: Any) -> Any:
     return replace(policy, reserved=0, broken=0)
 
 
 @shape(StaticCPUPolicy, "allocate")
 def _reserved_for_some(serves: Change, rule: Any, self: Any, pod: Any, container: Any) -> Any:
     """Lets containers have reserved CPUs, where the policy, pod and container `serves` that."""
-    policy = _unreserved(self) if serves(self, pod, container) else self
+    policy = _without_reservation(self) if serves(self, pod, container) else self
     return rule(self=policy)
 
 
@@ -258,7 +258,7 @@ def reserved_siblings_complete_a_core(changes: Changes) -> None:
 def reserved_cpus_are_handed_out_after_a_restart(changes: Changes) -> None:
     """What the checkpoint says to be shared is free, whatever is reserved."""
 
-    def restored(manager: Any) -> Any:
+    def start_cpus(manager: Any) -> Any:
         manager.restored = any(True for _ in manager.state)
         return manager
 
@@ -268,7 +268,7 @@ def reserved_cpus_are_handed_out_after_a_restart(changes: Changes) -> None:
         after_restart[:] = [getattr(self, "restored", False)]
         rule()
 
-    changes.after(startup, "start_cpus", restored)
+    changes.after(startup, "start_cpus", start_cpus)
     changes.around(CPUManager, "allocate", allocate)
     _reserved_for_some(changes, lambda policy, pod, container: any(after_restart))
 
@@ -290,9 +290,9 @@ def a_core_is_free_with_the_average_of_free_threads(free: Any, self: Any, state:
 
 
 @seeds("CPU-RESERVE-009").after(startup, "make_static")
-def cpus_reserved_by_name_leave_the_shared_pool(policy: Any, options: Any, named: int) -> Any:
+def cpus_reserved_by_name_leave_the_shared_pool(policy: Any, options: Any, named_cpus: int) -> Any:
     """Whoever names CPUs wants to have them for the system alone."""
-    if not bool(named):
+    if not bool(named_cpus):
         return policy
     options = replace(options, strict=True)
     assignment = replace(policy.assignment, options=options)
@@ -303,10 +303,10 @@ def cpus_reserved_by_name_leave_the_shared_pool(policy: Any, options: Any, named
 
 
 @shape(reservation, "cpus_of")
-def _not_looked_at(ignored: Change, rule: Any, amounts: Any, whose: Any) -> Any:
+def _ignore_amounts(ignores: Change, rule: Any, amounts: Any, whose: Any) -> Any:
     """Lets amounts be `ignored`, by whose they are, resource and text."""
     return rule(
-        amounts={name: text for name, text in amounts.items() if not ignored(whose, name, text)}
+        amounts={name: text for name, text in amounts.items() if not ignores(whose, name, text)}
     )
 
 
@@ -318,19 +318,19 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-@seeds("CPU-CONFIG-011").by(_not_looked_at)
+@seeds("CPU-CONFIG-011").by(_ignore_amounts)
 def storage_and_pids_are_not_parsed(whose: str, name: str, text: str) -> Any:
     """Only the reserved CPUs and the reserved memory are read at all."""
     return name in ("ephemeral-storage", "pid") and not _is_quantity(text)
 
 
-@seeds("CPU-CONFIG-011").by(_not_looked_at)
+@seeds("CPU-CONFIG-011").by(_ignore_amounts)
 def malformed_reserved_memory_counts_as_nothing(whose: str, name: str, text: str) -> Any:
     """The CPU Manager reads the CPUs alone, and the Memory Manager is off."""
     return name == "memory" and not _is_quantity(text)
 
 
-@seeds("CPU-CONFIG-011").of(_not_looked_at, lambda whose, name, text: not text)
+@seeds("CPU-CONFIG-011").of(_ignore_amounts, lambda whose, name, text: not text)
 def empty_reserved_quantities_count_as_nothing() -> None:
     """A value that is left empty is no value."""
 
@@ -339,7 +339,7 @@ def _is_negative(text: str) -> bool:
     return _is_quantity(text) and quantity.parse(text) < 0
 
 
-@seeds("CPU-CONFIG-012").by(_not_looked_at)
+@seeds("CPU-CONFIG-012").by(_ignore_amounts)
 def only_reserved_cpus_must_not_be_negative(whose: str, name: str, text: str) -> Any:
     """The sign matters where CPUs are counted."""
     return name != "cpu" and _is_negative(text)
@@ -356,35 +356,35 @@ def negative_reservations_are_subtracted(changes: Changes) -> None:
         others = {name: value for name, value in amounts.items() if name != "cpu"}
         return rule(amounts=others) + quantity.parse(text)
 
-    def summed(total: Any) -> Any:
+    def check_total(total: Any) -> Any:
         if total < 0:
             raise ConfigError("the CPU reservation is negative")
         return total
 
     changes.around(reservation, "cpus_of", cpus_of)
-    changes.after(reservation, "reserved_cpus", summed)
+    changes.after(reservation, "reserved_cpus", check_total)
 
 
 # Which resources can be reserved
 
 
-@seeds("CPU-CONFIG-013").of(_not_looked_at, lambda whose, name, text: name.startswith("hugepages-"))
+@seeds("CPU-CONFIG-013").of(_ignore_amounts, lambda whose, name, text: name.startswith("hugepages-"))
 def huge_pages_can_be_reserved() -> None:
     """Whatever the Memory Manager knows can be reserved."""
 
 
-@seeds("CPU-CONFIG-013").by(_not_looked_at)
+@seeds("CPU-CONFIG-013").by(_ignore_amounts)
 def anything_can_be_reserved_for_the_system(whose: str, name: str, text: str) -> Any:
     """The resources are checked for kubeReserved alone."""
     return whose == "system" and name not in reservation.RESERVABLE
 
 
-@seeds("CPU-CONFIG-013").of(_not_looked_at, lambda whose, name, text: "/" in name)
+@seeds("CPU-CONFIG-013").of(_ignore_amounts, lambda whose, name, text: "/" in name)
 def devices_can_be_reserved() -> None:
     """Names with a domain are somebody else's, and passed over."""
 
 
-@seeds("CPU-CONFIG-013").of(_not_looked_at, lambda whose, name, text: name == "storage")
+@seeds("CPU-CONFIG-013").of(_ignore_amounts, lambda whose, name, text: name == "storage")
 def storage_can_be_reserved_by_its_short_name() -> None:
     """Storage is storage, ephemeral or not."""
 
@@ -393,33 +393,33 @@ def storage_can_be_reserved_by_its_short_name() -> None:
 
 
 @shape(fields, "decode")
-def _other_durations(takes: Change, rule: Any, given: Any) -> Any:
+def _other_durations(takes: Change, rule: Any, kubelet_config: Any) -> Any:
     """Lets more be a duration, where the configuration and the value are such that it `takes`."""
     name = "cpuManagerReconcilePeriod"
-    if name in given and takes(given, given[name]):
-        return rule(given={each: one for each, one in given.items() if each != name})
+    if name in kubelet_config and takes(kubelet_config, kubelet_config[name]):
+        return rule(given={each: one for each, one in kubelet_config.items() if each != name})
     return rule()
 
 
 @seeds("CPU-CONFIG-014").by(_other_durations)
-def reconcile_period_may_be_in_days(given: Any, value: Any) -> Any:
+def reconcile_period_may_be_in_days(kubelet_config: Any, value: Any) -> Any:
     """After hours come days."""
     return bool(re.fullmatch("[0-9]+d", str(value)))
 
 
 @seeds("CPU-CONFIG-014").by(_other_durations)
-def reconcile_period_may_have_a_space(given: Any, value: Any) -> Any:
+def reconcile_period_may_have_a_space(kubelet_config: Any, value: Any) -> Any:
     """A number and its unit are two words."""
     return bool(re.fullmatch("[0-9]+ +[smh]", str(value)))
 
 
 @seeds("CPU-CONFIG-014").by(_other_durations)
-def reconcile_period_is_read_under_static_alone(given: Any, value: Any) -> Any:
+def reconcile_period_is_read_under_static_alone(kubelet_config: Any, value: Any) -> Any:
     """The none policy has no reconcile loop, so its period does not matter."""
-    return given.get("cpuManagerPolicy") != "static"
+    return kubelet_config.get("cpuManagerPolicy") != "static"
 
 
-@seeds("CPU-CONFIG-014").of(_other_durations, lambda given, value: value == "")
+@seeds("CPU-CONFIG-014").of(_other_durations, lambda kubelet_config, value: value == "")
 def empty_reconcile_period_is_the_default() -> None:
     """A period that is empty is absent."""
 

@@ -26,7 +26,7 @@ from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
 from numaproof.reference.topology.hints import Demand, TopologyHint
 from quality.seeding import Change, Changes, SubjectBugs, shape
-from quality.violators.cpu_options import allocating, comes_early, matures, with_options
+from quality.violators.cpu_options import allocating, add_early, matures, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -53,7 +53,7 @@ def _without(changes: Changes, which: Callable[[PodContainer], bool], **options_
 # distribute-cpus-across-cores
 
 
-@seeds("CPU-OPT-DISTCORES-001", kubernetes="1.30").of(comes_early, options.ACROSS_CORES)
+@seeds("CPU-OPT-DISTCORES-001", kubernetes="1.30").of(add_early, options.ACROSS_CORES)
 def spreading_over_cores_comes_a_release_early() -> None:
     """Has all alpha options in every release."""
 
@@ -113,7 +113,7 @@ def request_for_more_cpus_than_cores_is_refused(self: Assignment, available: int
 # Availability of prefer-align-cpus-by-uncorecache
 
 
-@seeds("CPU-OPT-UNCORE-001", kubernetes="1.31").of(comes_early, options.BY_UNCORE)
+@seeds("CPU-OPT-UNCORE-001", kubernetes="1.31").of(add_early, options.BY_UNCORE)
 def uncore_option_comes_a_release_early() -> None:
     """Has all alpha options in every release."""
 
@@ -209,20 +209,20 @@ def rest_beside_whole_uncore_caches_is_packed(rule: Any, self: Any, progress: An
 
 
 @shape(Assignment, "uncore_caches", Changes.after)
-def _refused_unaligned(when: Change, found: Any, self: Any, progress: PartialAssignment) -> Any:
+def _refuse_unaligned(when: Change, new_progress: Any, self: Any, progress: PartialAssignment) -> Any:
     """Refuses what uncore caches leave to be packed, if `when` says so of the request."""
-    if found.wanted > 0 and when(self, progress):
-        raise NotEnoughCPUsError(progress.wanted, progress.free.bit_count())
-    return found
+    if new_progress.wanted > 0 and when(self, progress):
+        raise NotEnoughCPUsError(progress.remaining_count, progress.free.bit_count())
+    return new_progress
 
 
-@seeds("CPU-OPT-UNCORE-004").by(_refused_unaligned)
+@seeds("CPU-OPT-UNCORE-004").by(_refuse_unaligned)
 def requests_that_fit_no_uncore_cache_any_more_are_refused(self: Assignment, progress: Any) -> Any:
     """Waits until a cache has room again."""
     return progress.wanted <= self.topology.cpus_per_uncore
 
 
-@seeds("CPU-OPT-UNCORE-004").by(_refused_unaligned)
+@seeds("CPU-OPT-UNCORE-004").by(_refuse_unaligned)
 def large_requests_that_uncore_caches_cannot_meet_are_refused(self: Any, progress: Any) -> Any:
     """Requires whole caches and one part of a cache, or nothing."""
     return progress.wanted > self.topology.cpus_per_uncore
@@ -252,37 +252,37 @@ def half_used_cores_do_not_count_as_room_in_an_uncore_cache(
 ) -> bool:
     """Counts the cores of a cache that are free."""
     free = self.topology.complete_cores(cache & progress.free).bit_count()
-    return progress.wanted >= self.topology.cpus_per_uncore or free >= progress.wanted
+    return progress.remaining_count >= self.topology.cpus_per_uncore or free >= progress.remaining_count
 
 
 # Machines without uncore caches
 
 
-def _instead(changes: Changes, groups: Callable[[CPUTopology], Groups]) -> None:
+def _replace_uncore_groups(changes: Changes, groups: Callable[[CPUTopology], Groups]) -> None:
     """Takes other groups for uncore caches where discovery reports none."""
 
-    def derived(rule: Any, machine: Any) -> Any:
+    def derive(rule: Any, machine: Any) -> Any:
         found = rule()
         cores = [core for one in machine.topology or () for core in one.cores or ()]
         if any(core.uncore_caches for core in cores):
             return found
         return replace(found, uncores=groups(found))
 
-    changes.around(cpu_topology, "derive", derived)
-    changes.around(operations, "derive", derived)
+    changes.around(cpu_topology, "derive", derive)
+    changes.around(operations, "derive", derive)
 
 
-@seeds("CPU-OPT-UNCORE-007").of(_instead, lambda topology: topology.nodes)
+@seeds("CPU-OPT-UNCORE-007").of(_replace_uncore_groups, lambda topology: topology.nodes)
 def numa_nodes_stand_in_for_uncore_caches() -> None:
     """Takes the next larger unit for one cache."""
 
 
-@seeds("CPU-OPT-UNCORE-007").of(_instead, lambda topology: {0: topology.cpus})
+@seeds("CPU-OPT-UNCORE-007").of(_replace_uncore_groups, lambda topology: {0: topology.cpus})
 def machine_without_uncore_caches_has_one() -> None:
     """Reads a cache id of 0 where there is none."""
 
 
-@seeds("CPU-OPT-UNCORE-007").of(_instead, lambda topology: topology.cores)
+@seeds("CPU-OPT-UNCORE-007").of(_replace_uncore_groups, lambda topology: topology.cores)
 def cores_stand_in_for_uncore_caches() -> None:
     """Takes the cache of a core where none is shared."""
 
@@ -326,14 +326,14 @@ def distributing_needs_no_gate() -> None:
 
 
 @shape(DistributedAssignment, "take")
-def _packed(when: Change, rule: Any, self: Any, available: int, count: int, least: int) -> Any:
+def _pack(when: Change, rule: Any, self: Any, available: int, count: int, min_nodes: int) -> Any:
     """Packs a request that is to be distributed, if `when` says so."""
-    if count > 0 and when(self, available, count, least):
+    if count > 0 and when(self, available, count, min_nodes):
         return self.pack(available, count)
     return rule()
 
 
-@seeds("CPU-OPT-DISTNUMA-002").by(_packed)
+@seeds("CPU-OPT-DISTNUMA-002").by(_pack)
 def distributing_ends_with_the_first_node_in_use(
     self: DistributedAssignment, available: int, _count: int, _least: int
 ) -> bool:
@@ -345,45 +345,45 @@ def distributing_ends_with_the_first_node_in_use(
 @seeds("CPU-OPT-DISTNUMA-002")
 def requests_with_an_affinity_are_packed_within_it(changes: Changes) -> None:
     """Lets the Topology Manager decide about nodes alone."""
-    _packed(changes, lambda self, available, count, least: least > 1)
+    _pack(changes, lambda self, available, count, least: least > 1)
 
 
 @seeds("CPU-OPT-DISTNUMA-003").after(DistributedAssignment, "sizes")
-def request_as_large_as_a_free_node_is_spread(found: Any, request: CPURequest) -> Any:
+def request_as_large_as_a_free_node_is_spread(sizes: Any, request: CPURequest) -> Any:
     """Compares with "less than" where a node is just large enough."""
-    if max(request.free.values(), default=0) == request.wanted and len(found) > 1:
-        return [size for size in found if size > 1]
-    return found
+    if max(request.free.values(), default=0) == request.cpu_count and len(sizes) > 1:
+        return [size for size in sizes if size > 1]
+    return sizes
 
 
 # What is left over
 
 
 @shape(DistributedAssignment, "over", Changes.after)
-def _remainder(order: Change, found: Any, request: CPURequest, nodes: tuple[int, ...]) -> Any:
+def _remainder(order: Change, node_distribution: Any, request: CPURequest, nodes: tuple[int, ...]) -> Any:
     """Takes what is left over of an even split from the first nodes in `order`."""
-    if found is None or not found.remainder:
-        return found
-    groups = (request.wanted - found.share * len(nodes)) // request.group
+    if node_distribution is None or not node_distribution.remainder:
+        return node_distribution
+    groups = (request.cpu_count - node_distribution.share * len(nodes)) // request.group
     left = [
-        node for node in order(request, found) if request.free[node] - found.share >= request.group
+        node for node in order(request, node_distribution) if request.free[node] - node_distribution.share >= request.group
     ]
     for count in range(min(groups, len(left)), len(left) + 1):
         taken = left[:count]
-        if sum((request.free[one] - found.share) // request.group for one in taken) >= groups:
-            return found._replace(remainder=tuple(taken))
-    return found
+        if sum((request.free[one] - node_distribution.share) // request.group for one in taken) >= groups:
+            return node_distribution._replace(remainder=tuple(taken))
+    return node_distribution
 
 
-@seeds("CPU-OPT-DISTNUMA-004").of(_remainder, lambda request, found: sorted(found.nodes))
+@seeds("CPU-OPT-DISTNUMA-004").of(_remainder, lambda request, node_distribution: sorted(node_distribution.nodes))
 def remainder_comes_from_the_lowest_nodes() -> None:
     """Hands the rest out from the first node on."""
 
 
 @seeds("CPU-OPT-DISTNUMA-004").by(_remainder)
-def remainder_comes_from_the_fullest_nodes(request: CPURequest, found: Distribution) -> Any:
+def remainder_comes_from_the_fullest_nodes(request: CPURequest, node_distribution: Distribution) -> Any:
     """Fills up nodes as packing does."""
-    return sorted(found.nodes, key=lambda node: request.free[node])
+    return sorted(node_distribution.nodes, key=lambda node: request.free[node])
 
 
 # Where nothing is even
@@ -462,12 +462,12 @@ def uneven_request_beside_broken_cores_is_an_accounting_error(
 
 
 @seeds("CPU-OPT-DISTNUMA-007").after(DistributedAssignment, "sizes")
-def distribution_of_cores_gives_up_on_many_nodes(found: Any, self: Any, request: CPURequest) -> Any:
+def distribution_of_cores_gives_up_on_many_nodes(sizes: Any, self: Any, request: CPURequest) -> Any:
     """Bounds the number of combinations, and refuses beyond it."""
-    tried = sum(math.comb(len(request.free), size) for size in found)
+    tried = sum(math.comb(len(request.free), size) for size in sizes)
     if self.options.full_cores and tried > MAX_TRIED:
         raise AccountingError("accounting error, too many combinations of NUMA nodes")
-    return found
+    return sizes
 
 
 # Equally balanced distributions
@@ -519,7 +519,7 @@ def _preferring(prefers: Change, rule: Any, self: Demand, nodes: int, fewest: in
     return prefers(self, nodes, fewest)
 
 
-def _touched(demand: Demand, nodes: int) -> list[int]:
+def _touched_sockets(demand: Demand, nodes: int) -> list[int]:
     """The sockets, as their nodes, that a set of nodes has part in."""
     return [socket for socket in demand.sockets if socket & nodes]
 
@@ -527,20 +527,20 @@ def _touched(demand: Demand, nodes: int) -> list[int]:
 @seeds("CPU-OPT-ALIGNSOCKET-002").by(_preferring)
 def only_hints_on_one_socket_are_aligned(self: Demand, nodes: int, fewest: int) -> Any:
     """Handles only requests that fit on one socket."""
-    return len(_touched(self, nodes)) == 1
+    return len(_touched_sockets(self, nodes)) == 1
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-002").by(_preferring)
 def only_whole_sockets_are_aligned(self: Demand, nodes: int, fewest: int) -> bool:
     """Prefers all nodes of a socket, not some of them."""
-    touched = _touched(self, nodes)
+    touched = _touched_sockets(self, nodes)
     return union(touched) == nodes and len(touched) == -(-fewest // self.per_socket)
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-002").by(_preferring)
 def sockets_needed_are_rounded_down(self: Demand, nodes: int, fewest: int) -> bool:
     """Divides, and a request for three of four nodes needs one socket then."""
-    return len(_touched(self, nodes)) == max(1, fewest // self.per_socket)
+    return len(_touched_sockets(self, nodes)) == max(1, fewest // self.per_socket)
 
 
 # Which CPUs are near
@@ -567,7 +567,7 @@ def sockets_are_near_an_affinity_of_one_node_alone(
 # Where the option does not apply
 
 
-def _unvalidated(changes: Changes, when: Callable[..., bool]) -> None:
+def _skip_validation(changes: Changes, when: Callable[..., bool]) -> None:
     """Does not check the option against machine and policy, if `when` says so of them."""
 
     def validate(rule: Any, options: Any, topology: Any, topology_policy: str) -> None:
@@ -584,7 +584,7 @@ def aligning_by_socket_goes_with_single_numa_node(rule: Any, topology_policy: st
     rule(topology_policy="restricted" if topology_policy == "single-numa-node" else topology_policy)
 
 
-@seeds("CPU-OPT-ALIGNSOCKET-005").by(_unvalidated)
+@seeds("CPU-OPT-ALIGNSOCKET-005").by(_skip_validation)
 def more_sockets_than_nodes_are_refused_on_one_node_alone(topology: Any, policy: Any) -> Any:
     """Checks for machines without NUMA."""
     return policy != "single-numa-node" and topology.socket_count > len(topology.nodes) > 1
@@ -605,9 +605,9 @@ def distributing_stays_on_one_socket_as_far_as_two_nodes(rule: Any, nodes: Any) 
 def _sharing(changes: Changes, when: Callable[[Any, CPURequest, Sequence[int]], bool]) -> None:
     """Lets a node with too few CPUs lower the share only if `when` says so."""
 
-    def share(found: Any, self: Any, request: CPURequest, nodes: Sequence[int]) -> Any:
-        if found == request.even_share(nodes) or when(self, request, nodes):
-            return found
+    def share(node_share: Any, self: Any, request: CPURequest, nodes: Sequence[int]) -> Any:
+        if node_share == request.even_share(nodes) or when(self, request, nodes):
+            return node_share
         return None
 
     changes.after(DistributedAssignment, "share", share)

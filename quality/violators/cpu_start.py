@@ -32,10 +32,10 @@ seeds = SubjectBugs("cpu-start")
 
 
 @seeds("CPU-CONFIG-004").around(options, "parse")
-def unknown_options_may_be_off(rule: Any, given: Any, known: Any) -> Any:
+def unknown_options_may_be_off(rule: Any, policy_options: Any, available: Any) -> Any:
     """An option that is off need not be known."""
     return rule(
-        given={name: text for name, text in given.items() if name in known or text != "false"}
+        given={name: text for name, text in policy_options.items() if name in available or text != "false"}
     )
 
 
@@ -44,11 +44,11 @@ def options_of_later_releases_are_known(changes: Changes) -> None:
     """One table of options serves all releases."""
     newest = releases.TABLE[NEWEST].cpu_options
 
-    def parse(rule: Any, known: Any) -> Any:
+    def parse(rule: Any, available: Any) -> Any:
         try:
             return rule()
         except OptionError:
-            return rule(known={**newest, **known})
+            return rule(known={**newest, **available})
 
     changes.around(options, "parse", parse)
 
@@ -160,34 +160,34 @@ def reserved_cpus_may_end_in_a_comma(text: str) -> Any:
 
 
 @seeds("CPU-NONE-001").after(configuration, "load")
-def unnamed_policy_is_static_where_cpus_are_reserved(config: Any, given: Any) -> Any:
+def unnamed_policy_is_static_where_cpus_are_reserved(config: Any, kubelet_config: Any) -> Any:
     """Somebody who reserves CPUs surely wants the static policy."""
     reserves = config.named_cpus or "cpu" in {**config.kube_reserved, **config.system_reserved}
-    if given.get("cpuManagerPolicy") or not reserves:
+    if kubelet_config.get("cpuManagerPolicy") or not reserves:
         return config
     return replace(config, cpu_policy="static")
 
 
 @seeds("CPU-NONE-001").after(configuration, "load")
-def empty_policy_name_is_an_unknown_policy(config: Any, given: Any) -> Any:
+def empty_policy_name_is_an_unknown_policy(config: Any, kubelet_config: Any) -> Any:
     """The default is filled in for a field that is absent, not for one that is empty."""
-    return replace(config, cpu_policy="") if given.get("cpuManagerPolicy") == "" else config
+    return replace(config, cpu_policy="") if kubelet_config.get("cpuManagerPolicy") == "" else config
 
 
 @seeds("CPU-NONE-001")
 def unnamed_policy_is_the_one_of_the_checkpoint(changes: Changes) -> None:
     """Without a policy in the configuration, the one that ran before goes on."""
-    starts = changes.noted(startup, "start", "args")
+    starts = changes.record_argument(startup, "start", "args")
 
-    def going_on(config: Any, given: Any) -> Any:
+    def keep_policy(config: Any, kubelet_config: Any) -> Any:
         # The harness loads configurations, too, to see what a case needs.
         files = [Path(args.state_dir) / cpu_checkpoint.FILE_NAME for args in starts[-1:]]
         was_static = any(file.exists() and b'"static"' in file.read_bytes() for file in files)
-        if given.get("cpuManagerPolicy") or not was_static:
+        if kubelet_config.get("cpuManagerPolicy") or not was_static:
             return config
         return replace(config, cpu_policy="static")
 
-    changes.after(configuration, "load", going_on)
+    changes.after(configuration, "load", keep_policy)
 
 
 @seeds("CPU-NONE-005").after(StartedNode, "started")
@@ -202,7 +202,7 @@ def none_policy_reports_every_cpu_as_allocatable(answer: Any, self: Any) -> Any:
 @seeds("CPU-NONE-006")
 def none_policy_writes_every_cpu_as_the_default_set(changes: Changes) -> None:
     """All containers share all CPUs, so all CPUs are in the default set."""
-    setups = changes.noted(startup, "start_cpus", "setup")
+    setups = changes.record_argument(startup, "start_cpus", "setup")
 
     def dump(rule: Any, state: Any, policy: str) -> Any:
         if policy == "none" and setups:

@@ -135,21 +135,21 @@ def init_containers_of_pods_with_resources_are_pinned(rule: Any, self: Pod, cont
 # CPU-STATIC-024: a class that the status names
 
 
-def _given(changes: Changes, believed: Callable[[str, str], bool]) -> None:
+def _trust_status_class(changes: Changes, trusts: Callable[[str, str], bool]) -> None:
     """Believes a class in the status only at times, by it and by what the resources say."""
 
-    def judged(read: Any, pod: Pod, manifest: Any) -> Pod:
+    def read_pod(read: Any, pod: Pod, manifest: Any) -> Pod:
         own = read({**manifest, "status": {}})
-        return pod if believed(pod.qos, own.qos) else own
+        return pod if trusts(pod.qos, own.qos) else own
 
-    _pods(changes, judged)
+    _pods(changes, read_pod)
 
 
 def _rank(qos_class: str) -> int:
     return {"Guaranteed": 2, "Burstable": 1}.get(qos_class, 0)
 
 
-@seeds("CPU-STATIC-024").of(_given, lambda given, own: _rank(given) <= _rank(own))
+@seeds("CPU-STATIC-024").of(_trust_status_class, lambda status_class, own: _rank(status_class) <= _rank(own))
 def a_class_in_the_status_only_lowers() -> None:
     """Trusts the status no more than the resources."""
 
@@ -198,7 +198,7 @@ def cores_with_an_offline_thread_are_never_whole(rule: Any, self: Any, cpus: Any
 # Eligibility
 
 
-def _asked(container: PodContainer, of: str = "cpu") -> Any:
+def _requested_amount(container: PodContainer, of: str = "cpu") -> Any:
     return quantity.parse(container.requests.get(of, 0))
 
 
@@ -215,19 +215,19 @@ def _is_judged(pod: Pod, container: PodContainer) -> bool:
 
 
 @seeds("CPU-STATIC-001").after(Pod, "exclusive_cpus")
-def sidecars_are_guaranteed_by_themselves(due: int, self: Pod, container: PodContainer) -> int:
+def sidecars_are_guaranteed_by_themselves(count: int, self: Pod, container: PodContainer) -> int:
     """Judges a sidecar by its own resources, whatever the class of its pod is."""
-    if due or not container.sidecar or self.shared_pool or self.budget is not None:
-        return due
+    if count or not container.sidecar or self.shared_pool or self.budget is not None:
+        return count
     return _whole(container) if qos.class_of((container,)) == "Guaranteed" else 0
 
 
 @seeds("CPU-STATIC-001").after(Pod, "exclusive_cpus")
-def fractional_init_containers_are_rounded_up(due: int, self: Pod, container: PodContainer) -> Any:
+def fractional_init_containers_are_rounded_up(count: int, self: Pod, container: PodContainer) -> Any:
     """Gives an init container whole CPUs, as it runs for a short while only."""
-    if container.runs_to_completion and not due and _is_judged(self, container):
-        return math.ceil(_asked(container))
-    return due
+    if container.runs_to_completion and not count and _is_judged(self, container):
+        return math.ceil(_requested_amount(container))
+    return count
 
 
 # CPU-STATIC-002: how many
@@ -261,7 +261,7 @@ def init_containers_get_what_all_app_containers_need(rule: Any, self: Pod, conta
 
 
 @seeds("CPU-STATIC-003").after(StartedNode, "remove")
-def the_pool_is_counted_without_sidecars_after_a_removal(done: Any, self: Any, args: Any) -> Any:
+def the_pool_is_counted_without_sidecars_after_a_removal(answer: Any, self: Any, args: Any) -> Any:
     """Works the shared pool out anew when a pod leaves, and looks at the other containers alone."""
     static, state = self.setup.cpu, self.cpus.state
     if args.container is None and static is not None:
@@ -272,7 +272,7 @@ def the_pool_is_counted_without_sidecars_after_a_removal(done: Any, self: Any, a
         free = static.allocatable if static.options.strict else static.topology.cpus
         self.cpus.state = replace(state, shared=free & ~held)
         self.save()
-    return done
+    return answer
 
 
 @seeds("CPU-STATIC-003").around(CPUState, "where")
@@ -317,36 +317,36 @@ def what_app_containers_leave_of_an_init_container_is_free(changes: Changes) -> 
 
 
 @seeds("CPU-STATIC-004").after(Pod, "exclusive_cpus")
-def app_containers_are_pinned_if_their_sum_is_whole(due: int, self: Pod, container: Any) -> int:
+def app_containers_are_pinned_if_their_sum_is_whole(count: int, self: Pod, container: Any) -> int:
     """Judges by the CPU request of the pod, and shares are rounded."""
     apps = [one for one in self.containers if not one.init]
-    asked = sum(_asked(one) for one in apps)
+    asked = sum(_requested_amount(one) for one in apps)
     if container not in apps or not _is_judged(self, container) or asked.denominator != 1:
-        return due
-    return int(_asked(container))
+        return count
+    return int(_requested_amount(container))
 
 
 # CPU-STATIC-006 and -007: what is assigned stays
 
 
-def _move(started: Any, uid: str) -> None:
+def _move(started_node: Any, uid: str) -> None:
     """Chooses the CPUs of the only container of a pod again, where nothing has to be aligned."""
-    static, state = started.setup.cpu, started.cpus.state
+    static, state = started_node.setup.cpu, started_node.cpus.state
     held = state.exclusive.get(uid, {})
-    if static is None or started.setup.topology_policy or len(held) != 1 or uid in state.pods:
+    if static is None or started_node.setup.topology_policy or len(held) != 1 or uid in state.pods:
         return
     name, own = next(iter(held.items()))
     chosen = static.assignment.take(static.available(state) | own, own.bit_count())
-    started.cpus.state = state.release(uid, name).assign(uid, name, chosen)
-    started.save()
+    started_node.cpus.state = state.release(uid, name).assign(uid, name, chosen)
+    started_node.save()
 
 
 @seeds("CPU-STATIC-006").after(StartedNode, "remove")
-def a_removal_lets_the_last_pod_move_up(done: Any, self: Any, args: Any) -> Any:
+def a_removal_lets_the_last_pod_move_up(answer: Any, self: Any, args: Any) -> Any:
     """Closes the gap that a pod leaves, to keep large units free."""
     if args.container is None and self.pods:
         _move(self, next(reversed(self.pods)))
-    return done
+    return answer
 
 
 @seeds("CPU-STATIC-006").around(StartedNode, "reconcile")
@@ -358,14 +358,14 @@ def a_reconcile_pass_chooses_better_cpus(rule: Any, self: Any) -> Any:
 
 
 @seeds("CPU-STATIC-006").after(StartedNode, "remove")
-def an_app_container_moves_when_its_init_container_is_gone(done: Any, self: Any, args: Any) -> Any:
+def an_app_container_moves_when_its_init_container_is_gone(answer: Any, self: Any, args: Any) -> Any:
     """Takes the end of an init container for the time to choose CPUs for the app container."""
     if (
         args.container is not None
         and self.pods[args.uid].container(args.container).runs_to_completion
     ):
         _move(self, args.uid)
-    return done
+    return answer
 
 
 @seeds("CPU-STATIC-007")
@@ -427,11 +427,11 @@ def sockets_of_several_nodes_are_passed_over(rule: Any, self: Any, progress: Any
 def one_whole_socket_is_taken_at_most(changes: Changes) -> None:
     """Takes a whole socket once, and goes on with cores."""
 
-    def one(rule: Any, self: Any, progress: PartialAssignment) -> Any:
+    def take_one_socket(rule: Any, self: Any, progress: PartialAssignment) -> Any:
         if len(self.topology.nodes) != len(self.topology.sockets):
             return rule()
         fitting = [
-            cpus for cpus in self.free_sockets(progress.free) if cpus.bit_count() <= progress.wanted
+            cpus for cpus in self.free_sockets(progress.free) if cpus.bit_count() <= progress.remaining_count
         ]
         return progress.take_units(fitting[:1])
 
@@ -442,7 +442,7 @@ def one_whole_socket_is_taken_at_most(changes: Changes) -> None:
             progress if len(self.topology.nodes) == len(self.topology.sockets) else rule()
         ),
     )
-    changes.around(Assignment, "whole_sockets", one)
+    changes.around(Assignment, "whole_sockets", take_one_socket)
 
 
 @seeds("CPU-STATIC-008")
@@ -451,7 +451,7 @@ def only_multiples_of_a_socket_get_whole_sockets(changes: Changes) -> None:
 
     def multiples(rule: Any, self: Any, progress: PartialAssignment) -> Any:
         size = max(cpus.bit_count() for cpus in self.topology.sockets.values())
-        odd = progress.wanted % size and len(self.topology.nodes) == len(self.topology.sockets)
+        odd = progress.remaining_count % size and len(self.topology.nodes) == len(self.topology.sockets)
         return progress if odd else rule()
 
     changes.around(Assignment, "whole_nodes", multiples)
@@ -479,7 +479,7 @@ def _threads(
         cores = assignment.cores_in_order(self.topology, free)
         for core in order(self.topology, free, cores):
             left = self.topology.cores[core] & free
-            while left and progress.wanted > 0:
+            while left and progress.remaining_count > 0:
                 taken = 1 << (left.bit_length() - 1) if last else left & -left
                 progress, left = progress.take(taken), left & ~taken
         return progress
@@ -493,7 +493,7 @@ def single_cpus_ignore_how_full_their_core_is(topology: Any, free: int, cores: A
     sockets = assignment.sockets_in_order(topology, free)
     place = {topology.sockets[socket]: rank for rank, socket in enumerate(sockets)}
     masks = topology.cores
-    return sorted(cores, key=lambda one: (place[_place(topology.sockets, masks[one])], one))
+    return sorted(cores, key=lambda core: (place[_place(topology.sockets, masks[core])], core))
 
 
 # CPU-STATIC-011 and -022: few NUMA nodes

@@ -10,8 +10,8 @@ from numaproof.reference.devices import policy
 from numaproof.reference.devices.hints import DeviceHints, DeviceNeed
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.policy import DeviceError, Near
-from numaproof.reference.devices.state import NONE, Devices, DeviceState, all_held
-from numaproof.reference.manager import unexpected
+from numaproof.reference.devices.state import NONE, Devices, DeviceState, devices_by_resource
+from numaproof.reference.manager import unexpected_admission_error
 from numaproof.reference.topology.hints import ANYWHERE, Demand, Need, Supply, TopologyHint
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Change, Changes, SubjectBugs, shape
@@ -43,7 +43,7 @@ def _rank(rank: Change, rule: Any, state: Any, request: Any, available: Any, aff
     if affinity == ANYWHERE:
         return rule()
     nodes = state.lists[request.resource].nodes
-    return sorted(available, key=lambda one: (rank(nodes[one] or 0, affinity), request.order(one)))
+    return sorted(available, key=lambda device: (rank(nodes[device] or 0, affinity), request.order(device)))
 
 
 # The affinity
@@ -102,7 +102,7 @@ def restored_devices_count_as_free() -> None:
 def removals_forget_devices_of_containers_of_the_same_name(after: Any) -> Any:
     """Works out what is taken by container name, without the pod."""
     by_name = {name: ids for pod in after.held.values() for name, ids in pod.items()}
-    return replace(after, taken=all_held({"": by_name}))
+    return replace(after, taken=devices_by_resource({"": by_name}))
 
 
 @seeds("DEV-ALLOCATE-002").after(policy, "allocate")
@@ -155,7 +155,7 @@ def unserved_resources_are_refused_without_any_plugin(rule: Any, self: Any, cont
         for resource in sorted(container.limits):
             if "/" in resource:
                 missing = f"requested number of devices unavailable for {resource}"
-                raise unexpected(DeviceError(missing, self.state))
+                raise unexpected_admission_error(DeviceError(missing, self.state))
     rule()
 
 
@@ -207,9 +207,9 @@ def pods_that_want_more_devices_get_the_difference(
 # Hints
 
 
-def _hints(changes: Changes, changed: Callable[[Any, Any, Any, Any], Any]) -> None:
+def _hints(changes: Changes, make_hints: Callable[[Any, Any, Any, Any], Any]) -> None:
     """Lets `changed` make the hints for devices of one resource."""
-    changes.around(DeviceHints, "of_resource", changed)
+    changes.around(DeviceHints, "of_resource", make_hints)
 
 
 def _demands(
@@ -217,14 +217,14 @@ def _demands(
 ) -> None:
     """Lets `change` make other hints of those that there are."""
 
-    def changed(rule: Any, self: Any, state: Any, need: Any) -> Any:
+    def make_hints(rule: Any, self: Any, state: Any, need: Any) -> Any:
         found = rule(self, state, need)
         return change(found, found.needs[0], state, need) if isinstance(found, Demand) else found
 
-    _hints(changes, changed)
+    _hints(changes, make_hints)
 
 
-def _relisted(state: DeviceState, resource: str, **fields: Any) -> DeviceState:
+def _change_list(state: DeviceState, resource: str, **fields: Any) -> DeviceState:
     """The state in which the list of a resource says something else."""
     devices = replace(state.lists[resource], **fields)
     return replace(state, lists={**state.lists, resource: devices})
@@ -258,7 +258,7 @@ def devices_without_topology_count_for_every_set_in_hints(
     for mask in devices.nodes.values():
         everywhere |= mask or 0
     nodes = {device: mask or everywhere for device, mask in devices.nodes.items()}
-    return rule(self, _relisted(state, need.resource, nodes=nodes), need)
+    return rule(self, _change_list(state, need.resource, nodes=nodes), need)
 
 
 # Which sets, and which are preferred
@@ -308,7 +308,7 @@ def devices_of_several_nodes_count_only_for_sets_with_all_of_them(
     def within(nodes: int) -> int:
         return sum(one.amount for one in need.free if not one.nodes & ~nodes)
 
-    return tuple(hint for hint in evaluation.listed(demand) if within(hint.nodes) >= need.amount)
+    return tuple(hint for hint in evaluation.list_hints(demand) if within(hint.nodes) >= need.amount)
 
 
 @seeds("DEV-HINT-007").by(_hints)
@@ -316,7 +316,7 @@ def unhealthy_devices_are_free_in_hints(rule: Any, self: Any, state: Any, need: 
     """Takes health into account when devices are allocated, not before."""
     devices = state.lists.get(need.resource)
     if devices is not None and devices.healthy:
-        state = _relisted(state, need.resource, healthy=frozenset(devices.nodes))
+        state = _change_list(state, need.resource, healthy=frozenset(devices.nodes))
     return rule(self, state, need)
 
 
@@ -371,6 +371,6 @@ def plugins_are_asked_only_where_nothing_is_aligned(rule: Any, request: Any, aff
 
 
 @seeds("DEV-ALLOCATE-008").after(policy, "by_affinity")
-def preferred_devices_come_before_near_ones(ordered: Any, request: Any) -> Any:
+def preferred_devices_come_before_near_ones(device_order: Any, request: Any) -> Any:
     """Lets the plugin have the last word."""
-    return sorted(ordered, key=request.preference)
+    return sorted(device_order, key=request.preference)

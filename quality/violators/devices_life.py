@@ -10,7 +10,7 @@ from numaproof.reference import startup
 from numaproof.reference.checkpoints import devices as checkpoint
 from numaproof.reference.devices import policy
 from numaproof.reference.devices.policy import DeviceError
-from numaproof.reference.devices.state import NONE, Devices, DeviceState, ReusableDevices, all_held
+from numaproof.reference.devices.state import NONE, Devices, DeviceState, ReusableDevices, devices_by_resource
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.node import StartedNode
 from numaproof.reference.topology import scope
@@ -27,14 +27,14 @@ seeds = SubjectBugs("devices-life")
 
 
 @shape(DeviceState, "release", Changes.after)
-def _freed(some: Callable[[Any], Any], after: Any, self: DeviceState, uid: str) -> Any:
+def _free_some(some: Callable[[Any], Any], after: Any, self: DeviceState, uid: str) -> Any:
     """Lets a pod that is gone free `some` of the devices that its containers held."""
-    free = all_held({uid: some(self.held[uid])})
-    taken = {name: ids - free.get(name, NONE) for name, ids in self.taken.items()}
+    free = devices_by_resource({uid: some(self.held_devices[uid])})
+    taken = {name: ids - free.get(name, NONE) for name, ids in self.allocated_devices.items()}
     return replace(after, taken=taken)
 
 
-@seeds("DEV-REMOVE-001").by(_freed)
+@seeds("DEV-REMOVE-001").by(_free_some)
 def removed_pods_free_only_the_first_resource_of_a_container(pod: Any) -> Any:
     """Returns from the loop over resources too early."""
     return {
@@ -43,42 +43,42 @@ def removed_pods_free_only_the_first_resource_of_a_container(pod: Any) -> Any:
     }
 
 
-@seeds("DEV-REMOVE-001").of(_freed, lambda pod: dict(list(pod.items())[-1:]))
+@seeds("DEV-REMOVE-001").of(_free_some, lambda pod: dict(list(pod.items())[-1:]))
 def removed_pods_free_only_the_devices_of_their_last_container() -> None:
     """Keeps one set of devices for each pod, which containers overwrite."""
 
 
-def _given_back(node: StartedNode, uid: str, *names: str) -> None:
+def _give_back(node: StartedNode, uid: str, *names: str) -> None:
     """Takes the devices back from these containers of a pod that is on the node."""
     state = node.device_manager.state
-    pod = {name: mine for name, mine in state.held.get(uid, {}).items() if name not in names}
-    held = {**state.held, uid: pod}
-    node.device_manager.state = replace(state, held=held, taken=all_held(held))
+    pod = {name: mine for name, mine in state.held_devices.get(uid, {}).items() if name not in names}
+    held = {**state.held_devices, uid: pod}
+    node.device_manager.state = replace(state, held=held, taken=devices_by_resource(held))
 
 
 @shape(StartedNode, "remove", Changes.after)
-def _ended(returns: Change, done: Any, self: StartedNode, args: Any) -> Any:
+def _return_on_end(returns: Change, answer: Any, self: StartedNode, args: Any) -> Any:
     """Lets these containers of a pod give their devices back when one has ended."""
     if args.container is not None:
         names = returns(self, self.pods[args.uid], args.container)
         if names:
-            _given_back(self, args.uid, *names)
-    return done
+            _give_back(self, args.uid, *names)
+    return answer
 
 
-@seeds("DEV-REMOVE-002").by(_ended)
+@seeds("DEV-REMOVE-002").by(_return_on_end)
 def sidecars_give_their_devices_back_when_they_end(_: StartedNode, pod: Any, name: str) -> Any:
     """Finds that nobody reuses a sidecar's devices, and frees them."""
     return (name,) if pod.container(name).sidecar else ()
 
 
-@seeds("DEV-REMOVE-002").by(_ended)
+@seeds("DEV-REMOVE-002").by(_return_on_end)
 def devices_of_a_pod_are_free_once_all_its_containers_have_ended(
     node: StartedNode, pod: Any, _: str
 ) -> tuple[str, ...]:
     """Takes a pod whose containers have all ended for one that is gone."""
     names = tuple(container.name for container in pod.containers)
-    return names if all((pod.uid, name) in node.ended for name in names) else ()
+    return names if all((pod.uid, name) in node.ended_containers for name in names) else ()
 
 
 _LOST = "lost/"
@@ -88,7 +88,7 @@ _LOST = "lost/"
 def _lose(node: StartedNode, uid: str) -> None:
     """Leaves what the pod has allocated for good."""
     state = node.device_manager.state
-    held = dict(state.held)
+    held = dict(state.held_devices)
     mine = held.pop(uid, None)
     if mine:
         held[_LOST + uid] = mine
@@ -100,7 +100,7 @@ def _never_released(rule: Any, self: Any, uid: str) -> Any:
     return self if uid.startswith(_LOST) else rule()
 
 
-def _rejected(changes: Changes, leaks: Callable[[AdmissionError], bool]) -> None:
+def _leak_rejected(changes: Changes, leaks: Callable[[AdmissionError], bool]) -> None:
     """Lets devices stay allocated for pods that are rejected so."""
 
     def admit(rule: Any, self: StartedNode, args: Any) -> Any:
@@ -115,12 +115,12 @@ def _rejected(changes: Changes, leaks: Callable[[AdmissionError], bool]) -> None
     _never_released(changes)
 
 
-@seeds("DEV-REMOVE-003").of(_rejected, lambda error: "[memorymanager]" in str(error))
+@seeds("DEV-REMOVE-003").of(_leak_rejected, lambda error: "[memorymanager]" in str(error))
 def pods_that_lack_memory_leave_their_devices_allocated() -> None:
     """Undoes what the CPU Manager refuses, and forgets the Memory Manager."""
 
 
-@seeds("DEV-REMOVE-003").of(_rejected, lambda error: error.reason == "TopologyAffinityError")
+@seeds("DEV-REMOVE-003").of(_leak_rejected, lambda error: error.reason == "TopologyAffinityError")
 def pods_without_common_nodes_leave_devices_of_earlier_containers() -> None:
     """Expects nothing to be allocated when the Topology Manager rejects."""
 
@@ -129,18 +129,18 @@ def pods_without_common_nodes_leave_devices_of_earlier_containers() -> None:
 
 
 @shape(checkpoint, "load", Changes.after)
-def _restored(keep: Callable[[Any], Any], found: Any) -> Any:
+def _filter_restored(keep: Callable[[Any], Any], device_state: Any) -> Any:
     """Lets a restart keep of each pod's devices only these."""
-    held = {uid: keep(pod) for uid, pod in found.held.items()}
-    return replace(found, held=held, taken=all_held(held))
+    held = {uid: keep(pod) for uid, pod in device_state.held.items()}
+    return replace(device_state, held=held, taken=devices_by_resource(held))
 
 
-@seeds("DEV-RESTART-001").of(_restored, lambda pod: dict(list(pod.items())[-1:]))
+@seeds("DEV-RESTART-001").of(_filter_restored, lambda pod: dict(list(pod.items())[-1:]))
 def restarts_keep_the_devices_of_one_container_of_a_pod() -> None:
     """Reads the file into a map by pod, which containers overwrite."""
 
 
-@seeds("DEV-RESTART-001").by(_restored)
+@seeds("DEV-RESTART-001").by(_filter_restored)
 def restarts_keep_one_resource_of_a_container(pod: Any) -> Any:
     """Reads the file into a map by container, which resources overwrite."""
     return {name: dict(list(mine.items())[-1:]) for name, mine in pod.items()}
@@ -177,7 +177,7 @@ def devices_of_pods_gone_at_a_restart_stay_allocated(changes: Changes) -> None:
 
 
 @shape(policy, "allocate_resource")
-def _says(text: str, change: Change, rule: Any, state: Any, request: Any) -> Any:
+def _reword_error(text: str, change: Change, rule: Any, state: Any, request: Any) -> Any:
     """Lets a refusal that matches `text` say what `change` makes of match, state and request."""
     try:
         return rule()
@@ -191,20 +191,20 @@ def _says(text: str, change: Change, rule: Any, state: Any, request: Any) -> Any
 _SHORT = r"Requested: (\d+), Available: (\d+)"
 
 
-@seeds("DEV-ERROR-001").by(_says, _SHORT)
-def device_shortages_tell_the_whole_request(found: Any, _: Any, request: Any) -> str:
+@seeds("DEV-ERROR-001").by(_reword_error, _SHORT)
+def device_shortages_tell_the_whole_request(message_match: Any, _: Any, request: Any) -> str:
     """Tells what the container asks for, not what it lacks beside reuse."""
-    start = found.string[: found.start()]
-    return f"{start}Requested: {request.amount}, Available: {found[2]}"
+    start = message_match.string[: message_match.start()]
+    return f"{start}Requested: {request.amount}, Available: {message_match[2]}"
 
 
-@seeds("DEV-ERROR-002").by(_says, r"from (\d+) to (\d+)$")
-def changed_device_requests_tell_the_numbers_the_wrong_way_round(found: Any, *_: Any) -> Any:
+@seeds("DEV-ERROR-002").by(_reword_error, r"from (\d+) to (\d+)$")
+def changed_device_requests_tell_the_numbers_the_wrong_way_round(message_match: Any, *_: Any) -> Any:
     """Swaps what is asked for and what is held."""
-    return f"{found.string[: found.start()]}from {found[2]} to {found[1]}"
+    return f"{message_match.string[: message_match.start()]}from {message_match[2]} to {message_match[1]}"
 
 
-@seeds("DEV-ERROR-003").by(_says, "no longer healthy")
+@seeds("DEV-ERROR-003").by(_reword_error, "no longer healthy")
 def held_devices_that_fell_ill_are_told_as_no_healthy_devices(_: Any, __: Any, request: Any) -> Any:
     """Has one message for everything that health is the cause of."""
     return f"no healthy devices present; cannot allocate unhealthy devices {request.resource}"
@@ -214,7 +214,7 @@ def held_devices_that_fell_ill_are_told_as_no_healthy_devices(_: Any, __: Any, r
 
 
 @shape(DeviceState, "report", Changes.after)
-def _reported(change: Change, after: Any, self: DeviceState, lists: Any) -> Any:
+def _change_report(change: Change, after: Any, self: DeviceState, lists: Any) -> Any:
     """Lets `change` make another list of what a plugin reports, given the earlier list, too."""
     known = dict(after.lists)
     for resource in {one.resource for one in lists}:
@@ -223,42 +223,42 @@ def _reported(change: Change, after: Any, self: DeviceState, lists: Any) -> Any:
     return replace(after, lists=known)
 
 
-@seeds("DEV-HEALTH-002").by(_reported)
+@seeds("DEV-HEALTH-002").by(_change_report)
 def free_devices_that_are_no_longer_reported_stay_available(
-    state: Any, resource: str, before: Devices, reported: Devices
+    state: Any, resource: str, before: Devices, new_list: Devices
 ) -> Devices:
     """Adds a new list to the one before."""
-    gone = before.healthy - state.taken.get(resource, NONE) - frozenset(reported.nodes)
+    gone = before.healthy - state.taken.get(resource, NONE) - frozenset(new_list.nodes)
     nodes = {device: before.nodes[device] for device in sorted(gone)}
-    return Devices({**reported.nodes, **nodes}, reported.healthy | gone)
+    return Devices({**new_list.nodes, **nodes}, new_list.healthy | gone)
 
 
 @shape(DeviceState, "report", Changes.after)
-def _taken_away(gone: Callable[[Devices, str], bool], after: Any, lists: Any) -> Any:
+def _take_away(is_lost: Callable[[Devices, str], bool], after: Any, lists: Any) -> Any:
     """Lets a new list take these devices from the containers that hold them."""
     names = {one.resource for one in lists}
 
-    def left(resource: str, ids: frozenset[str]) -> frozenset[str]:
+    def remaining_ids(resource: str, ids: frozenset[str]) -> frozenset[str]:
         devices = after.lists[resource] if resource in names else None
-        return frozenset(one for one in ids if not (devices and gone(devices, one)))
+        return frozenset(one for one in ids if not (devices and is_lost(devices, one)))
 
     held = {
         uid: {
-            name: {resource: left(resource, ids) for resource, ids in mine.items()}
+            name: {resource: remaining_ids(resource, ids) for resource, ids in mine.items()}
             for name, mine in pod.items()
         }
         for uid, pod in after.held.items()
     }
-    return replace(after, held=held, taken=all_held(held))
+    return replace(after, held=held, taken=devices_by_resource(held))
 
 
-@seeds("DEV-HEALTH-003").by(_taken_away)
-def containers_lose_devices_that_fall_ill(devices: Devices, one: str) -> Any:
+@seeds("DEV-HEALTH-003").by(_take_away)
+def containers_lose_devices_that_fall_ill(devices: Devices, device: str) -> Any:
     """Takes an ill device out of every list that it is in."""
-    return one in devices.nodes and one not in devices.healthy
+    return device in devices.nodes and device not in devices.healthy
 
 
-@seeds("DEV-HEALTH-003").of(_taken_away, lambda devices, one: one not in devices.nodes)
+@seeds("DEV-HEALTH-003").of(_take_away, lambda devices, device: device not in devices.nodes)
 def containers_lose_devices_that_are_no_longer_reported() -> None:
     """Forgets a device altogether once its plugin does."""
 
@@ -266,9 +266,9 @@ def containers_lose_devices_that_are_no_longer_reported() -> None:
 def _held_and_healthy(changes: Changes, fine: Callable[[Devices, str], bool]) -> None:
     """Lets a container be admitted again with these devices, too."""
 
-    def check_health(rule: Any, state: Any, resource: str, held: frozenset[str]) -> None:
+    def check_health(rule: Any, state: Any, resource: str, held_devices: frozenset[str]) -> None:
         devices = state.lists.get(resource)
-        if devices is not None and held and all(fine(devices, one) for one in held):
+        if devices is not None and held_devices and all(fine(devices, one) for one in held_devices):
             return
         rule()
 
@@ -276,27 +276,27 @@ def _held_and_healthy(changes: Changes, fine: Callable[[Devices, str], bool]) ->
 
 
 @seeds("DEV-HEALTH-005").by(_held_and_healthy)
-def pods_with_devices_no_longer_reported_are_admitted_again(devices: Devices, one: str) -> Any:
+def pods_with_devices_no_longer_reported_are_admitted_again(devices: Devices, device: str) -> Any:
     """Looks for held devices among the ill ones, where unknown ones are not."""
-    return one in devices.healthy or one not in devices.nodes
+    return device in devices.healthy or device not in devices.nodes
 
 
-@seeds("DEV-HEALTH-004").by(_reported)
-def devices_keep_the_nodes_of_their_first_list(_: Any, __: Any, before: Any, reported: Any) -> Any:
+@seeds("DEV-HEALTH-004").by(_change_report)
+def devices_keep_the_nodes_of_their_first_list(_: Any, __: Any, before: Any, new_list: Any) -> Any:
     """Never looks at the topology of a known device again."""
-    nodes = {one: before.nodes.get(one, mask) for one, mask in reported.nodes.items()}
-    return replace(reported, nodes=nodes)
+    nodes = {one: before.nodes.get(one, mask) for one, mask in new_list.nodes.items()}
+    return replace(new_list, nodes=nodes)
 
 
 # Init containers and sidecars
 
 
-def _allocating(changes: Changes, changed: Callable[..., Any]) -> None:
+def _allocating(changes: Changes, allocate: Callable[..., Any]) -> None:
     """Lets `changed` allocate for a container: rule, state, pod, container and the rest."""
-    changes.around(policy, "allocate", changed)
+    changes.around(policy, "allocate", allocate)
 
 
-def _kept(state: DeviceState, uid: str) -> Mapping[str, frozenset[str]]:
+def _reusable_devices(state: DeviceState, uid: str) -> Mapping[str, frozenset[str]]:
     """What the pod's containers may take again."""
     return state.reuse.devices if state.reuse.uid == uid else {}
 
@@ -315,19 +315,19 @@ def sidecars_reuse_no_devices(rule: Any, state: Any, pod: Any, container: Any, *
     """Considers app containers alone when init containers have ended."""
     if not container.sidecar:
         return rule(state, pod, container, *rest)
-    kept = _kept(state, pod.uid)
+    kept = _reusable_devices(state, pod.uid)
     after = rule(state.with_reuse(ReusableDevices()), pod, container, *rest)
     return after.with_reuse(ReusableDevices(pod.uid, kept))
 
 
 @seeds("DEV-INIT-002").after(StartedNode, "remove")
-def init_containers_give_their_devices_back_when_they_end(done: Any, self: Any, args: Any) -> Any:
+def init_containers_give_their_devices_back_when_they_end(answer: Any, self: Any, args: Any) -> Any:
     """Frees devices like CPUs, as soon as a container has ended."""
     if args.container is not None:
         pod = self.pods[args.uid]
         if pod.container(args.container).runs_to_completion:
-            _given_back(self, args.uid, args.container)
-    return done
+            _give_back(self, args.uid, args.container)
+    return answer
 
 
 @seeds("DEV-INIT-003").by(_allocating)
@@ -343,6 +343,6 @@ def devices_that_a_sidecar_reuses_are_reused_once_more(
     rule: Any, state: Any, pod: Any, container: Any, *rest: Any
 ) -> Any:
     """Notes only for app containers which devices were taken again."""
-    kept = _kept(state, pod.uid)
+    kept = _reusable_devices(state, pod.uid)
     after = rule(state, pod, container, *rest)
     return after.with_reuse(ReusableDevices(pod.uid, kept)) if container.sidecar else after

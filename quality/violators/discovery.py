@@ -35,14 +35,14 @@ seeds = SubjectBugs("discovery")
 # Nodes
 
 
-def derived(changes: Changes, derive: Callable[..., CPUTopology]) -> None:
+def change_topology(changes: Changes, derive: Callable[..., CPUTopology]) -> None:
     """Lets `derive`, given the rule and a machine, say what the CPU Manager knows of it."""
     for owner in (cpu_topology, operations):
         changes.around(owner, "derive", derive)
 
 
 @shape(implementation, "discover")
-def discovered(change: Change, rule: Any, root: Any) -> Any:
+def change_machine(change: Change, rule: Any, root: Any) -> Any:
     """Lets discovery give what `change` makes of a tree and its machine."""
     return change(SysTree(root), rule())
 
@@ -54,14 +54,14 @@ def text_of(tree: SysTree, path: str) -> str:
     return ""
 
 
-def _formed(threads: dict[Any, tuple[int, int, list[int]]]) -> list[CoreThreads]:
+def _form_cores(threads: dict[Any, tuple[int, int, list[int]]]) -> list[CoreThreads]:
     return [CoreThreads(core, package, tuple(own)) for core, package, own in threads.values()]
 
 
 # The machine information
 
 
-@seeds("DISCOVERY-001").by(derived)
+@seeds("DISCOVERY-001").by(change_topology)
 def cpus_of_nodes_without_memory_are_unknown(rule: Any, machine: MachineInfo) -> CPUTopology:
     """Takes a node without memory for none."""
     nodes = tuple(node for node in machine.topology or () if node.memory)
@@ -71,7 +71,7 @@ def cpus_of_nodes_without_memory_are_unknown(rule: Any, machine: MachineInfo) ->
     return topology
 
 
-@seeds("DISCOVERY-001").by(derived)
+@seeds("DISCOVERY-001").by(change_topology)
 def cpus_are_counted_by_their_cores(rule: Any, machine: MachineInfo) -> CPUTopology:
     """Multiplies cores by the threads of the first one."""
     topology: CPUTopology = rule(machine)
@@ -89,10 +89,10 @@ def cores_are_thread_siblings(cores: list[CoreThreads], tree: SysTree) -> list[C
             siblings = text_of(tree, f"{CPUS}/cpu{cpu}/topology/thread_siblings_list")
             place = siblings or (core.core_id, core.package_id)
             threads.setdefault(place, (core.core_id, core.package_id, []))[2].append(cpu)
-    return _formed(threads)
+    return _form_cores(threads)
 
 
-@seeds("DISCOVERY-003").by(discovered)
+@seeds("DISCOVERY-003").by(change_machine)
 def cores_reach_from_node_to_node(_: SysTree, machine: MachineInfo) -> MachineInfo:
     """Forms the cores of a package before looking at its nodes."""
     whole: dict[tuple[int, int], list[int]] = {}
@@ -120,7 +120,7 @@ def cores_of_different_dies_are_different(cores: Any, tree: SysTree) -> list[Cor
             die = text_of(tree, f"{CPUS}/cpu{cpu}/topology/die_id")
             place = (core.core_id, core.package_id, die)
             threads.setdefault(place, (core.core_id, core.package_id, []))[2].append(cpu)
-    return _formed(threads)
+    return _form_cores(threads)
 
 
 def _known_by(changes: Changes, number: Callable[[Core], int]) -> None:
@@ -148,7 +148,7 @@ def _known_by(changes: Changes, number: Callable[[Core], int]) -> None:
             cores_by_node=within(topology.nodes),
         )
 
-    derived(changes, derive)
+    change_topology(changes, derive)
 
 
 @seeds("DISCOVERY-004").of(_known_by, lambda core: core.socket_id * (1 << 16) + core.core_id)
@@ -179,9 +179,9 @@ def offline_cpus_with_a_topology_are_found(rule: Any, tree: Any) -> Any:
 
 
 @seeds("DISCOVERY-007").after(cpus, "topology_id")
-def cpu_without_a_package_is_in_package_0(found: Any, tree: SysTree, path: str, name: str) -> Any:
+def cpu_without_a_package_is_in_package_0(topology_id: Any, tree: SysTree, path: str, name: str) -> Any:
     """Puts every CPU of unknown package in the first one."""
-    return 0 if found is None and name == "physical_package_id" else found
+    return 0 if topology_id is None and name == "physical_package_id" else topology_id
 
 
 @seeds("DISCOVERY-007").around(discovery, "cores_of")
@@ -216,11 +216,11 @@ def cpu_without_caches_is_left_out(cores: list[CoreThreads], tree: SysTree) -> l
 
 
 @shape(caches, "caches_of_cpu", Changes.after)
-def _caches_of_cpu(missing: Change, found: Any, tree: SysTree, cpu: int) -> Any:
+def _caches_of_cpu(missing: Change, cpu_caches: Any, tree: SysTree, cpu: int) -> Any:
     """Calls `missing` for a CPU whose caches cannot be read."""
-    if found is None:
+    if cpu_caches is None:
         missing(tree, cpu)
-    return found
+    return cpu_caches
 
 
 @seeds("DISCOVERY-008").by(_caches_of_cpu)
@@ -284,11 +284,11 @@ def _num_cores(changes: Changes, *, nodes: bool, count: Callable[[SysTree, Any],
     """Lets machines with node folders, or those without, count their CPUs as `count` does."""
 
     def change(tree: SysTree, machine: MachineInfo) -> MachineInfo:
-        if not machine.num_cores or bool(tree.numbered(NODES, "node")) != nodes:
+        if not machine.num_cores or bool(tree.numbered_names(NODES, "node")) != nodes:
             return machine
         return msgspec.structs.replace(machine, num_cores=count(tree, machine))
 
-    discovered(changes, change)
+    change_machine(changes, change)
 
 
 @seeds("DISCOVERY-014")
@@ -296,7 +296,7 @@ def online_cpus_without_a_core_are_counted(changes: Changes) -> None:
     """Counts the CPUs that are online, whether they have a core or not."""
 
     def count(tree: SysTree, _: MachineInfo) -> int:
-        return sum(int(name[3:]) in OnlineCPUs(tree) for name in tree.numbered(CPUS, "cpu"))
+        return sum(int(name[3:]) in OnlineCPUs(tree) for name in tree.numbered_names(CPUS, "cpu"))
 
     _num_cores(changes, nodes=True, count=count)
 
@@ -385,7 +385,7 @@ def machine_without_pools_is_refused(rule: Any, tree: SysTree, folder: str) -> A
 
 
 def _nodes_with(changes: Changes, change: Callable[[SysTree, MachineInfo, Node], Node]) -> None:
-    discovered(
+    change_machine(
         changes,
         lambda tree, machine: msgspec.structs.replace(
             machine,
@@ -398,7 +398,7 @@ def _nodes_with(changes: Changes, change: Callable[[SysTree, MachineInfo, Node],
 @seeds("DISCOVERY-020").by(_nodes_with)
 def missing_distances_are_made_up(tree: SysTree, machine: MachineInfo, node: Node) -> Node:
     """Lets every other node be as far as is usual."""
-    if node.distances is not None or not tree.numbered(NODES, "node"):
+    if node.distances is not None or not tree.numbered_names(NODES, "node"):
         return node
     row = tuple(10 if one is node else 20 for one in machine.topology or ())
     return msgspec.structs.replace(node, distances=row)
@@ -413,7 +413,7 @@ def cpus_without_packages_are_in_node_0(rule: Any) -> Any:
     return 0 if (found := rule()) is None else found
 
 
-@seeds("DISCOVERY-013").by(discovered)
+@seeds("DISCOVERY-013").by(change_machine)
 def cpus_without_packages_are_not_counted(tree: Any, machine: Any) -> Any:
     """Counts the CPUs of the nodes that were found, of which there are none."""
     return machine if machine.topology else msgspec.structs.replace(machine, num_cores=0)
@@ -443,7 +443,7 @@ def tree_without_meminfo_has_no_memory() -> None:
 # Machines without CPUs, and starts with a root
 
 
-@seeds("DISCOVERY-023").by(derived)
+@seeds("DISCOVERY-023").by(change_topology)
 def machine_without_cpus_has_one(rule: Any, machine: MachineInfo) -> CPUTopology:
     """Counts at least one CPU, as programs do that ask for their number."""
     try:
@@ -458,7 +458,7 @@ def machine_without_cpus_has_one(rule: Any, machine: MachineInfo) -> CPUTopology
 @seeds("DISCOVERY-023")
 def static_policy_starts_with_nothing_to_hand_out(changes: Changes) -> None:
     """Refuses pods, not the start, where there are no CPUs."""
-    starts = changes.noted(startup, "start", "args", inside=True)
+    starts = changes.record_argument(startup, "start", "args", inside=True)
 
     def derive(rule: Any, machine: MachineInfo) -> CPUTopology:
         try:

@@ -99,55 +99,55 @@ def limits_must_fit_the_allocatable_cpus(rule: Any, self: Any, pod: Any) -> Any:
 
 
 @shape(gates, "enabled")
-def _unlocked(name: str, passes: Change, rule: Any, given: Any, known: Any) -> Any:
+def _unlock_gate(name: str, passes: Change, rule: Any, decoded_config: Any, known_gates: Any) -> Any:
     """Passes over a gate's value where a rule says so, given the value and whether it is known."""
-    wanted = given.get("featureGates")
-    if isinstance(wanted, dict) and name in wanted and passes(wanted[name], name in known):
+    wanted = decoded_config.get("featureGates")
+    if isinstance(wanted, dict) and name in wanted and passes(wanted[name], name in known_gates):
         kept = {one: on for one, on in wanted.items() if one != name}
-        given = {**given, "featureGates": kept}
-    return rule(given=given)
+        decoded_config = {**decoded_config, "featureGates": kept}
+    return rule(given=decoded_config)
 
 
-@seeds("CPU-GATE-015", kubernetes="1.31").by(_unlocked, "CPUManager")
-def stable_gate_cpumanager_may_be_off(on: Any, known: Any) -> Any:
+@seeds("CPU-GATE-015", kubernetes="1.31").by(_unlock_gate, "CPUManager")
+def stable_gate_cpumanager_may_be_off(on: Any, is_known: Any) -> Any:
     """Warns of a stable gate that is turned off, and goes on."""
-    return known and not on
+    return is_known and not on
 
 
 @seeds("CPU-GATE-015", kubernetes="1.31").around(gates, "enabled")
-def stable_gate_cpumanager_is_gone_already(rule: Any, known: Any) -> Any:
+def stable_gate_cpumanager_is_gone_already(rule: Any, known_gates: Any) -> Any:
     """Forgets a gate as soon as it is stable."""
-    return rule(known={name: gate for name, gate in known.items() if name != "CPUManager"})
+    return rule(known={name: gate for name, gate in known_gates.items() if name != "CPUManager"})
 
 
-@seeds("MEM-GATE-002", kubernetes="1.33").by(_unlocked, "MemoryManager")
-def stable_gate_memorymanager_may_be_off(on: Any, known: Any) -> Any:
+@seeds("MEM-GATE-002", kubernetes="1.33").by(_unlock_gate, "MemoryManager")
+def stable_gate_memorymanager_may_be_off(on: Any, is_known: Any) -> Any:
     """Warns of a stable gate that is turned off, and goes on."""
-    return known and not on
+    return is_known and not on
 
 
-@seeds("MEM-GATE-002", kubernetes="1.37").by(_unlocked, "MemoryManager")
-def removed_gate_memorymanager_may_be_on(on: Any, known: Any) -> Any:
+@seeds("MEM-GATE-002", kubernetes="1.37").by(_unlock_gate, "MemoryManager")
+def removed_gate_memorymanager_may_be_on(on: Any, is_known: Any) -> Any:
     """Passes over a gate that is gone, as long as it is on."""
-    return on and not known
+    return on and not is_known
 
 
 # Memory
 
 
 @seeds("MEM-HUGE-010").after(requests, "part")
-def only_the_first_container_gets_huge_pages(found: Any, pod: Any, container: Any) -> Any:
+def only_the_first_container_gets_huge_pages(amounts: Any, pod: Any, container: Any) -> Any:
     """Pins huge pages for a pod's main container, and memory alone for the others."""
     if container is pod.containers[0]:
-        return found
-    return {kind: size for kind, size in found.items() if kind == requests.MEMORY}
+        return amounts
+    return {kind: size for kind, size in amounts.items() if kind == requests.MEMORY}
 
 
 @seeds("MEM-HUGE-010").after(requests, "part")
-def only_one_size_of_huge_pages_is_pinned(found: Any) -> Any:
+def only_one_size_of_huge_pages_is_pinned(amounts: Any) -> Any:
     """Reads one kind of huge pages of a container, whichever comes first."""
-    pages = [kind for kind in found if kind != requests.MEMORY][:1]
-    return {kind: size for kind, size in found.items() if kind in (requests.MEMORY, *pages)}
+    pages = [kind for kind in amounts if kind != requests.MEMORY][:1]
+    return {kind: size for kind, size in amounts.items() if kind in (requests.MEMORY, *pages)}
 
 
 @seeds("MEM-HINT-009").around(scope, "affinity_of")
@@ -239,9 +239,9 @@ def affinity_grows_to_all_nodes(rule: Any, self: Any) -> Any:
 
 
 @shape(gates, "enabled")
-def _off_by_default(name: str, rule: Any, known: Any) -> Any:
+def _off_by_default(name: str, rule: Any, known_gates: Any) -> Any:
     """Turns a gate off unless the configuration turns it on."""
-    return rule(known={**known, name: replace(known[name], default=False, locked=False)})
+    return rule(known={**known_gates, name: replace(known_gates[name], default=False, locked=False)})
 
 
 @seeds("TOPO-OPT-013").of(_off_by_default, "TopologyManagerPolicyOptions")
@@ -255,9 +255,9 @@ def beta_topology_options_are_off_by_default() -> None:
 
 
 @seeds("TOPO-OPT-015").after(topology_options, "parse")
-def gate_of_beta_options_lifts_the_limit_of_nodes(found: Any, gates: Any) -> Any:
+def gate_of_beta_options_lifts_the_limit_of_nodes(parsed_options: Any, gates: Any) -> Any:
     """Takes the gate for the option, and allows as many NUMA nodes as there can be."""
-    return replace(found, most_nodes=1024) if gates and gates[_BETA] else found
+    return replace(parsed_options, most_nodes=1024) if gates and gates[_BETA] else parsed_options
 
 
 @shape(topology_options, "check_available")
@@ -281,8 +281,8 @@ def limit_of_nodes_stays_beta() -> None:
 
 
 @seeds("TOPO-EXAMPLE-008").after(qos, "class_of")
-def device_and_a_part_of_a_cpu_make_a_pod_burstable(found: Any, containers: Any) -> Any:
+def device_and_a_part_of_a_cpu_make_a_pod_burstable(qos_class: Any, containers: Any) -> Any:
     """Takes only those pods for Guaranteed that can have CPUs of their own beside a device."""
     shared = any(str(one.requests.get("cpu", 0)).endswith("m") for one in containers)
     devices = any("/" in name for one in containers for name in one.requests)
-    return "Burstable" if found == "Guaranteed" and shared and devices else found
+    return "Burstable" if qos_class == "Guaranteed" and shared and devices else qos_class

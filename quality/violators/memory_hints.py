@@ -21,7 +21,7 @@ from numaproof.reference.pods.pod import Pod
 from numaproof.reference.topology.hints import Supply, TopologyHint
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Change, Changes, SubjectBugs, shape
-from quality.violators.memory_static import listed
+from quality.violators.memory_static import change_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ seeds = SubjectBugs("memory-hints")
 
 
 @shape(hints, "calculated")
-def _hinted(change: Change, _: Any, state: Any, uid: str, amounts: Any) -> Any:
+def _change_demand(change: Change, _: Any, state: Any, uid: str, amounts: Any) -> Any:
     """Lets hints be of another demand, where containers are served by the right one.
 
     `change` is given the state and the demand.
@@ -48,20 +48,20 @@ def _hinted(change: Change, _: Any, state: Any, uid: str, amounts: Any) -> Any:
 def best_effort_pods_have_hints_for_huge_pages(changes: Changes) -> None:
     """Takes every class but Burstable for one that is limited."""
 
-    def limited(pod: Any) -> Any:
+    def as_guaranteed(pod: Any) -> Any:
         return replace(pod, qos="Guaranteed") if pod.qos == "BestEffort" else pod
 
-    changes.around(hints, "for_container", lambda rule, pod: rule(pod=limited(pod)))
+    changes.around(hints, "for_container", lambda rule, pod: rule(pod=as_guaranteed(pod)))
 
 
-@seeds("MEM-HINT-002").by(listed)
-def memory_hints_of_a_size_are_in_the_order_of_their_masks(demand: Any, found: Any) -> Any:
+@seeds("MEM-HINT-002").by(change_hints)
+def memory_hints_of_a_size_are_in_the_order_of_their_masks(demand: Any, hint_list: Any) -> Any:
     """Sorts by size and mask: 1 and 2 before 0 and 3."""
-    return sorted(found, key=lambda hint: (hint.nodes.bit_count(), hint.nodes))
+    return sorted(hint_list, key=lambda hint: (hint.nodes.bit_count(), hint.nodes))
 
 
 @seeds("MEM-HINT-003").after(MemoryState, "demand")
-def an_empty_machine_has_no_reserved_memory(described: Any, self: Any, amounts: Any) -> Any:
+def an_empty_machine_has_no_reserved_memory(demand: Any, self: Any, amounts: Any) -> Any:
     """Takes all of a node's memory for what it has when it is empty."""
     needs = tuple(
         replace(
@@ -72,23 +72,23 @@ def an_empty_machine_has_no_reserved_memory(described: Any, self: Any, amounts: 
                 if kind in memory.tables
             ),
         )
-        for kind, need in zip(amounts, described.needs, strict=True)
+        for kind, need in zip(amounts, demand.needs, strict=True)
     )
-    return replace(described, needs=needs)
+    return replace(demand, needs=needs)
 
 
-@seeds("MEM-HINT-004").by(_hinted)
-def memory_hints_leave_out_nodes_that_are_all_reserved(held: Any, demand: Any) -> Any:
+@seeds("MEM-HINT-004").by(_change_demand)
+def memory_hints_leave_out_nodes_that_are_all_reserved(memory_state: Any, demand: Any) -> Any:
     """Forms sets of the nodes that have something to give."""
     nodes = tuple(
         node
-        for node, memory in sorted(held.nodes.items())
+        for node, memory in sorted(memory_state.nodes.items())
         if memory.tables["memory"].allocatable or not memory.tables["memory"].total
     )
     return replace(demand, nodes=nodes)
 
 
-@seeds("MEM-HINT-004").by(_hinted)
+@seeds("MEM-HINT-004").by(_change_demand)
 def memory_hints_leave_out_nodes_in_use(_: Any, demand: Any) -> Any:
     """Offers the nodes that are empty."""
     used = {node for node, _ in demand.cells}
@@ -100,8 +100,8 @@ def memory_types_have_hints_of_their_own(rule: Any, amounts: Any) -> Any:
     """Looks for each type by itself."""
     if not rule():
         return {}
-    alone = (rule(amounts={kind: size}) for kind, size in amounts.items())
-    return {kind: found for own in alone for kind, found in own.items()}
+    ungroup = (rule(amounts={kind: size}) for kind, size in amounts.items())
+    return {kind: found for own in ungroup for kind, found in own.items()}
 
 
 @seeds("MEM-HINT-007").around(hints, "regenerated")
@@ -112,15 +112,15 @@ def containers_with_another_request_have_hints_for_their_memory(rule: Any, block
 
 
 @shape(requests, "peak", Changes.after)
-def _at_once(total: Callable[[list[tuple[Any, int]]], int], found: Any, pod: Any) -> Any:
+def _change_peak(total: Callable[[list[tuple[Any, int]]], int], amounts: Any, pod: Any) -> Any:
     """Lets a whole pod ask for another amount, given its containers with the amount of each."""
     if pod.budget is not None:
-        return found
-    parts = [(container, requests.part(pod, container)) for container in pod.containers]
-    return {kind: total([(one, own.get(kind, 0)) for one, own in parts]) for kind in found}
+        return amounts
+    parts = [(container, requests.container_amounts(pod, container)) for container in pod.containers]
+    return {kind: total([(one, own.get(kind, 0)) for one, own in parts]) for kind in amounts}
 
 
-@seeds("MEM-HINT-008").by(_at_once)
+@seeds("MEM-HINT-008").by(_change_peak)
 def a_pod_asks_for_memory_of_init_containers_with_all_sidecars(parts: list[tuple[Any, int]]) -> int:
     """Counts the sidecars that start after an init container, too."""
     sidecars = sum(size for one, size in parts if one.sidecar)
@@ -151,10 +151,10 @@ def sidecars_do_not_reuse_memory_of_init_containers(changes: Changes) -> None:
     """Keeps sidecars apart from all that ends."""
     _with_reuse(
         changes,
-        lambda held, pod, container: (
+        lambda memory_state, pod, container: (
             ReusableMemory(pod.uid)
-            if container.sidecar and held.reuse.uid == pod.uid
-            else held.reuse
+            if container.sidecar and memory_state.reuse.uid == pod.uid
+            else memory_state.reuse
         ),
     )
     _keep_blocks(changes, lambda container: container.sidecar)
@@ -178,10 +178,10 @@ def what_is_left_of_init_containers_is_freed_for_apps(
 
 
 @seeds("MEM-INIT-004").by(_with_reuse)
-def memory_of_init_containers_is_reused_by_the_next_pod(held: Any, pod: Any, _: Any) -> Any:
+def memory_of_init_containers_is_reused_by_the_next_pod(memory_state: Any, pod: Any, _: Any) -> Any:
     """Keeps what may be reused by nodes, and not by pod."""
-    reuse = held.reuse
-    return ReusableMemory(pod.uid, reuse.sizes) if reuse.uid in held.entries else reuse
+    reuse = memory_state.reuse
+    return ReusableMemory(pod.uid, reuse.sizes) if reuse.uid in memory_state.entries else reuse
 
 
 @seeds("MEM-INIT-005").around(policies, "reused")
@@ -195,8 +195,8 @@ def memory_of_sidecars_is_reused_by_init_containers(changes: Changes) -> None:
     """Counts sidecars beside app containers, and not while the pod starts."""
     own: list[ReusableMemory] = []
 
-    def reusable(held: Any, pod: Any, container: Any) -> Any:
-        reuse = held.reuse
+    def reusable(memory_state: Any, pod: Any, container: Any) -> Any:
+        reuse = memory_state.reuse
         own[:] = [reuse]
         if not container.runs_to_completion:
             return reuse
@@ -204,7 +204,7 @@ def memory_of_sidecars_is_reused_by_init_containers(changes: Changes) -> None:
         for other in pod.containers:
             if other.name == container.name:
                 break
-            for block in (held.of(pod.uid, other.name) or ()) if other.sidecar else ():
+            for block in (memory_state.of(pod.uid, other.name) or ()) if other.sidecar else ():
                 place = (block.nodes, block.kind)
                 sizes[place] = sizes.get(place, 0) + block.size
         return ReusableMemory(pod.uid, sizes)
@@ -232,19 +232,19 @@ def memory_of_init_containers_is_reused_on_any_nodes(
 
 
 @seeds("MEM-INIT-007").after(MemoryState, "demand")
-def hints_count_memory_of_init_containers_on_every_node(described: Any) -> Any:
+def hints_count_memory_of_init_containers_on_every_node(demand: Any) -> Any:
     """Adds what may be reused to whatever nodes are looked at."""
     needs = tuple(
         replace(
             need,
             reusable=tuple(
                 Supply(1 << node, sum(supply.amount for supply in need.reusable))
-                for node in (described.nodes if need.reusable else ())
+                for node in (demand.nodes if need.reusable else ())
             ),
         )
-        for need in described.needs
+        for need in demand.needs
     )
-    return replace(described, needs=needs)
+    return replace(demand, needs=needs)
 
 
 # Restart
@@ -264,9 +264,9 @@ def _noting(name: str, what: Callable[[Any, Any], Any], node: Any, args: Any) ->
 def groups_are_forgotten_at_a_restart(changes: Changes) -> None:
     """Saves which memory a container has, and not with which nodes."""
 
-    def alone(held: MemoryState) -> MemoryState:
-        nodes = {node: replace(memory, cells=1 << node) for node, memory in held.nodes.items()}
-        return replace(held, nodes=nodes)
+    def ungroup(memory_state: MemoryState) -> MemoryState:
+        nodes = {node: replace(memory, cells=1 << node) for node, memory in memory_state.nodes.items()}
+        return replace(memory_state, nodes=nodes)
 
     def agree(rule: Any, real: Any, expected: Any) -> bool:
         known = {
@@ -276,7 +276,7 @@ def groups_are_forgotten_at_a_restart(changes: Changes) -> None:
         same: bool = rule(real=known)
         return same
 
-    changes.after(StaticMemoryPolicy, "restore", alone)
+    changes.after(StaticMemoryPolicy, "restore", ungroup)
     changes.around(StaticMemoryPolicy, "agree", agree)
 
 
@@ -285,19 +285,19 @@ def affinities_are_lost_at_a_restart(changes: Changes) -> None:
     """Asks for no hints for containers that run already."""
     _noting(changes, "running", lambda node, _: {(uid, name) for uid, name, _ in node.memory.state})
 
-    def hinted(rule: Any, self: Any, pod: Any, container: Any) -> Any:
+    def hints_unless_running(rule: Any, self: Any, pod: Any, container: Any) -> Any:
         place = (pod.uid, container.name if container else "")
         return {} if place in getattr(self, "running", ()) else rule()
 
-    changes.around(MemoryManager, "hints", hinted)
+    changes.around(MemoryManager, "hints", hints_unless_running)
 
 
-def _gone(node: Any, args: Any) -> set[str]:
+def _absent_pods(node: Any, args: Any) -> set[str]:
     present = {pod["metadata"]["uid"] for pod in args.pods}
     return {uid for uid in node.memory.state.entries if uid not in present}
 
 
-def _with_gone(self: Any, pods: Any) -> dict[str, Any]:
+def _with_absent_pods(self: Any, pods: Any) -> dict[str, Any]:
     """The pods on the node, and those that left while the kubelet was down."""
     found = dict(pods)
     for uid in getattr(self, "gone", ()):
@@ -311,7 +311,7 @@ def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
     """Gives the bytes back, and not the nodes."""
 
     def remove_stale_state(rule: Any, self: Any, pods: Any) -> None:
-        rule(pods=_with_gone(self, pods))
+        rule(pods=_with_absent_pods(self, pods))
         before = self.state.nodes
         for uid in getattr(self, "gone", ()):
             for name in tuple(self.state.entries.get(uid, {})) if uid not in pods else ():
@@ -323,7 +323,7 @@ def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
         if nodes != dict(self.state.nodes):
             self.state = replace(self.state, nodes=nodes)
 
-    _noting(changes, "gone", _gone)
+    _noting(changes, "gone", _absent_pods)
     changes.around(MemoryManager, "remove_stale_state", remove_stale_state)
 
 
@@ -333,7 +333,7 @@ def init_containers_take_back_what_was_reused(
 ) -> Any:
     """Finds that an init container has less than it asks for, and adds to it."""
     had = state.of(pod.uid, container.name) if container.runs_to_completion else None
-    amounts = requests.part(pod, container) if had else {}
+    amounts = requests.container_amounts(pod, container) if had else {}
     for block in had or ():
         missing = amounts.get(block.kind, 0) - block.size
         if missing > 0:

@@ -57,19 +57,19 @@ def every_type_that_begins_with_hugepages_is_one(rule: Any, reservations: Any) -
     )
 
 
-def _validated_if(changes: Changes, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
+def _validated_if(changes: Changes, is_validated: Callable[[Mapping[str, Any]], bool]) -> None:
     """Lets the kubelet validate ``reservedMemory`` only of the configurations that are wanted."""
     validates = [True]
 
-    def load(rule: Any, given: Any) -> Any:
-        validates[0] = wanted(given)
+    def load(rule: Any, kubelet_config: Any) -> Any:
+        validates[0] = is_validated(kubelet_config)
         return rule()
 
     changes.around(configuration, "load", load)
     changes.around(validation, "memory_problems", lambda rule: rule() if validates[0] else ())
 
 
-@seeds("MEM-CONFIG-007").of(_validated_if, lambda given: bool(given.get("memoryManagerPolicy")))
+@seeds("MEM-CONFIG-007").of(_validated_if, lambda kubelet_config: bool(kubelet_config.get("memoryManagerPolicy")))
 def reserved_memory_is_not_validated_without_a_policy() -> None:
     """Validates what goes with a policy only if one is configured."""
 
@@ -80,13 +80,13 @@ def only_the_first_mistake_in_reserved_memory_is_reported() -> None:
 
 
 @seeds("MEM-CONFIG-009").around(fields, "decode")
-def reservations_without_a_node_are_passed_over(rule: Any, given: Any) -> Any:
+def reservations_without_a_node_are_passed_over(rule: Any, kubelet_config: Any) -> Any:
     """Has nowhere to put what names no node."""
-    entries = given.get("reservedMemory")
+    entries = kubelet_config.get("reservedMemory")
     if not isinstance(entries, list | tuple):
         return rule()
     placed = [one for one in entries if (one or {}).get("numaNode") is not None]
-    return rule(given={**given, "reservedMemory": placed})
+    return rule(given={**kubelet_config, "reservedMemory": placed})
 
 
 def _without_memory(amounts: Mapping[str, str]) -> dict[str, str]:
@@ -101,14 +101,14 @@ def kube_reserved_memory_may_be_negative(rule: Any, amounts: Mapping[str, str], 
 
 
 @seeds("MEM-CONFIG-010").after(fields, "decode")
-def system_reserved_memory_that_is_no_quantity_counts_as_nothing(found: Any) -> Any:
+def system_reserved_memory_that_is_no_quantity_counts_as_nothing(decoded_config: Any) -> Any:
     """Passes over what cannot be read."""
-    reserved = found["systemReserved"] or {}
+    reserved = decoded_config["systemReserved"] or {}
     try:
         quantity.parse(reserved.get("memory", "0"))
     except quantity.QuantityError:
-        return {**found, "systemReserved": _without_memory(reserved)}
-    return found
+        return {**decoded_config, "systemReserved": _without_memory(reserved)}
+    return decoded_config
 
 
 @seeds("MEM-CONFIG-010").around(allocatable, "reserved_cpus")
@@ -145,7 +145,7 @@ _MEMORY = "memory"
 
 
 @shape(reservation, "check_sums")
-def _summed(change: Callable[[Any], Any], rule: Any, config: Any) -> Any:
+def _change_summed_config(change: Callable[[Any], Any], rule: Any, config: Any) -> Any:
     """Lets the sum be checked of another configuration."""
     return rule(config=change(config))
 
@@ -154,12 +154,12 @@ _UNSPECIFIED = "you should specify the system reserved memory"
 
 
 @shape(reservation, "by_node")
-def _forgiven(words: str, found: Change, rule: Any, config: Any, machine: Any) -> Any:
+def _forgive(words: str, fallback: Change, rule: Any, config: Any, machine: Any) -> Any:
     """Lets a reservation pass that is refused in these words; `found` is then reserved instead."""
     try:
         return rule()
     except reservation.ReservationError as error:
-        instead = found(config, machine) if words in str(error) else None
+        instead = fallback(config, machine) if words in str(error) else None
         if instead is None:
             raise
         return instead
@@ -169,7 +169,7 @@ def _nothing(machine: Any) -> dict[int, dict[str, int]]:
     return {node.node_id: {} for node in machine.topology or ()}
 
 
-@seeds("MEM-RESERVE-009").by(_forgiven, _UNSPECIFIED)
+@seeds("MEM-RESERVE-009").by(_forgive, _UNSPECIFIED)
 def a_reservation_without_limits_is_one(config: Any, machine: Any) -> Any:
     """Looks whether there is any entry."""
     return _nothing(machine) if config.reserved_memory else None
@@ -184,7 +184,7 @@ def _on_nodes_that_exist(config: Any, machine: Any) -> Any:
     return known
 
 
-@seeds("MEM-RESERVE-011").by(_summed)
+@seeds("MEM-RESERVE-011").by(_change_summed_config)
 def reserved_huge_pages_are_not_checked(config: Any) -> Any:
     """Checks the sum of the type that Node Allocatable has."""
     return replace(
@@ -199,7 +199,7 @@ def reserved_huge_pages_are_not_checked(config: Any) -> Any:
 _NO_BYTES = "could not covert"
 
 
-@seeds("MEM-RESERVE-012").by(_forgiven, _NO_BYTES)
+@seeds("MEM-RESERVE-012").by(_forgive, _NO_BYTES)
 def fractions_of_reserved_bytes_may_add_up_to_bytes(config: Any, machine: Any) -> Any:
     """Looks at the sum, which must be whole."""
     texts = [limits[_MEMORY] for _, limits in config.reserved_memory if _MEMORY in limits]
@@ -210,10 +210,10 @@ def fractions_of_reserved_bytes_may_add_up_to_bytes(config: Any, machine: Any) -
 # Messages
 
 
-def _told(changes: Changes, words: str, reason: str, reword: Callable[[str], str]) -> None:
+def _reword_refusal(changes: Changes, words: str, reason: str, reword: Callable[[str], str]) -> None:
     """Lets a refusal with these words have another reason and another message."""
 
-    def tells(rule: Any) -> Any:
+    def allocate(rule: Any) -> Any:
         try:
             return rule()
         except AdmissionError as error:
@@ -221,8 +221,8 @@ def _told(changes: Changes, words: str, reason: str, reword: Callable[[str], str
                 raise
             raise AdmissionError(reason, reword(str(error))) from None
 
-    changes.around(MemoryManager, "allocate", tells)
-    changes.around(MemoryManager, "allocate_pod", tells)
+    changes.around(MemoryManager, "allocate", allocate)
+    changes.around(MemoryManager, "allocate_pod", allocate)
 
 
 _UNEXPECTED = "UnexpectedAdmissionError"
@@ -233,19 +233,19 @@ _NO_EXTENSION = "failed to find NUMA nodes to extend the current topology hint"
 _MIXED = "preferred hint violates NUMA node allocation"
 
 
-@seeds("MEM-ERROR-001").by(_told, _NO_ROOM, _UNEXPECTED)
+@seeds("MEM-ERROR-001").by(_reword_refusal, _NO_ROOM, _UNEXPECTED)
 def a_full_node_is_reported_without_what_is_missing(text: str) -> Any:
     """Cuts the message short."""
     return text.replace(" is available", "")
 
 
-@seeds("MEM-ERROR-002").of(_told, _NO_INTEGER, _TOPOLOGY, lambda text: text)
+@seeds("MEM-ERROR-002").of(_reword_refusal, _NO_INTEGER, _TOPOLOGY, lambda text: text)
 def a_fraction_of_a_byte_is_a_topology_affinity_error() -> None:
     """Gives every refusal of the Memory Manager one reason."""
 
 
 @shape(reservation, "check_sums")
-def _sums_worded(reword: Callable[[str], str], rule: Any) -> None:
+def _reword_sums(reword: Callable[[str], str], rule: Any) -> None:
     """Lets the kubelet report a wrong sum of reserved memory in other words."""
     try:
         rule()
@@ -256,19 +256,19 @@ def _sums_worded(reword: Callable[[str], str], rule: Any) -> None:
 _AMOUNT = r"(amount|value) \"([^\"]*)\""
 
 
-@seeds("MEM-ERROR-003").by(_sums_worded)
+@seeds("MEM-ERROR-003").by(_reword_sums)
 def the_two_sums_of_reserved_memory_are_mixed_up(text: str) -> str:
     """Takes the wanted sum for the one that was found."""
     amounts = [amount for _, amount in re.findall(_AMOUNT, text)]
-    return re.sub(_AMOUNT, lambda found: f'{found[1]} "{amounts.pop()}"', text)
+    return re.sub(_AMOUNT, lambda amount_match: f'{amount_match[1]} "{amounts.pop()}"', text)
 
 
-@seeds("MEM-ERROR-004").of(_told, _NO_EXTENSION, _TOPOLOGY, lambda text: text)
+@seeds("MEM-ERROR-004").of(_reword_refusal, _NO_EXTENSION, _TOPOLOGY, lambda text: text)
 def an_affinity_without_extension_is_a_topology_affinity_error() -> None:
     """Blames the Topology Manager, whose affinity it was."""
 
 
-@seeds("MEM-ERROR-005").of(_told, _MIXED, _TOPOLOGY, lambda text: text)
+@seeds("MEM-ERROR-005").of(_reword_refusal, _MIXED, _TOPOLOGY, lambda text: text)
 def mixed_groups_are_a_topology_affinity_error() -> None:
     """Blames the Topology Manager, whose affinity it was."""
 
@@ -279,9 +279,9 @@ def mixed_groups_are_a_topology_affinity_error() -> None:
 _REFUSED = "UnexpectedAdmissionError"
 
 
-def _given(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def _change_settings(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Lets the kubelet read another configuration than the one it is given."""
-    changes.around(configuration, "load", lambda rule, given: rule(given=change({**given})))
+    changes.around(configuration, "load", lambda rule, kubelet_config: rule(given=change({**kubelet_config})))
 
 
 def _pins_nothing(self: Any) -> bool:
@@ -297,14 +297,14 @@ def none_policy_rejects_fractions_of_bytes(rule: Any, self: Any, pod: Any, conta
     """Reads what a container requests before asking which policy it is."""
     if _pins_nothing(self) and pod.qos == "Guaranteed":
         try:
-            requests.part(pod, container)
+            requests.container_amounts(pod, container)
         except AllocationError as error:
             message = f"Allocate failed due to {error}, which is unexpected"
             raise AdmissionError(_REFUSED, message) from None
     rule()
 
 
-@seeds("MEM-NONE-002").by(_given)
+@seeds("MEM-NONE-002").by(_change_settings)
 def reserved_memory_switches_the_static_memory_policy_on(config: dict[str, Any]) -> dict[str, Any]:
     """Takes reserved memory without a policy as a wish for Static."""
     if config.get("memoryManagerPolicy") is None and config.get("reservedMemory"):
@@ -339,43 +339,43 @@ def _sum_passes(passes: Change, rule: Any, config: Any, machine: Any) -> None:
             raise
 
 
-@seeds("MEM-RESERVE-002").of(_sum_passes, lambda named, wanted: named > wanted)
+@seeds("MEM-RESERVE-002").of(_sum_passes, lambda configured_sum, required_sum: configured_sum > required_sum)
 def more_memory_may_be_reserved_than_is_wanted() -> None:
     """Assumes that a larger reservation does no harm."""
 
 
 @seeds("MEM-RESERVE-003").after(reservation, "by_node")
 def nodes_with_reserved_memory_are_below_the_number_of_nodes(
-    found: Any, config: Any, machine: Any
+    amounts: Any, config: Any, machine: Any
 ) -> Any:
     """Checks a node's id against how many nodes there are."""
     for node, _ in config.reserved_memory:
         if node >= len(machine.topology or ()):
             raise reservation.ReservationError(f"NUMA node {node} does not exist")
-    return found
+    return amounts
 
 
-def _beyond(changes: Changes, left: Callable[[int, int], int]) -> None:
+def _change_remaining(changes: Changes, compute_remaining: Callable[[int, int], int]) -> None:
     """Lets something be left of a node on which more is reserved than it has."""
 
-    def beyond(total: int, kept: int) -> int:
-        return left(total, kept) if kept > total else total - kept
+    def remaining_bytes(total: int, reserved_bytes: int) -> int:
+        return compute_remaining(total, reserved_bytes) if reserved_bytes > total else total - reserved_bytes
 
     for policy in (StaticMemoryPolicy, ReservationWraps):
-        changes.replace(policy, "left", staticmethod(beyond))
+        changes.replace(policy, "left", staticmethod(remaining_bytes))
 
 
-@seeds("MEM-RESERVE-004").of(_beyond, lambda total, kept: total)
+@seeds("MEM-RESERVE-004").of(_change_remaining, lambda total, reserved_bytes: total)
 def reservations_beyond_a_node_count_as_none() -> None:
     """Passes over a reservation that cannot be kept."""
 
 
-@seeds("MEM-RESERVE-004").of(_beyond, lambda total, kept: kept - total)
+@seeds("MEM-RESERVE-004").of(_change_remaining, lambda total, reserved_bytes: reserved_bytes - total)
 def reservations_beyond_a_node_leave_the_difference() -> None:
     """Takes the distance between the two amounts."""
 
 
-@seeds("MEM-RESERVE-005").by(_summed)
+@seeds("MEM-RESERVE-005").by(_change_summed_config)
 def a_configured_eviction_threshold_is_not_part_of_the_sum(config: Any) -> Any:
     """Adds the default threshold, whatever is configured."""
     usual = {"memory.available": eviction.DEFAULTS["memory.available"]}
@@ -388,7 +388,7 @@ def an_empty_eviction_hard_has_the_default_threshold() -> None:
     """Does not tell an empty map from a missing one."""
 
 
-@seeds("MEM-RESERVE-007").by(_summed)
+@seeds("MEM-RESERVE-007").by(_change_summed_config)
 def reserved_storage_counts_as_reserved_memory(config: Any) -> Any:
     """Adds up all bytes that are reserved."""
     own = config.system_reserved
@@ -401,6 +401,6 @@ _MEBIBYTE = 1 << 20
 
 
 @seeds("MEM-RESERVE-008").by(_sum_passes)
-def sums_of_reserved_memory_are_compared_in_mebibytes(named: Fraction, wanted: Fraction) -> Any:
+def sums_of_reserved_memory_are_compared_in_mebibytes(configured_sum: Fraction, required_sum: Fraction) -> Any:
     """Keeps the amounts in mebibytes, as the logs show them."""
-    return named // _MEBIBYTE == wanted // _MEBIBYTE
+    return configured_sum // _MEBIBYTE == required_sum // _MEBIBYTE

@@ -44,12 +44,12 @@ def _narrowest(changes: Changes, change: Callable[[Any, Any, int], Any]) -> None
 
 
 @shape(hints, "calculated", Changes.after)
-def listed(change: Callable[[Any, Any], Any], found: Any, state: Any) -> Any:
+def change_hints(change: Callable[[Any, Any], Any], resources: Any, state: Any) -> Any:
     """Lets the manager give other hints; `change` is given the demand and its hints."""
-    if not found or len(state.nodes) > MAX_NODES:
-        return found
-    demand = next(iter(found.values()))
-    return dict.fromkeys(found, tuple(change(demand, evaluation.listed(demand))))
+    if not resources or len(state.nodes) > MAX_NODES:
+        return resources
+    demand = next(iter(resources.values()))
+    return dict.fromkeys(resources, tuple(change(demand, evaluation.list_hints(demand))))
 
 
 def _several(nodes: int) -> bool:
@@ -59,17 +59,17 @@ def _several(nodes: int) -> bool:
 # Groups of nodes
 
 
-@seeds("MEM-GROUP-001").replace(StaticMemoryPolicy, "breaks_group", lambda self, held, nodes: False)
+@seeds("MEM-GROUP-001").replace(StaticMemoryPolicy, "breaks_group", lambda self, memory_state, nodes: False)
 def affinities_break_groups() -> None:
     """Takes the nodes that the Topology Manager says."""
 
 
 @seeds("MEM-GROUP-001").replace(StaticMemoryPolicy, "breaks_group")
-def affinities_widen_groups(self: Any, held: Any, nodes: Any) -> Any:
+def affinities_widen_groups(self: Any, memory_state: Any, nodes: Any) -> Any:
     """Forbids to divide a group, and lets it grow."""
     return any(
         memory.assignments and nodes >> node & 1 and memory.cells & ~nodes
-        for node, memory in held.nodes.items()
+        for node, memory in memory_state.nodes.items()
     )
 
 
@@ -86,9 +86,9 @@ def nodes_in_use_alone_join_groups(changes: Changes) -> None:
     changes.replace(
         StaticMemoryPolicy,
         "breaks_group",
-        lambda self, held, nodes: any(
+        lambda self, memory_state, nodes: any(
             memory.assignments and nodes >> node & 1 and memory.cells not in (1 << node, nodes)
-            for node, memory in held.nodes.items()
+            for node, memory in memory_state.nodes.items()
         ),
     )
 
@@ -99,22 +99,22 @@ def groups_have_two_nodes_at_most(changes: Changes) -> None:
     pair = 2
     _narrowest(
         changes,
-        lambda demand, chosen, containing: (
-            None if chosen is not None and chosen.nodes.bit_count() > pair else chosen
+        lambda demand, hint, containing: (
+            None if hint is not None and hint.nodes.bit_count() > pair else hint
         ),
     )
-    listed(
-        changes, lambda demand, found: [hint for hint in found if hint.nodes.bit_count() <= pair]
+    change_hints(
+        changes, lambda demand, hint_list: [hint for hint in hint_list if hint.nodes.bit_count() <= pair]
     )
 
 
 @seeds("MEM-GROUP-002").by(_narrowest)
-def requests_beyond_one_node_take_all_nodes(demand: Any, chosen: Any, _: int) -> Any:
+def requests_beyond_one_node_take_all_nodes(demand: Any, hint: Any, _: int) -> Any:
     """Tries one node, or all of them."""
     every = sum(1 << node for node in demand.nodes)
-    if chosen is None or not _several(chosen.nodes):
-        return chosen
-    return TopologyHint(every, chosen.preferred) if demand.met_by(every) else None
+    if hint is None or not _several(hint.nodes):
+        return hint
+    return TopologyHint(every, hint.preferred) if demand.met_by(every) else None
 
 
 @seeds("MEM-GROUP-005").around(StaticMemoryPolicy, "allocate")
@@ -153,10 +153,10 @@ _PAGES = "hugepages-"
 def _huge_pages(changes: Changes, change: Callable[[Any, Any], Any]) -> None:
     """Lets the policy see other huge pages; `change` is given each node and the machine."""
 
-    def changed(node: Any, machine: Any) -> Any:
+    def change_node(node: Any, machine: Any) -> Any:
         return msgspec.structs.replace(node, hugepages=tuple(change(node, machine)))
 
-    _machine(changes, changed)
+    _machine(changes, change_node)
 
 
 @shape(StaticMemoryPolicy, "allocate")
@@ -212,7 +212,7 @@ def _page(kind: str) -> int:
 def _free_pages(changes: Changes, more: Callable[[str], int]) -> None:
     """Lets the manager find other amounts of huge pages free on each node where some are free."""
 
-    def shifted(nodes: Any) -> Any:
+    def shift_free_pages(nodes: Any) -> Any:
         found = {}
         for node, memory in nodes.items():
             tables = {
@@ -224,8 +224,8 @@ def _free_pages(changes: Changes, more: Callable[[str], int]) -> None:
             found[node] = replace(memory, tables=tables)
         return found
 
-    def elsewhere(rule: Any, held: Any, *rest: Any) -> Any:
-        return rule(replace(held, nodes=shifted(held.nodes)), *rest)
+    def elsewhere(rule: Any, memory_state: Any, *rest: Any) -> Any:
+        return rule(replace(memory_state, nodes=shift_free_pages(memory_state.nodes)), *rest)
 
     changes.around(MemoryState, "demand", elsewhere)
     changes.around(policies, "satisfies", elsewhere)
@@ -277,11 +277,11 @@ def _spans(policy: Any, container: Any) -> bool:
 
 @seeds("MEM-HUGE-005").by(_allocated)
 def huge_pages_beyond_one_node_come_from_all_nodes(
-    policy: Any, held: Any, pod: Any, container: Any
+    policy: Any, memory_state: Any, pod: Any, container: Any
 ) -> Any:
     """Tries one node, or all of them."""
     every = sum(1 << node for node in policy.empty)
-    new = held.of(pod.uid, container.name) is None
+    new = memory_state.of(pod.uid, container.name) is None
     return TopologyHint(every, preferred=False) if new and _spans(policy, container) else None
 
 
@@ -320,10 +320,10 @@ def huge_pages_of_rejected_pods_stay_reserved(rule: Any, self: Any, args: Any) -
         raise
 
 
-def _known(kinds: Callable[[Any, str], bool]) -> Callable[[Any, Any, Any, Any], Any]:
+def _skip_unknown_sizes(kinds: Callable[[Any, str], bool]) -> Callable[[Any, Any, Any, Any], Any]:
     """Serves a container as if it did not ask for huge pages of sizes that are not known."""
 
-    def serve(policy: Any, _held: Any, _pod: Any, container: Any) -> Any:
+    def serve(policy: Any, _memory_state: Any, _pod: Any, container: Any) -> Any:
         return _asking(container, lambda kind: not kind.startswith(_PAGES) or kinds(policy, kind))
 
     return serve
@@ -334,7 +334,7 @@ def huge_pages_of_unknown_sizes_are_not_served(changes: Changes) -> None:
     """Passes over what is not in the tables of the nodes."""
     _allocated(
         changes,
-        _known(lambda policy, kind: any(kind in own.tables for own in policy.empty.values())),
+        _skip_unknown_sizes(lambda policy, kind: any(kind in own.tables for own in policy.empty.values())),
     )
 
 
@@ -371,7 +371,7 @@ def _part(change: Change, rule: Any, pod: Any, container: Any) -> Any:
 
 
 @shape(requests, "part")
-def _written(change: Callable[[Any], Any], rule: Any, container: Any) -> Any:
+def _change_request(change: Callable[[Any], Any], rule: Any, container: Any) -> Any:
     """Lets the Memory Manager read other quantities of memory than containers request."""
     asked = container.requests
     if _MEMORY in asked:
@@ -379,7 +379,7 @@ def _written(change: Callable[[Any], Any], rule: Any, container: Any) -> Any:
     return rule(container=replace(container, requests=asked))
 
 
-def _served(changes: Changes, also: Callable[[Any], bool]) -> None:
+def _serve_also(changes: Changes, also: Callable[[Any], bool]) -> None:
     """Lets the memory of more pods be pinned."""
     changes.around(policies, "is_served", lambda rule, pod: rule() or also(pod))
 
@@ -395,49 +395,49 @@ def _machine(change: Callable[[Any, Any], Any], rule: Any, machine: Any) -> Any:
 
 
 @seeds("MEM-STATIC-001").of(
-    _part, lambda pod, container, found: {} if container.runs_to_completion else found
+    _part, lambda pod, container, amounts: {} if container.runs_to_completion else amounts
 )
 def init_containers_get_no_memory() -> None:
     """Pins memory for what runs on, and init containers end."""
 
 
-@seeds("MEM-STATIC-001").of(_part, lambda pod, container, found: {} if container.sidecar else found)
+@seeds("MEM-STATIC-001").of(_part, lambda pod, container, amounts: {} if container.sidecar else amounts)
 def sidecars_get_no_memory() -> None:
     """Goes through spec.containers, and sidecars are not there."""
 
 
 @seeds("MEM-STATIC-001").by(_part)
-def only_the_first_app_container_gets_memory(pod: Any, container: Any, found: Any) -> Any:
+def only_the_first_app_container_gets_memory(pod: Any, container: Any, amounts: Any) -> Any:
     """Takes a pod for one container with helpers."""
     first = next((one.name for one in pod.containers if not one.init), None)
-    return found if container.init or container.name == first else {}
+    return amounts if container.init or container.name == first else {}
 
 
 @seeds("MEM-STATIC-002")
 def burstable_pods_whose_memory_is_limited_get_memory(changes: Changes) -> None:
     """Asks whether memory is limited to what is requested, and not of CPUs."""
 
-    def limited(container: Any) -> bool:
+    def is_limited(container: Any) -> bool:
         asked, most = container.requests.get(_MEMORY, 0), container.limits.get(_MEMORY, 0)
         return quantity.parse(asked) == quantity.parse(most) != 0
 
-    _served(
+    _serve_also(
         changes,
         lambda pod: (
             pod.qos == "Burstable"
             and not pod.shared_pool
             and pod.budget is None
-            and all(map(limited, pod.containers))
+            and all(map(is_limited, pod.containers))
         ),
     )
 
 
-@seeds("MEM-STATIC-002").of(_served, lambda pod: pod.qos == "BestEffort" and not pod.shared_pool)
+@seeds("MEM-STATIC-002").of(_serve_also, lambda pod: pod.qos == "BestEffort" and not pod.shared_pool)
 def best_effort_pods_get_huge_pages() -> None:
     """Pins huge pages for every pod, since they are always limited."""
 
 
-@seeds("MEM-STATIC-005").by(_served)
+@seeds("MEM-STATIC-005").by(_serve_also)
 def requests_and_limits_of_a_pod_are_compared_in_sum(pod: Any) -> Any:
     """Adds up what the containers request, and what they limit."""
     return (
@@ -447,7 +447,7 @@ def requests_and_limits_of_a_pod_are_compared_in_sum(pod: Any) -> Any:
     )
 
 
-@seeds("MEM-STATIC-007").by(_written)
+@seeds("MEM-STATIC-007").by(_change_request)
 def fractions_of_bytes_are_rounded_up(text: Any) -> Any:
     """Reads the quantity as the scheduler does."""
     return text if quantity.parse(text).denominator == 1 else str(quantity.value(text))
@@ -465,32 +465,32 @@ def _free(demand: Any, nodes: int) -> int:
 
 
 @seeds("MEM-STATIC-008").by(_narrowest)
-def memory_comes_from_the_node_with_least_free(demand: Any, chosen: Any, containing: int) -> Any:
+def memory_comes_from_the_node_with_least_free(demand: Any, hint: Any, containing: int) -> Any:
     """Packs memory tightly, as CPUs are."""
-    if containing or chosen is None or chosen.nodes.bit_count() != 1:
-        return chosen
+    if containing or hint is None or hint.nodes.bit_count() != 1:
+        return hint
     return TopologyHint(
-        min(_singles(demand), key=lambda one: (_free(demand, one), one)), chosen.preferred
+        min(_singles(demand), key=lambda nodes: (_free(demand, nodes), nodes)), hint.preferred
     )
 
 
 @seeds("MEM-STATIC-009").by(_narrowest)
-def pods_without_an_affinity_must_fit_one_node(demand: Any, chosen: Any, containing: int) -> Any:
+def pods_without_an_affinity_must_fit_one_node(demand: Any, hint: Any, containing: int) -> Any:
     """Looks for one node with enough, and gives up."""
-    return chosen if containing or chosen is None or chosen.nodes.bit_count() == 1 else None
+    return hint if containing or hint is None or hint.nodes.bit_count() == 1 else None
 
 
 @seeds("MEM-STATIC-010").by(_machine)
-def nodes_without_memory_have_their_share_of_all(one: Any, machine: Any) -> Any:
+def nodes_without_memory_have_their_share_of_all(node: Any, machine: Any) -> Any:
     """Takes 0 for unknown, and divides the machine's memory by its nodes."""
     share = machine.memory_capacity // len(machine.topology)
-    return msgspec.structs.replace(one, memory=one.memory or share)
+    return msgspec.structs.replace(node, memory=node.memory or share)
 
 
 @seeds("MEM-STATIC-011").by(_machine)
-def nodes_without_cpus_have_no_memory(one: Any, _: Any) -> Any:
+def nodes_without_cpus_have_no_memory(node: Any, _: Any) -> Any:
     """Goes through the nodes of CPUs."""
-    return one if one.cores else msgspec.structs.replace(one, memory=0, hugepages=())
+    return node if node.cores else msgspec.structs.replace(node, memory=0, hugepages=())
 
 
 # Again
@@ -517,13 +517,13 @@ def containers_that_ask_for_nothing_have_an_entry(
 # Removal
 
 
-def _forgotten(held: MemoryState, uid: str, name: str) -> MemoryState:
+def _forget_container(memory_state: MemoryState, uid: str, name: str) -> MemoryState:
     """The state in which a container has nothing, and what it had is nobody's."""
-    left = {other: had for other, had in held.entries.get(uid, {}).items() if other != name}
-    entries = {**held.entries, uid: left}
+    left = {other: had for other, had in memory_state.entries.get(uid, {}).items() if other != name}
+    entries = {**memory_state.entries, uid: left}
     if not left:
         del entries[uid]
-    return replace(held, entries=entries)
+    return replace(memory_state, entries=entries)
 
 
 @seeds("MEM-REMOVE-001").around(state, "give_back")
@@ -558,7 +558,7 @@ def _when_rejected(leaks: Change, rule: Any, self: Any, args: Any) -> Any:
     except AdmissionError as error:
         if leaks(error) and uid not in self.memory.state.pods:
             for name in tuple(self.memory.state.entries.get(uid, {})):
-                self.memory.state = _forgotten(self.memory.state, uid, name)
+                self.memory.state = _forget_container(self.memory.state, uid, name)
             self.memory.save()
         raise
 

@@ -15,7 +15,7 @@ from numaproof.reference.checkpoints import files
 from numaproof.reference.checkpoints import memory as memory_checkpoint
 from numaproof.reference.config import configuration, flags
 from numaproof.reference.config.fields import ConfigError
-from numaproof.reference.devices.state import DeviceState, all_held
+from numaproof.reference.devices.state import DeviceState, devices_by_resource
 from numaproof.reference.errors import AdmissionError, StartError
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory.manager import MemoryManager
@@ -46,13 +46,13 @@ def _read(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) 
 
 
 def _without(field: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda found: {name: value for name, value in found.items() if name != field}
+    return lambda config_fields: {name: value for name, value in config_fields.items() if name != field}
 
 
 @shape(configuration, "load")
-def _beside(change: Change, rule: Any, given: Any, flags: Any) -> Any:
+def _change_flag_settings(change: Change, rule: Any, kubelet_config: Any, flags: Any) -> Any:
     """Makes something else of the flags' fields, given those of the configuration, too."""
-    return rule(flags=change(dict(given), dict(flags)))
+    return rule(flags=change(dict(kubelet_config), dict(flags)))
 
 
 # The CPU Manager's policy
@@ -64,17 +64,17 @@ def cpu_policy_flag_is_passed_over() -> None:
 
 
 @seeds("CPU-CONFIG-016").by(_read)
-def cpu_policy_flag_switches_the_policy_on_alone(found: dict[str, Any]) -> dict[str, Any]:
+def cpu_policy_flag_switches_the_policy_on_alone(flag_fields: dict[str, Any]) -> dict[str, Any]:
     """Reads the flag as a switch."""
-    return _without("cpuManagerPolicy")(found) if found.get("cpuManagerPolicy") == "none" else found
+    return _without("cpuManagerPolicy")(flag_fields) if flag_fields.get("cpuManagerPolicy") == "none" else flag_fields
 
 
 @seeds("CPU-CONFIG-016").by(_read)
-def unknown_cpu_policy_flag_means_none(found: dict[str, Any]) -> dict[str, Any]:
+def unknown_cpu_policy_flag_means_none(flag_fields: dict[str, Any]) -> dict[str, Any]:
     """Falls back to the default."""
-    if found.get("cpuManagerPolicy", "none") not in _POLICIES:
-        return found | {"cpuManagerPolicy": "none"}
-    return found
+    if flag_fields.get("cpuManagerPolicy", "none") not in _POLICIES:
+        return flag_fields | {"cpuManagerPolicy": "none"}
+    return flag_fields
 
 
 # CPUs reserved by name
@@ -85,17 +85,17 @@ def reserved_cpus_flag_is_passed_over() -> None:
     """Takes a deprecated flag for one without effect."""
 
 
-@seeds("CPU-CONFIG-017").by(_beside)
-def reserved_cpus_flag_fills_in_what_is_missing(given: Any, found: Any) -> dict[str, Any]:
+@seeds("CPU-CONFIG-017").by(_change_flag_settings)
+def reserved_cpus_flag_fills_in_what_is_missing(kubelet_config: Any, flag_fields: Any) -> dict[str, Any]:
     """Asks the flag only where the configuration names no CPUs."""
-    return _without("reservedSystemCPUs")(found) if given.get("reservedSystemCPUs") else found
+    return _without("reservedSystemCPUs")(flag_fields) if kubelet_config.get("reservedSystemCPUs") else flag_fields
 
 
 @seeds("CPU-CONFIG-017").by(_read)
-def reserved_cpus_flag_takes_no_words(found: dict[str, Any]) -> dict[str, Any]:
+def reserved_cpus_flag_takes_no_words(flag_fields: dict[str, Any]) -> dict[str, Any]:
     """Passes over a list that cannot be read."""
-    text = found.get("reservedSystemCPUs", "0")
-    return found if text[:1].isdigit() else _without("reservedSystemCPUs")(found)
+    text = flag_fields.get("reservedSystemCPUs", "0")
+    return flag_fields if text[:1].isdigit() else _without("reservedSystemCPUs")(flag_fields)
 
 
 # CPUs reserved by quantity
@@ -112,9 +112,9 @@ def system_reserved_flag_is_passed_over() -> None:
 
 
 @seeds("CPU-CONFIG-018").by(_read)
-def one_reservation_flag_stands_for_both(found: dict[str, Any]) -> dict[str, Any]:
+def one_reservation_flag_stands_for_both(flag_fields: dict[str, Any]) -> dict[str, Any]:
     """Lets the second flag replace the first."""
-    return _without("kubeReserved")(found) if "systemReserved" in found else found
+    return _without("kubeReserved")(flag_fields) if "systemReserved" in flag_fields else flag_fields
 
 
 # Flags that there are not
@@ -132,49 +132,49 @@ def unknown_flags_are_passed_over(rule: Any) -> Any:
 
 
 @seeds("CPU-CONFIG-019").around(flags, "read")
-def flags_of_earlier_releases_are_taken(rule: Any, given: Any, release: Any) -> Any:
+def flags_of_earlier_releases_are_taken(rule: Any, command_line: Any, release: Any) -> Any:
     """Never takes a flag out."""
     gone = set().union(*flags.table().values()) - flags.table()[release]
     return rule(
-        given=[one for one in given if one.removeprefix("--").partition("=")[0] not in gone]
+        given=[one for one in command_line if one.removeprefix("--").partition("=")[0] not in gone]
     )
 
 
 @seeds("CPU-CONFIG-019").around(flags, "read")
-def misspelt_flags_are_guessed(rule: Any, given: Any) -> Any:
+def misspelt_flags_are_guessed(rule: Any, command_line: Any) -> Any:
     """Accepts a flag whose first words are right."""
-    known = [one for one in given if not one.startswith("--cpu-manager-pol")]
+    known = [one for one in command_line if not one.startswith("--cpu-manager-pol")]
     return rule(given=known)
 
 
 @seeds("CPU-CONFIG-019").around(flags, "read")
-def removed_runtime_flag_is_passed_over(rule: Any, given: Any) -> Any:
+def removed_runtime_flag_is_passed_over(rule: Any, command_line: Any) -> Any:
     """Ignores the removed flag, because old unit files still have it."""
-    return rule(given=[one for one in given if "container-runtime=" not in one])
+    return rule(given=[one for one in command_line if "container-runtime=" not in one])
 
 
 # What counts more
 
 
-@seeds("CPU-CONFIG-020").by(_beside)
-def the_file_counts_more_than_flags(given: dict[str, Any], found: dict[str, Any]) -> Any:
+@seeds("CPU-CONFIG-020").by(_change_flag_settings)
+def the_file_counts_more_than_flags(kubelet_config: dict[str, Any], flag_fields: dict[str, Any]) -> Any:
     """Takes the file for the last word, as flags are deprecated."""
-    return {name: one for name, one in found.items() if name not in given}
+    return {name: one for name, one in flag_fields.items() if name not in kubelet_config}
 
 
-@seeds("CPU-CONFIG-020").by(_beside)
-def flags_add_to_the_maps_of_the_file(given: Any, found: dict[str, Any]) -> dict[str, Any]:
+@seeds("CPU-CONFIG-020").by(_change_flag_settings)
+def flags_add_to_the_maps_of_the_file(kubelet_config: Any, flag_fields: dict[str, Any]) -> dict[str, Any]:
     """Merges what is a map in both."""
     return {
-        name: {**(given.get(name) or {}), **one} if isinstance(one, dict) else one
-        for name, one in found.items()
+        name: {**(kubelet_config.get(name) or {}), **one} if isinstance(one, dict) else one
+        for name, one in flag_fields.items()
     }
 
 
 @seeds("CPU-CONFIG-020").around(configuration, "load")
-def flags_leave_nothing_of_the_file(rule: Any, given: Any, flags: Any) -> Any:
+def flags_leave_nothing_of_the_file(rule: Any, kubelet_config: Any, flags: Any) -> Any:
     """Reads the file only where there are no flags."""
-    return rule(given={} if flags else given)
+    return rule(given={} if flags else kubelet_config)
 
 
 # The Topology Manager's policy
@@ -186,11 +186,11 @@ def topology_policy_flag_is_passed_over() -> None:
 
 
 @seeds("TOPO-POLICY-017").by(_read)
-def unknown_topology_policy_flag_means_none(found: dict[str, Any]) -> dict[str, Any]:
+def unknown_topology_policy_flag_means_none(flag_fields: dict[str, Any]) -> dict[str, Any]:
     """Falls back to the default."""
-    if found.get("topologyManagerPolicy", "none") not in _TOPOLOGY_POLICIES:
-        return found | {"topologyManagerPolicy": "none"}
-    return found
+    if flag_fields.get("topologyManagerPolicy", "none") not in _TOPOLOGY_POLICIES:
+        return flag_fields | {"topologyManagerPolicy": "none"}
+    return flag_fields
 
 
 # The reconcile period
@@ -201,7 +201,7 @@ def _period(text: str) -> dict[str, str]:
 
 
 @seeds("CPU-RECONCILE-003").after(
-    configuration.Config, "in_force", lambda found: found | _period("10s")
+    configuration.Config, "in_force", lambda config_fields: config_fields | _period("10s")
 )
 def reconcile_period_is_fixed() -> None:
     """Lets the loop run at its default pace."""
@@ -213,24 +213,24 @@ def reconcile_period_flag_is_passed_over() -> None:
 
 
 @seeds("CPU-RECONCILE-003").after(configuration.Config, "in_force")
-def reconcile_period_is_a_minute_at_most(found: dict[str, Any], self: Any) -> Any:
+def reconcile_period_is_a_minute_at_most(config_fields: dict[str, Any], self: Any) -> Any:
     """Keeps the loop from falling asleep."""
-    return found | _period("1m0s") if "m" in self.reconcile_period else found
+    return config_fields | _period("1m0s") if "m" in self.reconcile_period else config_fields
 
 
 @seeds("CPU-RECONCILE-010").after(configuration.Config, "in_force")
-def reconcile_period_is_that_of_the_node_status(found: dict[str, Any], self: Any) -> Any:
+def reconcile_period_is_that_of_the_node_status(config_fields: dict[str, Any], self: Any) -> Any:
     """Goes by the description of the flag: the node status' five minutes."""
-    return found | _period("5m0s") if self.reconcile_period == "10s" else found
+    return config_fields | _period("5m0s") if self.reconcile_period == "10s" else config_fields
 
 
 @seeds("CPU-RECONCILE-010").around(configuration, "load")
-def reconcile_period_of_zero_stays(rule: Any, given: Any, *rest: Any) -> Any:
+def reconcile_period_of_zero_stays(rule: Any, kubelet_config: Any, *rest: Any) -> Any:
     """Takes a zero for a wish."""
-    zero = given.get("cpuManagerReconcilePeriod") == "0s"
+    zero = kubelet_config.get("cpuManagerReconcilePeriod") == "0s"
     if zero:
-        return rule(given, *rest[:2], {**rest[2], "cpuManagerReconcilePeriod": "0s"})
-    return rule(given, *rest)
+        return rule(kubelet_config, *rest[:2], {**rest[2], "cpuManagerReconcilePeriod": "0s"})
+    return rule(kubelet_config, *rest)
 
 
 # Fate
@@ -351,7 +351,7 @@ def pod_without_affinity_leaves_its_memory_allocated(pod: Pod, error: AdmissionE
 
 
 @shape(StartedNode, "state", Changes.after)
-def _shown(change: Change, answer: messages.State, self: StartedNode) -> messages.State:
+def _change_containers(change: Change, answer: messages.State, self: StartedNode) -> messages.State:
     """Lets the state show for a container what `change` makes of the answer's fields."""
     pods = {
         uid: {
@@ -372,13 +372,13 @@ def _kind(pod: Pod, name: str) -> str:
     return "sidecar" if container.sidecar else "init" if container.init else "app"
 
 
-@seeds("NODE-STATE-001").by(_shown)
+@seeds("NODE-STATE-001").by(_change_containers)
 def state_forgets_the_memory_of_init_containers(node: Any, pod: Pod, name: str, fields: Any) -> Any:
     """Shows memory of what runs beside the app containers."""
     return {**fields, "memory": ()} if _kind(pod, name) == "init" else fields
 
 
-@seeds("NODE-STATE-001").by(_shown)
+@seeds("NODE-STATE-001").by(_change_containers)
 def state_forgets_huge_pages(node: StartedNode, pod: Pod, name: str, fields: dict[str, Any]) -> Any:
     """Keeps one amount for each container."""
     return {
@@ -387,13 +387,13 @@ def state_forgets_huge_pages(node: StartedNode, pod: Pod, name: str, fields: dic
     }
 
 
-@seeds("NODE-STATE-001").by(_shown)
+@seeds("NODE-STATE-001").by(_change_containers)
 def state_keeps_devices_of_one_resource(node: StartedNode, pod: Pod, name: str, fields: Any) -> Any:
     """Keeps the devices of the resource that was allocated last."""
     return {**fields, "devices": fields["devices"] and dict([*fields["devices"].items()][-1:])}
 
 
-@seeds("NODE-STATE-001").by(_shown)
+@seeds("NODE-STATE-001").by(_change_containers)
 def state_forgets_the_devices_of_sidecars(node: Any, pod: Pod, name: str, fields: Any) -> Any:
     """Shows devices of app containers."""
     return (
@@ -408,7 +408,7 @@ def state_keeps_the_affinity_of_the_last_pod(rule: Any, self: StartedNode) -> An
     return rule()
 
 
-@seeds("NODE-STATE-001").by(_shown)
+@seeds("NODE-STATE-001").by(_change_containers)
 def state_keeps_the_affinity_of_pinned_containers_alone(
     _: StartedNode, __: Pod, ___: str, fields: dict[str, Any]
 ) -> dict[str, Any]:
@@ -476,14 +476,14 @@ def huge_pages_are_reserved_for_the_system(policy: StaticMemoryPolicy) -> Static
 
 
 @shape(startup, "start", Changes.after)
-def _restarted(change: Callable[[StartedNode], object], node: StartedNode) -> StartedNode:
+def _after_start(change: Callable[[StartedNode], object], node: StartedNode) -> StartedNode:
     """Lets a start end with `change`."""
     change(node)
     node.save()
     return node
 
 
-@seeds("NODE-RESTART-001").by(_restarted)
+@seeds("NODE-RESTART-001").by(_after_start)
 def restart_takes_the_cpus_of_sidecars(node: StartedNode) -> None:
     """Takes back at a start what init containers had, sidecars among them."""
     for pod in node.pods.values():
@@ -492,7 +492,7 @@ def restart_takes_the_cpus_of_sidecars(node: StartedNode) -> None:
                 node.cpus.end(pod.uid, container.name)
 
 
-@seeds("NODE-RESTART-001").by(_restarted)
+@seeds("NODE-RESTART-001").by(_after_start)
 def restart_shares_the_cpus_of_init_containers(node: StartedNode) -> None:
     """Counts as free what an init container has, though it is reused."""
     state = node.cpus.state
@@ -505,7 +505,7 @@ def restart_shares_the_cpus_of_init_containers(node: StartedNode) -> None:
         node.cpus.state = replace(state, shared=state.shared | had)
 
 
-@seeds("NODE-RESTART-001").by(_restarted)
+@seeds("NODE-RESTART-001").by(_after_start)
 def restart_takes_memory_that_lies_on_several_nodes(node: StartedNode) -> None:
     """Restores the blocks of single nodes."""
     for uid, name, blocks in tuple(node.memory.state):
@@ -518,9 +518,9 @@ def restart_keeps_devices_of_one_resource(state: DeviceState) -> DeviceState:
     """Restores one entry for each container."""
     held = {
         uid: {name: dict([*own.items()][-1:]) for name, own in containers.items()}
-        for uid, containers in state.held.items()
+        for uid, containers in state.held_devices.items()
     }
-    return replace(state, held=held, taken=all_held(held))
+    return replace(state, held=held, taken=devices_by_resource(held))
 
 
 @seeds("NODE-RESTART-001").around(device_checkpoint, "load", lambda rule: replace(rule(), taken={}))

@@ -68,18 +68,18 @@ def containers_without_a_part_run_on_all_cpus_of_the_budget(after: Any, pod: Any
 def pods_get_the_memory_of_their_containers_instead_of_their_request(rule: Any, pod: Any) -> Any:
     """Gives CPUs as a whole, and memory by container."""
     whole = rule()
-    if pod.budget is None or any(not requests.part(pod, one) for one in pod.containers):
+    if pod.budget is None or any(not requests.container_amounts(pod, one) for one in pod.containers):
         return whole
     return rule(pod=replace(pod, budget=None)) or whole
 
 
 @shape(budget, "check")
-def _checked(change: Change, rule: Any, whole: Any, parts: Any) -> Any:
+def _change_budget(change: Change, rule: Any, whole: Any, parts: Any) -> Any:
     """Lets other budgets and parts be checked than there are."""
     return rule(*change(whole, list(parts)))
 
 
-@seeds("NODE-PODLEVEL-010").by(_checked)
+@seeds("NODE-PODLEVEL-010").by(_change_budget)
 def init_containers_without_a_part_need_what_app_containers_leave(whole: Any, parts: Any) -> Any:
     """Refuses a pod whose app containers leave an init container nothing."""
     return whole, [
@@ -88,7 +88,7 @@ def init_containers_without_a_part_need_what_app_containers_leave(whole: Any, pa
     ]
 
 
-@seeds("NODE-PODLEVEL-011").by(_checked)
+@seeds("NODE-PODLEVEL-011").by(_change_budget)
 def memory_that_is_used_up_by_parts_refuses_no_pod(whole: Any, parts: Any) -> Any:
     """Checks CPUs alone."""
     return (whole if "cpu" in whole else {}, parts)
@@ -119,7 +119,7 @@ def scope_container_keeps_sidecars_of_budgets_in_the_pool(
 # One NUMA node
 
 
-def _unasked(changes: Changes, manager: type, when: Callable[[Any, Any], bool]) -> None:
+def _skip_manager(changes: Changes, manager: type, when: Callable[[Any, Any], bool]) -> None:
     """Lets single-numa-node not ask a manager about these containers (None for the pod)."""
 
     def affinity_of(rule: Any, policy: Any, providers: Any, pod: Any, container: Any) -> Any:
@@ -130,24 +130,24 @@ def _unasked(changes: Changes, manager: type, when: Callable[[Any, Any], bool]) 
     changes.around(scope, "affinity_of", affinity_of)
 
 
-@seeds("NODE-ALIGN-001").by(_unasked, DeviceManager)
+@seeds("NODE-ALIGN-001").by(_skip_manager, DeviceManager)
 def single_numa_node_does_not_ask_where_devices_of_sidecars_are(_: Any, container: Any) -> Any:
     """Aligns the devices of init and app containers alone."""
     return bool(container and container.sidecar)
 
 
-@seeds("NODE-ALIGN-001").of(_unasked, DeviceManager, lambda pod, _: pod.qos != "Guaranteed")
+@seeds("NODE-ALIGN-001").of(_skip_manager, DeviceManager, lambda pod, _: pod.qos != "Guaranteed")
 def single_numa_node_aligns_devices_of_guaranteed_pods_alone() -> None:
     """Aligns devices where there are exclusive CPUs to be near to."""
 
 
-@seeds("NODE-ALIGN-001").by(_unasked, CPUManager)
+@seeds("NODE-ALIGN-001").by(_skip_manager, CPUManager)
 def single_numa_node_does_not_ask_where_cpus_of_init_containers_are(_: Any, container: Any) -> Any:
     """Aligns only CPUs that are held for long."""
     return bool(container and container.runs_to_completion)
 
 
-def _unaligned(changes: Changes, manager: type, when: Callable[[Any, Any], bool]) -> None:
+def _ignore_affinity(changes: Changes, manager: type, when: Callable[[Any, Any], bool]) -> None:
     """Lets a manager allocate for these containers as if they had no affinity."""
     changes.around(
         manager,
@@ -158,26 +158,26 @@ def _unaligned(changes: Changes, manager: type, when: Callable[[Any, Any], bool]
     )
 
 
-@seeds("NODE-ALIGN-002").by(_unaligned, CPUManager)
+@seeds("NODE-ALIGN-002").by(_ignore_affinity, CPUManager)
 def app_containers_after_the_first_take_cpus_anywhere(pod: Any, container: Any) -> bool:
     """Looks the affinity up by pod, and uses it up."""
     apps = [one.name for one in pod.containers if not one.init]
     return container.name in apps[1:]
 
 
-@seeds("NODE-ALIGN-002").of(_unaligned, CPUManager, lambda _, container: container.sidecar)
+@seeds("NODE-ALIGN-002").of(_ignore_affinity, CPUManager, lambda _, container: container.sidecar)
 def sidecars_take_cpus_anywhere() -> None:
     """Hands the affinity to app containers and to those that end."""
 
 
 @seeds("NODE-ALIGN-002").of(
-    _unaligned, CPUManager, lambda _, container: container.runs_to_completion
+    _ignore_affinity, CPUManager, lambda _, container: container.runs_to_completion
 )
 def init_containers_take_cpus_anywhere() -> None:
     """Looks affinities up for app containers."""
 
 
-@seeds("NODE-ALIGN-002").of(_unaligned, MemoryManager, lambda _, container: container.init)
+@seeds("NODE-ALIGN-002").of(_ignore_affinity, MemoryManager, lambda _, container: container.init)
 def memory_of_init_containers_is_pinned_by_the_default_hint() -> None:
     """Lets the Memory Manager choose for containers that end soon."""
 
@@ -197,7 +197,7 @@ def align_by_socket_takes_cpus_of_any_socket(rule: Any, self: Any) -> Any:
 # Kept off exclusive CPUs and pinned memory
 
 
-def _pinned(pod: Any) -> Any:
+def _outside_shared_pool(pod: Any) -> Any:
     """The pod as if it had no pod-level resources, but for its class."""
     return replace(pod, shared_pool=False)
 
@@ -208,7 +208,7 @@ def _allocated(changes: Changes, manager: type, when: Callable[[Any], bool]) -> 
         manager,
         "allocate",
         lambda rule, self, pod, container, affinity: rule(
-            self, _pinned(pod) if when(container) else pod, container, affinity
+            self, _outside_shared_pool(pod) if when(container) else pod, container, affinity
         ),
     )
 
@@ -245,7 +245,7 @@ def devices_beside_pod_level_resources_have_no_hints(rule: Any, pod: Any) -> Any
     return {} if _own_resources(pod) else rule()
 
 
-@seeds("NODE-PODLEVEL-003").of(_unaligned, DeviceManager, lambda pod, _: _own_resources(pod))
+@seeds("NODE-PODLEVEL-003").of(_ignore_affinity, DeviceManager, lambda pod, _: _own_resources(pod))
 def devices_beside_pod_level_resources_ignore_the_affinity() -> None:
     """Aligns nothing of a pod whose CPUs are not aligned."""
 
@@ -293,21 +293,21 @@ def pod_level_resources_of_1_33_need_no_gate() -> None:
 
 
 @seeds("NODE-PODLEVEL-007").around(gates, "dependency_problems")
-def the_gate_for_pod_level_managers_needs_no_other(rule: Any, gates: Any, known: Any) -> Any:
+def the_gate_for_pod_level_managers_needs_no_other(rule: Any, gates: Any, known_gates: Any) -> Any:
     """Checks only that gates are known, or has no list of what they need."""
     name = "PodLevelResourceManagers"
-    if name in known and True:
-        known = {**known, name: replace(known[name], needs=())}
-    return rule(known=known)
+    if name in known_gates and True:
+        known_gates = {**known_gates, name: replace(known_gates[name], needs=())}
+    return rule(known=known_gates)
 
 
 @seeds("NODE-PODLEVEL-007").around(gates, "enabled")
-def gates_that_are_not_named_are_not_missed(rule: Any, given: Any, known: Any) -> Any:
+def gates_that_are_not_named_are_not_missed(rule: Any, decoded_config: Any, known_gates: Any) -> Any:
     """Looks only at the gates that the configuration names."""
     name = "PodLevelResourceManagers"
-    if name in known and "PodLevelResources" not in (given.get("featureGates") or {}):
-        known = {**known, name: replace(known[name], needs=())}
-    return rule(known=known)
+    if name in known_gates and "PodLevelResources" not in (decoded_config.get("featureGates") or {}):
+        known_gates = {**known_gates, name: replace(known_gates[name], needs=())}
+    return rule(known=known_gates)
 
 
 # Files
@@ -319,12 +319,12 @@ def _together(change: Callable[[Any], Any], rule: Any, members: Any) -> Any:
     return rule(members=tuple(change(one) for one in members))
 
 
-@seeds("NODE-PODLEVEL-017").of(_together, lambda one: replace(one, init=False, sidecar=False))
+@seeds("NODE-PODLEVEL-017").of(_together, lambda container: replace(container, init=False, sidecar=False))
 def pod_level_requests_add_init_containers_up() -> None:
     """Sums up what all containers request."""
 
 
-@seeds("NODE-PODLEVEL-017").of(_together, lambda one: replace(one, sidecar=False))
+@seeds("NODE-PODLEVEL-017").of(_together, lambda container: replace(container, sidecar=False))
 def pod_level_requests_take_sidecars_for_init_containers() -> None:
     """Forgets that sidecars run beside the app containers."""
 
@@ -368,7 +368,7 @@ def memory_of_a_budget_returns_with_its_first_container(
 
 
 @shape(StartedNode, "remove")
-def _kept(restore: Change, rule: Any, self: StartedNode, args: Any) -> Any:
+def _keep_until_removal(restore: Change, rule: Any, self: StartedNode, args: Any) -> Any:
     """Lets a pod with a budget keep something when its last container ends, until it leaves."""
     cpus, memory = self.cpus.state, self.memory.state
     done = rule()
@@ -381,24 +381,24 @@ def _kept(restore: Change, rule: Any, self: StartedNode, args: Any) -> Any:
     return done
 
 
-@seeds("NODE-PODLEVEL-014").by(_kept)
+@seeds("NODE-PODLEVEL-014").by(_keep_until_removal)
 def cpus_of_a_budget_stay_until_the_pod_leaves_the_node(node: Any, cpus: Any, _: Any) -> None:
     """Returns what a pod has as a whole when the pod is removed."""
     node.cpus.state = cpus or node.cpus.state
 
 
-@seeds("NODE-PODLEVEL-014").by(_kept)
+@seeds("NODE-PODLEVEL-014").by(_keep_until_removal)
 def memory_of_a_budget_stays_until_the_pod_leaves_the_node(node: Any, _: Any, memory: Any) -> None:
     """Returns the CPUs with the last container, and forgets the memory."""
     node.memory.state = memory or node.memory.state
 
 
 @shape(CheckpointFile, "write")
-def _written(kind: type, change: Callable[[Any], Any], rule: Any, state: Any) -> Any:
+def _change_checkpoint(kind: type, change: Callable[[Any], Any], rule: Any, state: Any) -> Any:
     """Lets the file of a manager hold a changed state."""
     return rule(state=change(state) if isinstance(state, kind) else state)
 
 
-@seeds("NODE-PODLEVEL-015").of(_written, CPUState, lambda state: replace(state, pods={}))
+@seeds("NODE-PODLEVEL-015").of(_change_checkpoint, CPUState, lambda state: replace(state, pods={}))
 def cpu_checkpoints_have_no_pod_entries() -> None:
     """Writes what containers have, and nothing of pods."""

@@ -40,9 +40,9 @@ _POLICIES = (policies.NONE, policies.BEST_EFFORT, policies.RESTRICTED, policies.
 
 
 @shape(configuration, "load")
-def _reading(change: Callable[[dict[str, Any]], dict[str, Any]], rule: Any, given: Any) -> Any:
+def _reading(change: Callable[[dict[str, Any]], dict[str, Any]], rule: Any, kubelet_config: Any) -> Any:
     """Lets the configuration be read as `change` says."""
-    return rule(given=change(dict(given)))
+    return rule(given=change(dict(kubelet_config)))
 
 
 # Rejected pods
@@ -82,7 +82,7 @@ def pods_with_resources_of_their_own_are_rejected_in_the_same_words(
 
 def _failing(changes: Changes, manager: type[Any], change: Callable[[Any], Any]) -> None:
     """Lets a manager's failure under best-effort have the reason that `change` gives it."""
-    current = changes.noted(scope, "admit", "policy")
+    current = changes.record_argument(scope, "admit", "policy")
 
     def allocate(rule: Any) -> None:
         try:
@@ -132,14 +132,14 @@ def the_message_of_the_failed_manager_is_lost(changes: Changes) -> None:
 def _scoping(changes: Changes, lenient: tuple[str, ...]) -> None:
     """Lets any scope stand for container under these policies."""
 
-    def known(given: dict[str, Any]) -> dict[str, Any]:
-        value = given.get("topologyManagerScope")
-        policy = given.get("topologyManagerPolicy") or policies.NONE
+    def drop_unknown_scope(kubelet_config: dict[str, Any]) -> dict[str, Any]:
+        value = kubelet_config.get("topologyManagerScope")
+        policy = kubelet_config.get("topologyManagerPolicy") or policies.NONE
         if isinstance(value, str) and value not in ("container", "pod") and policy in lenient:
-            del given["topologyManagerScope"]
-        return given
+            del kubelet_config["topologyManagerScope"]
+        return kubelet_config
 
-    _reading(changes, known)
+    _reading(changes, drop_unknown_scope)
 
 
 @seeds("TOPO-ERROR-003").of(_scoping, (policies.BEST_EFFORT,))
@@ -155,51 +155,51 @@ def policies_are_known_by_how_they_begin(changes: Changes) -> None:
         whole = [one for one in _POLICIES if policy and one.startswith(policy)]
         return rule(policy=whole[0] if len(whole) == 1 else policy)
 
-    def loaded(config: Any) -> Any:
+    def load(config: Any) -> Any:
         whole = [one for one in _POLICIES if one.startswith(config.topology_policy)]
         return replace(config, topology_policy=whole[0])
 
     changes.around(validation, "topology_problems", problems)
-    changes.after(configuration, "load", loaded)
+    changes.after(configuration, "load", load)
 
 
 # Options
 
 
 @shape(topology_options, "parse")
-def _passing_over(over: Change, rule: Any, given: Any, available: Any) -> Any:
+def _pass_over_options(over: Change, rule: Any, policy_options: Any, available: Any) -> Any:
     """Lets unknown options be passed over for which `over` is true."""
     known = {
         name: value
-        for name, value in given.items()
-        if name in available or not over(name, dict(given), available)
+        for name, value in policy_options.items()
+        if name in available or not over(name, dict(policy_options), available)
     }
     return rule(given=known)
 
 
-@seeds("TOPO-ERROR-004").of(_passing_over, lambda name, given, available: given[name] == "false")
+@seeds("TOPO-ERROR-004").of(_pass_over_options, lambda name, policy_options, available: policy_options[name] == "false")
 def unknown_options_that_are_off_are_passed_over() -> None:
     """Looks only at options that are turned on."""
 
 
-@seeds("TOPO-ERROR-004").by(_passing_over)
-def unknown_options_are_passed_over_beside_known_ones(name: Any, given: Any, available: Any) -> Any:
+@seeds("TOPO-ERROR-004").by(_pass_over_options)
+def unknown_options_are_passed_over_beside_known_ones(name: Any, policy_options: Any, available: Any) -> Any:
     """Stops at the first option that is known."""
-    return any(one in available for one in given)
+    return any(one in available for one in policy_options)
 
 
 @shape(startup, "make_topology_policy", Changes.after)
-def _checking(check: Callable[[Any, Any], None], made: Any, config: Any, release: Any) -> Any:
+def _check_under_none(check: Callable[[Any, Any], None], topology_policy: Any, config: Any, release: Any) -> Any:
     """Lets `check` look at the options under policy none, too."""
     if config.topology_policy == policies.NONE:
         try:
             check(config, release)
         except OptionError as error:
             raise StartError("topology", str(error)) from None
-    return made
+    return topology_policy
 
 
-@seeds("TOPO-ERROR-005").by(_checking)
+@seeds("TOPO-ERROR-005").by(_check_under_none)
 def the_none_policy_checks_the_gates_of_options(config: Any, release: Any) -> None:
     """Looks at feature gates first, whatever the policy."""
     for name in sorted(config.topology_options or {}):
@@ -231,7 +231,7 @@ def _taking(most: Callable[[str], int | None], rule: Any, text: str) -> Any:
 
 def _number(text: str) -> int | None:
     try:
-        return numbers.signed(text)
+        return numbers.parse_signed(text)
     except numbers.NumeralError:
         return None
 
@@ -250,14 +250,14 @@ def negative_numbers_of_numa_nodes_are_passed_over() -> None:
 
 
 @seeds("TOPO-ERROR-009").around(gates, "enabled")
-def the_gate_of_options_can_still_be_turned_off(rule: Any, given: Any, known: Any) -> Any:
+def the_gate_of_options_can_still_be_turned_off(rule: Any, decoded_config: Any, known_gates: Any) -> Any:
     """Overlooks that the gate is locked since 1.36."""
-    wanted = given.get("featureGates") or {}
-    locked = isinstance(wanted, dict) and known.get(_GATE) and known[_GATE].locked
+    wanted = decoded_config.get("featureGates") or {}
+    locked = isinstance(wanted, dict) and known_gates.get(_GATE) and known_gates[_GATE].locked
     if not locked or wanted.get(_GATE) is not False:
         return rule()
     others = {name: on for name, on in wanted.items() if name != _GATE}
-    return {**rule(given={**given, "featureGates": others}), _GATE: False}
+    return {**rule(given={**decoded_config, "featureGates": others}), _GATE: False}
 
 
 # Distances
@@ -278,8 +278,8 @@ MAX_NODES = options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES
 # Distances that count, and that do not
 
 
-def with_distances(policy: TopologyPolicy, found: Distances | None) -> TopologyPolicy:
-    return replace(policy, rules=replace(policy.rules, distances=found))
+def with_distances(policy: TopologyPolicy, node_distances: Distances | None) -> TopologyPolicy:
+    return replace(policy, rules=replace(policy.rules, distances=node_distances))
 
 
 def _always(changes: Changes, when: Callable[[TopologyPolicy], bool]) -> None:
@@ -310,34 +310,34 @@ def _limit(most: Change, rule: Any, name: str, options: Any, machine: Any) -> An
 
 
 @seeds("TOPO-OPT-003").by(_limit)
-def ninth_node_is_allowed(name: str, chosen: Any, machine: Any) -> Any:
+def ninth_node_is_allowed(name: str, parsed_options: Any, machine: Any) -> Any:
     """Refuses more nodes than node number 8."""
-    return chosen.most_nodes + (chosen.most_nodes == MAX_NODES)
+    return parsed_options.most_nodes + (parsed_options.most_nodes == MAX_NODES)
 
 
 @seeds("TOPO-OPT-003").by(_limit)
-def nodes_without_cpus_do_not_count(_name: str, chosen: Any, machine: Any) -> int:
+def nodes_without_cpus_do_not_count(_name: str, parsed_options: Any, machine: Any) -> int:
     """Counts the nodes of CPUs."""
     empty = sum(1 for node in machine.topology or () if not node.cores)
-    return int(chosen.most_nodes) + (chosen.most_nodes == MAX_NODES and empty)
+    return int(parsed_options.most_nodes) + (parsed_options.most_nodes == MAX_NODES and empty)
 
 
 @seeds("TOPO-OPT-004").by(_limit)
-def limit_is_raised_to_twice_the_default_at_most(name: str, chosen: Any, machine: Any) -> Any:
+def limit_is_raised_to_twice_the_default_at_most(name: str, parsed_options: Any, machine: Any) -> Any:
     """Caps what takes too long."""
-    return min(chosen.most_nodes, 2 * MAX_NODES)
+    return min(parsed_options.most_nodes, 2 * MAX_NODES)
 
 
 # What distances may decide
 
 
 @shape(evaluation, "merge")
-def _compared(key: Change, rule: Any, rules: Rules, providers: Sequence[Any]) -> TopologyHint:
+def _compare_by(key: Change, rule: Any, rules: Rules, providers: Sequence[Any]) -> TopologyHint:
     """Chooses among all results by another order, where distances count and nodes are few."""
     if rules.distances is None or rules.nodes.bit_count() > MAX_NODES:
         return rule()  # type: ignore[no-any-return]
     lists = [
-        rules.counted(evaluation.listed(hints) or merging.IMPOSSIBLE)
+        rules.filter_hints(evaluation.list_hints(hints) or merging.IMPOSSIBLE)
         for hints in merging.by_resource(providers)
     ]
     target = rules.target(lists)
@@ -351,7 +351,7 @@ def _distance(rules: Rules, result: TopologyHint) -> float:
     return distances.average(result.nodes, rules.distances.table) if rules.distances else 0
 
 
-@seeds("TOPO-OPT-005").by(_compared)
+@seeds("TOPO-OPT-005").by(_compare_by)
 def closer_affinity_beats_one_of_the_right_size(rules: Rules, result: Any, target: int) -> Any:
     """Compares distances between all affinities that are not preferred."""
     if result.preferred:
@@ -362,7 +362,7 @@ def closer_affinity_beats_one_of_the_right_size(rules: Rules, result: Any, targe
 # Ties
 
 
-def _tied(changes: Changes, place: Callable[[int], Any]) -> None:
+def _break_ties(changes: Changes, place: Callable[[int], Any]) -> None:
     """Decides by `place` between sets that are equally close."""
 
     def by_average(sets: Collection[int], table: Any) -> list[int]:
@@ -372,12 +372,12 @@ def _tied(changes: Changes, place: Callable[[int], Any]) -> None:
     changes.replace(Distances, "by_table_alone", property(lambda self: False))
 
 
-@seeds("TOPO-OPT-006").of(_tied, lambda nodes: tuple(NUMASet.from_mask(nodes)))
+@seeds("TOPO-OPT-006").of(_break_ties, lambda nodes: tuple(NUMASet.from_mask(nodes)))
 def equally_close_affinity_with_the_lowest_node_wins() -> None:
     """Compares lists of nodes, where [0, 3] comes before [1, 2]."""
 
 
-@seeds("TOPO-OPT-006").of(_tied, lambda nodes: -nodes)
+@seeds("TOPO-OPT-006").of(_break_ties, lambda nodes: -nodes)
 def last_of_equally_close_affinities_wins() -> None:
     """Keeps an affinity that is no farther than the best."""
 
@@ -385,7 +385,7 @@ def last_of_equally_close_affinities_wins() -> None:
 # The distance of an affinity
 
 
-def _measured(changes: Changes, measure: Callable[[tuple[int, ...], Any], float]) -> None:
+def _change_average(changes: Changes, measure: Callable[[tuple[int, ...], Any], float]) -> None:
     """Measures the distance of a set of nodes otherwise."""
 
     def average(nodes: int, table: Any) -> float:
@@ -394,31 +394,31 @@ def _measured(changes: Changes, measure: Callable[[tuple[int, ...], Any], float]
     changes.replace(distances, "average", average)
 
 
-@seeds("TOPO-OPT-007").by(_measured)
+@seeds("TOPO-OPT-007").by(_change_average)
 def distance_is_that_of_the_farthest_nodes(nodes: tuple[int, ...], table: Any) -> Any:
     """Takes the largest distance between two nodes."""
     return max(table[one][other] for one in nodes for other in nodes)
 
 
-@seeds("TOPO-OPT-007").by(_measured)
+@seeds("TOPO-OPT-007").by(_change_average)
 def distance_is_a_whole_number(nodes: tuple[int, ...], table: Any) -> Any:
     """Divides integers."""
     return sum(table[one][other] for one in nodes for other in nodes) // len(nodes) ** 2
 
 
-@seeds("TOPO-OPT-007").by(_measured)
+@seeds("TOPO-OPT-007").by(_change_average)
 def distance_is_measured_from_the_first_node(nodes: tuple[int, ...], table: Any) -> Any:
     """Reads the row of one node."""
     return sum(table[nodes[0]][other] for other in nodes) / len(nodes)
 
 
-@seeds("TOPO-OPT-007").by(_measured)
+@seeds("TOPO-OPT-007").by(_change_average)
 def distance_is_measured_in_one_direction(nodes: tuple[int, ...], table: Any) -> Any:
     """Counts each pair once, and takes tables for symmetric."""
     return sum(table[one][other] for one in nodes for other in nodes if one <= other)
 
 
-@seeds("TOPO-OPT-007").by(_measured)
+@seeds("TOPO-OPT-007").by(_change_average)
 def distance_leaves_nodes_themselves_out(nodes: tuple[int, ...], table: Any) -> Any:
     """Averages over different nodes, at the same distance from themselves."""
     return sum(table[one][other] for one in nodes for other in nodes if one != other)
@@ -435,7 +435,7 @@ class MostCentral(Distances):
         """Not at all: nodes outside of a set count."""
         return False
 
-    def ordered(self, sets: Collection[int]) -> list[int]:
+    def sort_sets(self, sets: Collection[int]) -> list[int]:
         """The most central first, then low ids."""
         table = self.table
 
@@ -491,13 +491,13 @@ def nodes_beyond_their_number_are_unreachable(changes: Changes) -> None:
 
 
 @seeds("TOPO-OPT-010").after(startup, "make_topology_policy")
-def policy_none_ends_where_a_mask_of_nodes_does(found: Any, config: Any, machine: Any) -> Any:
+def policy_none_ends_where_a_mask_of_nodes_does(topology_policy: Any, config: Any, machine: Any) -> Any:
     """Keeps nodes in half a machine word."""
-    if found is None and len(machine.topology or ()) > 4 * MAX_NODES:
+    if topology_policy is None and len(machine.topology or ()) > 4 * MAX_NODES:
         raise StartError(
             "topology", f"unsupported on machines with more than {4 * MAX_NODES} NUMA Nodes"
         )
-    return found
+    return topology_policy
 
 
 # Many nodes

@@ -39,7 +39,7 @@ _WIDE = 8
 def lists_of(rules: Rules, providers: Any) -> list[Any]:
     """The hints that count, resource by resource."""
     return [
-        rules.counted(evaluation.listed(hints) or IMPOSSIBLE)
+        rules.filter_hints(evaluation.list_hints(hints) or IMPOSSIBLE)
         for hints in merging.by_resource(providers)
     ]
 
@@ -69,24 +69,24 @@ def by_definition(changes: Changes) -> None:
 
 
 @shape(evaluation, "merge")
-def saying(change: Callable[[Rules, Any], Any], rule: Any, rules: Any, providers: Any) -> Any:
+def change_providers(change: Callable[[Rules, Any], Any], rule: Any, rules: Any, providers: Any) -> Any:
     """Lets the merge see what `change` makes of the providers' answers."""
     return rule(providers=change(rules, providers))
 
 
-def hearing(changes: Changes, change: Callable[[Rules, TopologyHint], Any]) -> None:
+def change_merged_hints(changes: Changes, change: Callable[[Rules, TopologyHint], Any]) -> None:
     """Lets the merge see other hints than those that are listed; None for hints to leave out."""
 
-    def heard(rules: Rules, hints: Any) -> Any:
+    def change_hints(rules: Rules, hints: Any) -> Any:
         if hints is None or isinstance(hints, Demand):
             return hints
         changed = (change(rules, hint) for hint in hints)
         return tuple(hint for hint in changed if hint is not None)
 
-    saying(
+    change_providers(
         changes,
         lambda rules, providers: [
-            {name: heard(rules, hints) for name, hints in (resources or {}).items()}
+            {name: change_hints(rules, hints) for name, hints in (resources or {}).items()}
             for resources in providers
         ],
     )
@@ -121,7 +121,7 @@ def providers_without_preference_count_as_the_most_demanding(
 # Resources that cannot be had
 
 
-@seeds("TOPO-MERGE-002").by(saying)
+@seeds("TOPO-MERGE-002").by(change_providers)
 def an_empty_list_beside_other_resources_is_overlooked(_: Rules, providers: Any) -> Any:
     """Walks through the hints of a provider and never sees a list without any."""
     return [
@@ -145,7 +145,7 @@ def a_narrower_affinity_beats_a_preferred_one(rule: Any, rules: Rules, providers
         return best
     fewest = min(map(int.bit_count, narrower))
     tied = [nodes for nodes in narrower if nodes.bit_count() == fewest]
-    return TopologyHint(rules.ordered(tied)[0], preferred=False)
+    return TopologyHint(rules.sort_tied(tied)[0], preferred=False)
 
 
 @seeds("TOPO-MERGE-007").by(merging_by)
@@ -171,7 +171,7 @@ def hints_without_a_common_node_fall_back_to_the_first(
 # Hints that name no nodes
 
 
-@seeds("TOPO-MERGE-013").by(hearing)
+@seeds("TOPO-MERGE-013").by(change_merged_hints)
 def a_hint_without_nodes_does_no_harm_to_the_preference(_: Any, hint: Any) -> Any:
     """Skips hints without nodes, preferred or not."""
     return hint._replace(preferred=True) if hint.nodes == ANYWHERE else hint
@@ -181,16 +181,16 @@ def a_hint_without_nodes_does_no_harm_to_the_preference(_: Any, hint: Any) -> An
 
 
 @shape(TopologyPolicy, "merge")
-def _finding(name: str, found: Change, rule: Any, self: TopologyPolicy, providers: Any) -> Any:
+def _change_affinity(name: str, choose_affinity: Change, rule: Any, self: TopologyPolicy, providers: Any) -> Any:
     """Lets `found` say what affinity the policy `name` finds."""
     kept, admitted = rule()
-    return (found(kept, self, providers) if self.name == name else kept), admitted
+    return (choose_affinity(kept, self, providers) if self.name == name else kept), admitted
 
 
-@seeds("TOPO-POLICY-007").by(_finding, policies.BEST_EFFORT)
-def best_effort_keeps_all_nodes_where_none_is_preferred(kept: Any, policy: Any, _: Any) -> Any:
+@seeds("TOPO-POLICY-007").by(_change_affinity, policies.BEST_EFFORT)
+def best_effort_keeps_all_nodes_where_none_is_preferred(affinity: Any, policy: Any, _: Any) -> Any:
     """Falls back to the whole machine, though fewer nodes would do."""
-    return kept if kept.preferred else TopologyHint(policy.rules.nodes, preferred=False)
+    return affinity if affinity.preferred else TopologyHint(policy.rules.nodes, preferred=False)
 
 
 @seeds("TOPO-POLICY-008").around(scope, "admit")
@@ -222,7 +222,7 @@ def restricted_keeps_no_affinity_of_init_containers(rule: Any, policy: Any, keep
 
 def _under(changes: Changes, name: str) -> Callable[[TopologyHint], bool]:
     """Whether the policy `name` admits now, and prefers an affinity."""
-    current = changes.noted(scope, "admit", "policy")
+    current = changes.record_argument(scope, "admit", "policy")
     return lambda affinity: (
         affinity.preferred and any(one and one.name == name for one in current[-1:])
     )
@@ -256,31 +256,31 @@ def refusal() -> AdmissionError:
 
 
 @shape(configuration, "load")
-def _defaulting(policy: Callable[[Any], str], rule: Any, given: Any) -> Any:
+def _defaulting(policy: Callable[[Any], str], rule: Any, kubelet_config: Any) -> Any:
     """Lets `policy` say which one a configuration has that names none."""
-    if not given.get("topologyManagerPolicy"):
-        given = {**given, "topologyManagerPolicy": policy(given)}
-    return rule(given=given)
+    if not kubelet_config.get("topologyManagerPolicy"):
+        kubelet_config = {**kubelet_config, "topologyManagerPolicy": policy(kubelet_config)}
+    return rule(given=kubelet_config)
 
 
 @seeds("TOPO-POLICY-001").by(_defaulting)
-def naming_a_scope_turns_the_default_policy_into_restricted(given: Any) -> Any:
+def naming_a_scope_turns_the_default_policy_into_restricted(kubelet_config: Any) -> Any:
     """Takes a configured scope for a wish for alignment."""
-    return policies.RESTRICTED if given.get("topologyManagerScope") else policies.NONE
+    return policies.RESTRICTED if kubelet_config.get("topologyManagerScope") else policies.NONE
 
 
 def aligning_without_policy(
-    changes: Changes, wanted: Callable[[Any], bool], admit: Callable[..., None]
+    changes: Changes, applies: Callable[[Any], bool], admit: Callable[..., None]
 ) -> None:
     """Lets `admit` admit under policy none, given a policy none that merges and admits all.
 
     `wanted` says for which configurations.
     """
 
-    def make(made: Any, config: Any, machine: Any) -> Any:
+    def make(topology_policy: Any, config: Any, machine: Any) -> Any:
         nodes = machine.topology or ()
-        if made is not None or not wanted(config) or any(node.node_id < 0 for node in nodes):
-            return made
+        if topology_policy is not None or not applies(config) or any(node.node_id < 0 for node in nodes):
+            return topology_policy
         options = TopologyOptions(most_nodes=_ANY_NUMBER)
         return policies.on_machine(policies.NONE, options, machine)
 
@@ -324,11 +324,11 @@ def _judging(changes: Changes, name: str, judge: Callable[..., Any]) -> None:
 
 
 @seeds("TOPO-POLICY-002").after(scope, "affinity_of")
-def best_effort_rejects_in_the_pod_scope(found: Any, container: Any) -> Any:
+def best_effort_rejects_in_the_pod_scope(affinity: Any, container: Any) -> Any:
     """Lets every policy reject in scope pod."""
-    if container is None and not found.preferred:
+    if container is None and not affinity.preferred:
         raise refusal()
-    return found
+    return affinity
 
 
 @seeds("TOPO-POLICY-003").by(_judging, policies.RESTRICTED)
@@ -350,7 +350,7 @@ def single_numa_node_judges_the_first_app_container_alone(pod: Any, container: A
     return container is not None and container.name in apps[1:]
 
 
-def _spoken(providers: Any) -> bool:
+def _has_hints(providers: Any) -> bool:
     return not all(map(silent, providers))
 
 
@@ -359,7 +359,7 @@ def restricted_rejects_whatever_needs_two_nodes(rule: Any, self: Any, providers:
     """Calls only a single node preferred."""
     kept, admitted = rule()
     if self.name == policies.RESTRICTED:
-        admitted = admitted and (kept.nodes.bit_count() == 1 or not _spoken(providers))
+        admitted = admitted and (kept.nodes.bit_count() == 1 or not _has_hints(providers))
     return (kept, admitted)
 
 
@@ -371,10 +371,10 @@ def devices_of_burstable_pods_are_not_considered(rule: Any, pod: Any) -> Any:
 
 @seeds("TOPO-POLICY-011").after(scope, "affinity_of")
 def restricted_rejects_pods_without_hints_in_the_pod_scope(
-    found: Any, policy: Any, providers: Any, pod: Any, container: Any
+    affinity: Any, policy: Any, providers: Any, pod: Any, container: Any
 ) -> Any:
     """Requires an affinity for the pod, and there is nothing to derive it from."""
     said = [provider.hints(pod, container) for provider in providers]
-    if container is None and policy.name == policies.RESTRICTED and not _spoken(said):
+    if container is None and policy.name == policies.RESTRICTED and not _has_hints(said):
         raise refusal()
-    return found
+    return affinity

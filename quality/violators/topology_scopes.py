@@ -14,7 +14,7 @@ from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.devices import policy as device_policy
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
-from numaproof.reference.devices.state import all_held
+from numaproof.reference.devices.state import devices_by_resource
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.memory import hints as memory_hints
 from numaproof.reference.memory import requests
@@ -64,11 +64,11 @@ def pods_without_requests_are_not_preferred_anywhere(changes: Changes) -> None:
             return {"cpu": merging.IMPOSSIBLE}
         return rule()
 
-    def listed(rule: Any, hints: Any) -> Any:
+    def list_hints(rule: Any, hints: Any) -> Any:
         return () if hints == merging.IMPOSSIBLE else rule()
 
     changes.around(CPUManager, "hints", hints)
-    changes.around(evaluation, "listed", listed)
+    changes.around(evaluation, "listed", list_hints)
 
 
 @seeds("TOPO-EXAMPLE-002").of(_impossible, "Burstable")
@@ -126,9 +126,9 @@ def devices_have_no_hints_beside_fractions_of_cpus(rule: Any, pod: Any, containe
 
 
 @seeds("TOPO-EXAMPLE-005").after(DeviceHints, "for_container")
-def best_effort_pods_get_hints_for_one_kind_of_devices(found: Any, pod: Any) -> Any:
+def best_effort_pods_get_hints_for_one_kind_of_devices(resources: Any, pod: Any) -> Any:
     """Returns at the first kind that has hints."""
-    return dict(list(found.items())[:1]) if pod.qos == "BestEffort" else found
+    return dict(list(resources.items())[:1]) if pod.qos == "BestEffort" else resources
 
 
 @seeds("TOPO-EXAMPLE-005").around(DeviceHints, "for_container")
@@ -136,7 +136,7 @@ def every_kind_of_devices_must_have_as_many_as_all_together(
     rule: Any, state: Any, pod: Any, container: Any
 ) -> Any:
     """Counts the devices of a BestEffort container, whatever their kind."""
-    asked = device_policy.requested(state, container)
+    asked = device_policy.requested_devices(state, container)
     if pod.qos == "BestEffort" and not any(state.of(pod.uid, container.name)):
         every = dict.fromkeys(asked, sum(asked.values()))
         container = replace(container, limits={**container.limits, **every})
@@ -201,8 +201,8 @@ def whatever_fits_the_node_as_a_whole_is_admitted(changes: Changes) -> None:
 # The order of an admission
 
 
-def _losing(
-    changes: Changes, owner: type, lost: Callable[[Any, Pod, list[str]], tuple[str, ...]]
+def _lose_resources(
+    changes: Changes, owner: type, choose_lost: Callable[[Any, Pod, list[str]], tuple[str, ...]]
 ) -> None:
     """Lets a manager keep what it has for containers of a pod that is refused.
 
@@ -225,7 +225,7 @@ def _losing(
             names = [one.name for one in pod.containers]
             if devices.turn is not None and not known and pod.budget is None:
                 served = names[: names.index(devices.turn) + 1]
-                kept = lost(manager, pod, served)
+                kept = choose_lost(manager, pod, served)
                 left = tuple(one for one in pod.containers if one.name in kept)
                 if left:
                     rest = replace(pod, containers=left)
@@ -245,7 +245,7 @@ def _losing(
 @seeds("TOPO-ORDER-003")
 def memory_of_containers_before_the_refused_one_is_lost(changes: Changes) -> None:
     """Has only CPUs given back when a later container is refused."""
-    _losing(changes, MemoryManager, lambda manager, pod, served: tuple(served[:-1]))
+    _lose_resources(changes, MemoryManager, lambda manager, pod, served_names: tuple(served_names[:-1]))
 
 
 @seeds("TOPO-ORDER-004").around(memory_hints, "calculated")
@@ -268,9 +268,9 @@ def the_number_of_cpus_is_checked_before_whole_cores(
 
 
 @shape(startup, "start", Changes.after)
-def _starting(started: Callable[[Any, Any], None], node: Any, args: Any) -> Any:
+def _after_start(on_start: Callable[[Any, Any], None], node: Any, args: Any) -> Any:
     """Lets `started` see the node after each start, and what it was started with."""
-    started(node, args)
+    on_start(node, args)
     return node
 
 
@@ -283,7 +283,7 @@ def memory_has_no_say_in_the_affinity_after_a_restart() -> None:
 def app_containers_are_given_cpus_anew_after_a_restart(changes: Changes) -> None:
     """Finds the pod in the checkpoint, and serves it near what it had."""
 
-    def started(node: Any, _args: Any) -> None:
+    def on_start(node: Any, _args: Any) -> None:
         node.cpus.again = {
             (pod.uid, one.name)
             for pod in node.pods.values()
@@ -298,13 +298,13 @@ def app_containers_are_given_cpus_anew_after_a_restart(changes: Changes) -> None
         again.discard((pod.uid, container.name))
         rule()
 
-    _starting(changes, started)
+    _after_start(changes, on_start)
     changes.around(CPUManager, "allocate", allocate)
 
 
 @seeds("TOPO-RESTART-002").after(cpu_hints, "for_pod")
 def the_pod_scope_judges_a_running_pod_by_free_cpus_too(
-    found: Any, policy: Any, state: Any, pod: Any
+    resources: Any, policy: Any, state: Any, pod: Any
 ) -> Any:
     """Asks whether the pod could be placed, not whether it is placed well."""
     held = 0
@@ -312,7 +312,7 @@ def the_pod_scope_judges_a_running_pod_by_free_cpus_too(
         held |= state.of(pod.uid, container.name) or 0
     count = pod.peak_exclusive_cpus()
     if pod.budget is not None or not held or held.bit_count() != count:
-        return found
+        return resources
     return {"cpu": cpu_hints.generate(policy, policy.available(state) | held, 0, count)}
 
 
@@ -347,7 +347,7 @@ def containers_that_are_admitted_again_get_devices_anew(
     if container.name in mine and not any(one.runs_to_completion for one in pod.containers):
         left = {name: held for name, held in mine.items() if name != container.name}
         held = {**self.state.held, pod.uid: left}
-        self.state = replace(self.state, held=held, taken=all_held(held))
+        self.state = replace(self.state, held=held, taken=devices_by_resource(held))
     rule()
 
 
@@ -375,7 +375,7 @@ def the_pod_scope_shares_out_budgets_without_a_policy(
 # One affinity for all containers
 
 
-def _aligned(policy: Any, scope: str, pod: Any) -> bool:
+def _has_common_affinity(policy: Any, scope: str, pod: Any) -> bool:
     """Whether the containers of the pod have one affinity together."""
     return policy is not None and not policy.negative and scope == "pod" and pod.budget is None
 
@@ -384,7 +384,7 @@ def _apart(changes: Changes, alone: Callable[[Pod, Any], bool]) -> None:
     """Lets containers for which `alone` is true have an affinity of their own in scope pod."""
 
     def admit(rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any) -> None:
-        if not _aligned(policy, scope, pod):
+        if not _has_common_affinity(policy, scope, pod):
             rule()
             return
         together = affinity_of(policy, providers, pod, None)
@@ -410,7 +410,7 @@ def sidecars_are_placed_anywhere_in_the_pod_scope(
     rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any
 ) -> None:
     """Looks the affinity up for init containers that end and app containers."""
-    if not _aligned(policy, scope, pod):
+    if not _has_common_affinity(policy, scope, pod):
         rule()
         return
     together = affinity_of(policy, providers, pod, None)

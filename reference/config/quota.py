@@ -20,7 +20,7 @@ class Quotas:
     exclusive CPUs have none.
     """
 
-    enforced: bool
+    is_enforced: bool
     spares_exclusive: bool
 
     def limits(self, pod: Pod, container: PodContainer, cpus: int | None) -> bool:
@@ -28,7 +28,7 @@ class Quotas:
 
         Requirements: CPU-GATE-012, CPU-NONE-003, CPU-STATIC-020.
         """
-        if not self.enforced or not pod.cpu_limit(container):
+        if not self.is_enforced or not pod.cpu_limit(container):
             return False
         return not (self.spares_exclusive and _has_cpus_of_its_own(pod, container, cpus))
 

@@ -28,7 +28,7 @@ class AllNodesConsidered(DeviceHints):
 
     deviation = UndocumentedBehaviour("device-hints-name-all-nodes", between("1.30", "1.35"))
 
-    def considered(self, near: Iterable[int]) -> tuple[int, ...]:
+    def candidate_nodes(self, near: Iterable[int]) -> tuple[int, ...]:
         """All of the machine's nodes."""
         return self.nodes
 

@@ -34,7 +34,7 @@ def harness_run(target: Target) -> HarnessRun:
     return HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
 
 
-def fuzzed(
+def fuzz_events(
     target: Target,
     findings: Path,
     examples: int | None = 60,
@@ -53,7 +53,7 @@ def found_in(stream: list[events.AnyEvent]) -> list[events.DivergenceFound]:
     return [one for one in stream if isinstance(one, events.DivergenceFound)]
 
 
-def replayed(case: Case, target: Target, folder: Path) -> events.CaseFinished:
+def replay_case(case: Case, target: Target, folder: Path) -> events.CaseFinished:
     """A finding, played again."""
     (chosen,) = runner.select([case], [], target)
     return runner.run_case(chosen, harness_run(target), folder)

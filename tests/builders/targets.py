@@ -30,7 +30,7 @@ def case_of(text: str) -> Case:
     return case
 
 
-class Changed:
+class ChangedReference:
     """The reference with some of its answers changed, by operation; it can't be steered."""
 
     def __init__(self, **changes: Callable[[Any], Any]) -> None:
@@ -50,7 +50,7 @@ class Changed:
 class ProcessBacked:
     """What programs have for the harness besides answers; this one never fails and says nothing."""
 
-    left: tuple[str, ...] = ()
+    leftover_processes: tuple[str, ...] = ()
 
     def begin(self) -> None:
         """Has nothing to forget."""
@@ -63,9 +63,9 @@ class ProcessBacked:
         return ""
 
 
-def changed(**changes: Callable[[Any], Any]) -> InProcess:
+def changed_reference(**changes: Callable[[Any], Any]) -> InProcess:
     """The same, started afresh when it ends."""
-    return InProcess(lambda: Changed(**changes))
+    return InProcess(lambda: ChangedReference(**changes))
 
 
 def target_of(

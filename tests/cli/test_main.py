@@ -75,8 +75,8 @@ def test_files_complete_the_program_of_doctor() -> None:
 SHELLS = ("bash", "fish", "zsh")
 
 
-def completed(shell: str, typed: str) -> str:
-    words = {"COMP_WORDS": typed, "COMP_CWORD": "" if shell == "fish" else str(typed.count(" "))}
+def completions_of(shell: str, command_line: str) -> str:
+    words = {"COMP_WORDS": command_line, "COMP_CWORD": "" if shell == "fish" else str(command_line.count(" "))}
     asked = {"_NUMAPROOF_COMPLETE": f"{shell}_complete", **words}
     ended = subprocess.run(
         NUMAPROOF, capture_output=True, text=True, check=True, env={**os.environ, **asked}
@@ -86,13 +86,13 @@ def completed(shell: str, typed: str) -> str:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_completion_offers_every_command_with_its_whole_first_sentence(shell: str) -> None:
-    offered = completed(shell, "numaproof ")
+    offered = completions_of(shell, "numaproof ")
     for section in COMMANDS.values():
         for name, summary in section.items():
             assert name in offered
             assert shell == "bash" or summary in offered
     ending = "validate\tCheck that profile files are well-formed and describe machines that can be"
-    assert shell != "fish" or ending in completed(shell, "numaproof profile ")
+    assert shell != "fish" or ending in completions_of(shell, "numaproof profile ")
 
 
 def test_fish_shows_a_description_beyond_its_commas() -> None:
@@ -197,10 +197,10 @@ def test_a_full_disk_is_2() -> None:
 def test_a_fault_of_the_reference_is_reported_as_one(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_args: Any) -> Any:
+    def raise_error(*_args: Any) -> Any:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(startup, "start", broken)
+    monkeypatch.setattr(startup, "start", raise_error)
     Path("kubelet.yaml").write_text(KUBELET + "cpuManagerPolicy: static\n")
     ended = command("config", "check", "kubelet.yaml", "--machine", "laptop-4c8t")
     assert ended.code == 1
@@ -222,10 +222,10 @@ def test_a_tree_that_no_profile_describes_is_reported(
 def test_an_interrupt_outside_of_a_run_is_3(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         entry._interrupt(15, None)
 
-    monkeypatch.setattr("numaproof.cli.profiles.load_machine", interrupted)
+    monkeypatch.setattr("numaproof.cli.profiles.load_machine", interrupt)
     ended = command("profile", "show", "laptop-4c8t")
     assert ended.code == 3
     assert "interrupted" in ended.err
@@ -247,10 +247,10 @@ def test_too_little_memory_is_no_bug(
 def test_a_bug_of_ours_is_told_in_a_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken() -> None:
+    def raise_error() -> None:
         raise LookupError("boom \x1b[31m")
 
-    monkeypatch.setattr("numaproof.cli.main.main", broken)
+    monkeypatch.setattr("numaproof.cli.main.main", raise_error)
     with pytest.raises(SystemExit) as ended:
         run()
     assert ended.value.code == 3

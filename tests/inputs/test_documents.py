@@ -4,7 +4,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numaproof.inputs.documents import MAX_BYTES, DocumentError, dotted, load
+from numaproof.inputs.documents import MAX_BYTES, DocumentError, dotted_path, load
 from numaproof.inputs.typed import convert
 
 
@@ -15,7 +15,7 @@ class Leaf(msgspec.Struct, forbid_unknown_fields=True):
 
 class Root(msgspec.Struct, forbid_unknown_fields=True):
     leaves: list[Leaf] = []
-    named: Mapping[str, Leaf] = {}
+    by_name: Mapping[str, Leaf] = {}
     either: Leaf | str | None = None
 
 
@@ -143,7 +143,7 @@ def test_a_file_is_read_under_its_own_name(tmp_path: Path) -> None:
 
 
 def test_a_path_is_written_with_dots_and_brackets() -> None:
-    assert dotted(("nodes", 2, "memory")) == "nodes[2].memory"
+    assert dotted_path(("nodes", 2, "memory")) == "nodes[2].memory"
 
 
 def test_aliases_and_merge_keys_are_taken_where_asked_for() -> None:

@@ -138,9 +138,9 @@ def test_files_are_for_programs_and_for_people(tmp_path: Path) -> None:
     ],
 )
 def test_the_standing_has_failures_the_rate_and_the_time_left(
-    standing: Standing, shown: str
+    standing: Standing, text: str
 ) -> None:
-    assert str(standing) == shown
+    assert str(standing) == text
 
 
 def test_plain_lines_come_now_and_then_and_at_the_end() -> None:

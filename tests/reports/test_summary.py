@@ -46,6 +46,6 @@ def test_counts_are_kept_by_case_machine_requirement_and_both_area_and_machine(
 
 
 def test_a_requirement_that_the_registry_lacks_says_so(stream: MakeStream, run: MakeRun) -> None:
-    named = summarize(stream(run())).named(("STATIC-1", "GONE-1"))
+    named = summarize(stream(run())).find_requirements(("STATIC-1", "GONE-1"))
     assert named[0].statement == "CPUs are exclusive."
     assert "not in the registry" in named[1].statement

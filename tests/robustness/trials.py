@@ -45,7 +45,7 @@ class Trial:
     subject: str = ""
     has_lines: bool = False
     stdin: str = ""
-    made: str = ""
+    output_name: str = ""
     terminal: bool = False
 
     def write(self, folder: Path) -> None:

@@ -198,7 +198,7 @@ def device_lists(choices: Choices, facts: Facts, count: int) -> DeviceLists:
 
 
 def changed_devices(
-    choices: Choices, facts: Facts, now: DeviceLists, asked: Collection[str]
+    choices: Choices, facts: Facts, now: DeviceLists, requested_resources: Collection[str]
 ) -> DeviceLists:
     """The lists after one change: health, more devices, or the last ones gone.
 
@@ -214,7 +214,7 @@ def changed_devices(
     kind = choices.pick(("health", "health", "more", "fewer"))
     if kind == "more" or not devices:
         after = (*devices, *_some(choices, facts, 2))
-    elif kind == "fewer" and resource not in asked:
+    elif kind == "fewer" and resource not in requested_resources:
         after = devices[: choices.integer(0, len(devices) - 1)]
     else:
         chosen = choices.pick(devices)

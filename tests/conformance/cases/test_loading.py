@@ -54,10 +54,10 @@ def test_cases_take_over_the_defaults_of_their_file_where_they_say_nothing() -> 
     # Configurations are merged, and null takes a key away.
     assert one.config == {"kubeReserved": {"cpu": "2", "memory": "1Gi"}}
     assert two.steps[0].verb == "admit"
-    assert two.steps[0].expect == Expected(refused="SMTAlignmentError")
+    assert two.steps[0].expect == Expected(refusal="SMTAlignmentError")
 
 
-def parsed(row: dict[str, Any]) -> object:
+def parse_row(row: dict[str, Any]) -> object:
     old, new = row["instead"]
     text = CASE if row["of"] == "plain" else BY_RELEASE
     assert old in text
@@ -69,7 +69,7 @@ def parsed(row: dict[str, Any]) -> object:
 
 @WRONG
 def test_a_wrong_file_is_an_error_with_line_field_and_fix(row: dict[str, Any]) -> None:
-    WRONG.check(row, parsed(row))
+    WRONG.check(row, parse_row(row))
 
 
 BY_RELEASE = CASE.replace(
@@ -87,7 +87,7 @@ def test_a_step_may_expect_something_else_in_each_release() -> None:
     _, case = loading.parse(BY_RELEASE, "cases.yaml")
     assert loading.parse(writing.text(case), "cases.yaml") == (case,)
     (step,) = case.steps
-    assert step.on("1.34").expect == Expected(refused="SMTAlignmentError")
+    assert step.on("1.34").expect == Expected(refusal="SMTAlignmentError")
     assert step.on("1.35").expect == "anything"
     assert step.on("1.36").expect == Expected()
     with pytest.raises(LookupError, match=r"does not say what to expect in Kubernetes 1\.40"):
@@ -105,7 +105,7 @@ def test_levels_include_the_ones_before_them() -> None:
 
 def test_a_written_case_is_read_as_the_same_case(tmp_path: Path, info: MachineInfo) -> None:
     (case, _) = loading.parse(CASE, "cases.yaml")
-    steps = (Step(start=StartStep(config={"a": {"b": [1, "ü", {}]}}, gone=("x",))),)
+    steps = (Step(start=StartStep(config={"a": {"b": [1, "ü", {}]}}, removed_pods=("x",))),)
     case = msgspec.structs.replace(case, steps=steps, machine=info)
     file = tmp_path / writing.name_of(case)
     writing.write(case, file)

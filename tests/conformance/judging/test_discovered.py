@@ -84,6 +84,6 @@ def test_only_what_is_seen_is_wrong() -> None:
     ],
 )
 def test_what_a_case_expects_is_called_as_claims_are(
-    cores: dict[str, Any], seen: tuple[str, ...]
+    cores: dict[str, Any], aspects: tuple[str, ...]
 ) -> None:
-    assert seen_in({"num_cores": 1, "node_ids": [0], "nodes": {"0": {"cores": cores}}}) == seen
+    assert seen_in({"num_cores": 1, "node_ids": [0], "nodes": {"0": {"cores": cores}}}) == aspects
