@@ -163,7 +163,9 @@ def case(kind: str, args: messages.AssignArgs, message: str) -> Case:
     )
 
 
-def is_expected(counts: Mapping[str, int], failing: Collection[str], expected: Mapping[str, Any]) -> bool:
+def is_expected(
+    counts: Mapping[str, int], failing: Collection[str], expected: Mapping[str, Any]
+) -> bool:
     """Whether the counts are those expected, or what fails is of just the kinds expected."""
     if "counts" in expected:
         return bool(expected["counts"] == counts)

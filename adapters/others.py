@@ -122,7 +122,9 @@ def run(name: str, out: Path, steps: int) -> Iterator[PartResult]:
     for what, command in commands(name, program, claims, out, steps):
         ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         (out / f"{what}.log").write_text(ended.stdout + ended.stderr, encoding="utf-8")
-        yield PartResult(what, good=ended.returncode == 0, message=verdict(ended.stdout + ended.stderr))
+        yield PartResult(
+            what, good=ended.returncode == 0, message=verdict(ended.stdout + ended.stderr)
+        )
 
 
 def verdict(output: str) -> str:

@@ -171,7 +171,7 @@ class CampaignSpec:
 
 
 def _configuration(target: Target) -> Configuration:
-    return Configuration(target.kubernetes, target.level, target.judged_as)
+    return Configuration(target.kubernetes, target.level, target.baseline)
 
 
 def _by_machine(runs: list[SelectedCase]) -> dict[str, list[str]]:

@@ -39,7 +39,9 @@ class _FailureGroup:
 class FinishedUnits:
     """Counts units as they finish, each once, whoever did it; `known` are the known failures."""
 
-    def __init__(self, plan: campaign.CampaignPlanned, known_failures: KnownFailures | None = None) -> None:
+    def __init__(
+        self, plan: campaign.CampaignPlanned, known_failures: KnownFailures | None = None
+    ) -> None:
         self.plan = plan
         self._known_failures = known_failures or KnownFailures()
         self.done_units: set[str] = set()
@@ -53,7 +55,9 @@ class FinishedUnits:
         self._outcomes: Counter[tuple[int, bool, Outcome]] = Counter()
         """By configuration, by whether they are those of scenarios, and by outcome."""
         self._by_machine: dict[str, Counter[Outcome]] = {}
-        self._failure_groups: dict[tuple[bool, str], _FailureGroup] = {}  # whether of scenarios, signature
+        self._failure_groups: dict[
+            tuple[bool, str], _FailureGroup
+        ] = {}  # whether of scenarios, signature
         self._smallest: dict[str, DivergenceFound | None] = {}
 
     def add(self, events: Iterable[campaign.UnitEvent], end_event: campaign.UnitFinished) -> None:
@@ -65,7 +69,9 @@ class FinishedUnits:
         if end_event.signature:
             self._shrunk.add(end_event.unit)
             found = (event for event in events if isinstance(event, DivergenceFound))
-            self._smallest[end_event.signature] = next(map(self._known_failures.judge_scenario, found), None)
+            self._smallest[end_event.signature] = next(
+                map(self._known_failures.judge_scenario, found), None
+            )
             return
         outcomes = Counter(end_event.outcomes)
         for event in events:
@@ -101,7 +107,9 @@ class FinishedUnits:
         else:
             machine = self._machines.get(event.machine, len(self._machines))
             place = (number, machine, event.case)
-        self._failure_groups.setdefault((scenario, event.signature), _FailureGroup()).add(place, event)
+        self._failure_groups.setdefault((scenario, event.signature), _FailureGroup()).add(
+            place, event
+        )
 
     @property
     def failures(self) -> int:
@@ -185,7 +193,9 @@ class FinishedUnits:
             )
 
     def _findings(self) -> Iterator[campaign.CampaignFinding]:
-        in_order = sorted(self._failure_groups.items(), key=lambda item: (item[0][0], item[1].first, item[0]))
+        in_order = sorted(
+            self._failure_groups.items(), key=lambda item: (item[0][0], item[1].first, item[0])
+        )
         merged: dict[str, list[tuple[str, _FailureGroup]]] = {}
         for (scenario, like), alike in in_order:
             smallest = self._smallest.get(like) if scenario else None
@@ -196,7 +206,9 @@ class FinishedUnits:
         for name, group in merged.items():
             yield self._finding(name, group)
 
-    def _finding(self, name: str, group: list[tuple[str, _FailureGroup]]) -> campaign.CampaignFinding:
+    def _finding(
+        self, name: str, group: list[tuple[str, _FailureGroup]]
+    ) -> campaign.CampaignFinding:
         like, alike = group[0]
         event, first = alike.event, alike.first
         assert event is not None
@@ -209,7 +221,11 @@ class FinishedUnits:
         shown: CaseFinished | DivergenceFound | campaign.ScenarioFailed = smallest or event
         at = self.plan.configurations[first[0]]
         if isinstance(event, CaseFinished):
-            subject, where, requirements = event.case, f"on {event.machine}", event.judged_requirements
+            subject, where, requirements = (
+                event.case,
+                f"on {event.machine}",
+                event.judged_requirements,
+            )
         else:
             subject, where = SCENARIO, f"with seed {first[1]}"
             requirements = smallest.requirements if smallest else ()

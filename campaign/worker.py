@@ -133,17 +133,17 @@ class UnitWorker:
             )
 
     def _target(self, configuration: events.Configuration) -> Target:
-        judged_as = configuration.judged_as
-        baseline = DOCUMENTED if judged_as == "documented" else KUBELET
-        compared = self._job.program or judged_as == "either"
+        documents_first = configuration.baseline == "documented"
+        reference_baseline = DOCUMENTED if documents_first else KUBELET
+        compared = self._job.program or configuration.baseline == "either"
         return Target(
-            implementation=self._implementation(baseline),
+            implementation=self._implementation(reference_baseline),
             hello=self._job.hello,
             kubernetes=configuration.kubernetes,
             level=configuration.level,
             command=self._job.program,
             oracle=reference if compared else None,
-            judged_as=judged_as,
+            baseline=configuration.baseline,
         )
 
     def do(self, unit: events.Unit) -> UnitResult:
@@ -270,8 +270,12 @@ class _UnitRun:
             )
         )
 
-    def result(self, unit: events.Unit, seconds: float, leftover_processes: Sequence[str]) -> UnitResult:
-        self._notes += [f"could not end process {one}, which the program started" for one in leftover_processes]
+    def result(
+        self, unit: events.Unit, seconds: float, leftover_processes: Sequence[str]
+    ) -> UnitResult:
+        self._notes += [
+            f"could not end process {one}, which the program started" for one in leftover_processes
+        ]
         ended = events.UnitFinished(
             at=0.0,
             unit=unit.id,

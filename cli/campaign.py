@@ -261,7 +261,9 @@ def campaign(
         if fresh:
             clear_findings(out, FOUND)
         began = time.monotonic()
-        known = failure_options.known_failures(cases, whole=not (no_cases or select or exclude or machine_names))
+        known = failure_options.known_failures(
+            cases, whole=not (no_cases or select or exclude or machine_names)
+        )
 
         def elapsed_seconds() -> float:
             return time.monotonic() - began
@@ -289,7 +291,9 @@ def _conduct(
             for damage in journal.damage_notes:
                 progress.line(one_line(f"{journal.path}: {damage}: done again", 200))
             if journal.finished_units.done_units:
-                progress.line(f"resumes after {plural(len(journal.finished_units.done_units), 'unit')}")
+                progress.line(
+                    f"resumes after {plural(len(journal.finished_units.done_units), 'unit')}"
+                )
             if journal.finished_units.summary().complete:
                 journal.end(complete=True)
                 return ""

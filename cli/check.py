@@ -82,7 +82,10 @@ def check(
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
             chosen = harness_run.target
             kept = () if machine_names or quick else recordings.of_target(chosen)
-            every: list[Case | Recording] = [*cases, *recordings.bundled_recordings(chosen.kubernetes)]
+            every: list[Case | Recording] = [
+                *cases,
+                *recordings.bundled_recordings(chosen.kubernetes),
+            ]
             wanted = selection(select, exclude, every)
             runs, kept = [], wanted.of(kept)
             if quick:

@@ -69,7 +69,10 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
             _finding(unread, one.field, one.line, f"{one.message}, {_IGNORED}", one.fix)
             for one in found.unknown
         ),
-        *(_finding("error", one.field, one.line, one.message, one.fix) for one in found.type_errors),
+        *(
+            _finding("error", one.field, one.line, one.message, one.fix)
+            for one in found.type_errors
+        ),
         *(_plain(document, one) for one in verdict.findings),
         *(_defect_warning(document, one) for one in shaped),
     ]
@@ -103,7 +106,14 @@ def _plain(document: Document, finding: configuration_check.ConfigurationFinding
     from numaproof.inputs.documents import dotted_path
 
     line = document.line(finding.path)
-    return _finding(finding.severity, dotted_path(finding.path), line, finding.message, finding.fix, finding.section)
+    return _finding(
+        finding.severity,
+        dotted_path(finding.path),
+        line,
+        finding.message,
+        finding.fix,
+        finding.section,
+    )
 
 
 def _line(file: str, finding: dict[str, Any]) -> str:

@@ -136,7 +136,7 @@ def diff(
     from numaproof.conformance.execution.harness_run import timeout_options
     from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
 
-    if left and target["judged_as"]:
+    if left and target["baseline"]:
         raise click.UsageError("--baseline needs the reference on the left: remove --left")
     sides = _Sides(left, right, target)
     chosen, added = _seeds(files, seeds, examples, seed)
@@ -176,7 +176,7 @@ class _Sides:
 
     def options(self) -> tuple[str, ...]:
         """The options of the command that name both sides again."""
-        asked = (("--kubernetes", "kubernetes"), ("--level", "level"), ("--baseline", "judged_as"))
+        asked = (("--kubernetes", "kubernetes"), ("--level", "level"), ("--baseline", "baseline"))
         named = (
             *(("--left", command) for command in self.left),
             *(("--right", command) for command in self.right),
@@ -187,11 +187,14 @@ class _Sides:
     @contextmanager
     def pair(self, right: Target) -> Iterator[Pair]:
         """The left side opened beside the right one."""
-        from numaproof.conformance.differential.diff import shared_capabilities, shared_optional_fields
+        from numaproof.conformance.differential.diff import (
+            shared_capabilities,
+            shared_optional_fields,
+        )
         from numaproof.conformance.differential.lockstep import Pair
         from numaproof.conformance.execution.run import reference
 
-        own = {"kubernetes": right.kubernetes, "judged_as": right.judged_as}
+        own = {"kubernetes": right.kubernetes, "baseline": right.baseline}
         with targets.open_target(self.left, **self.target | own) as left:
             level = min(left.level, right.level, key=LEVELS.index)
             if level == LEVELS[0]:
@@ -199,7 +202,7 @@ class _Sides:
                     "one side claims only level invariants, which compares no answers"
                 )
             capabilities = shared_capabilities(left.hello, right.hello, right.kubernetes)
-            sides = reference if right.judged_as == "either" and not self.left else None
+            sides = reference if right.baseline == "either" and not self.left else None
             tell = shared_optional_fields(capabilities)
             yield Pair(left.implementation, right.implementation, capabilities, level, sides, tell)
 
@@ -220,7 +223,11 @@ class _Scenarios:
 
     def generate_scenarios(self, capabilities: Capabilities) -> tuple[Iterable[NamedScenario], int]:
         """The scenarios of the seeds, and how many there are."""
-        from numaproof.conformance.differential.diff import seeded_scenarios, generated_trees, upgrades
+        from numaproof.conformance.differential.diff import (
+            generated_trees,
+            seeded_scenarios,
+            upgrades,
+        )
 
         if self.kind == TREE:
             return generated_trees(self.seeds), len(self.seeds)
@@ -239,7 +246,7 @@ class _Scenarios:
 def _events(
     sides: _Sides, what: _Scenarios, harness_run: HarnessRun, course: DiffOptions
 ) -> Iterator[AnyEvent]:
-    from numaproof.conformance.differential.diff import differences, tree_scenarios, case_scenarios
+    from numaproof.conformance.differential.diff import case_scenarios, differences, tree_scenarios
     from numaproof.workdir.scratch import scratch_folder
 
     with sides.pair(harness_run.target) as pair, scratch_folder() as trees:

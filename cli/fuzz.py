@@ -129,7 +129,9 @@ def fuzz(
         added = ("--seed", str(seed))
     chosen = seed
     budget = Budget(max_examples, max_time)
-    options = FuzzOptions(kept, replay_every, keep_going=keep_going, known_failures=failure_options.known_failures())
+    options = FuzzOptions(
+        kept, replay_every, keep_going=keep_going, known_failures=failure_options.known_failures()
+    )
 
     def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
         return fuzzing.fuzz(harness_run, budget, chosen, out / FINDINGS, options)

@@ -17,7 +17,7 @@ from numaproof.inputs.shell_words import quote_words
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
-    from numaproof.protocol.events import JudgedAs
+    from numaproof.protocol.events import BaselineChoice
     from numaproof.protocol.messages import Level
 
 _OWN = Path("numaproof-cases.yaml")
@@ -84,7 +84,7 @@ def promote(
     kubernetes: str | None,
     level: Level | None,
     defect: str | None,
-    judged_as: JudgedAs | None,
+    baseline: BaselineChoice | None,
 ) -> int:
     """Turn a finding into a case of your own.
 
@@ -112,11 +112,13 @@ def promote(
         with (
             targets.report_failure(),
             locate_errors([file]),
-            targets.open_target(implementation, timeout, kubernetes, None, judged_as) as opened,
+            targets.open_target(implementation, timeout, kubernetes, None, baseline) as opened,
         ):
             made = promotion.promote(
                 finding,
-                promotion.PromotionOptions(case_id, title, requirements, opened.kubernetes, level, defect),
+                promotion.PromotionOptions(
+                    case_id, title, requirements, opened.kubernetes, level, defect
+                ),
                 load_registry(),
                 taken,
                 opened if implementation else None,

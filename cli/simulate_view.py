@@ -302,5 +302,11 @@ def _step(step: explaining.ExplanationStep) -> answers.StoryStep:
 
 
 def _item(candidate: explaining.Candidate) -> answers.Item:
-    text = candidate.text if candidate.mark == "impossible" else f"{candidate.mark}: {candidate.text}"
-    return answers.Item(_MARKS[candidate.mark], f"{nodes_text(candidate.numa)}{explaining.alike_suffix(candidate)}", text)
+    text = (
+        candidate.text if candidate.mark == "impossible" else f"{candidate.mark}: {candidate.text}"
+    )
+    return answers.Item(
+        _MARKS[candidate.mark],
+        f"{nodes_text(candidate.numa)}{explaining.alike_suffix(candidate)}",
+        text,
+    )

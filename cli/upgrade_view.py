@@ -113,14 +113,20 @@ class _UpgradeReport:
         return self._line("bad", f"{where}{field}{finding.message} ({finding.fix})")
 
     def _gate(self, gate_change: GateChange) -> str:
-        given = "" if gate_change.configured_value is None else f", {str(gate_change.configured_value).lower()} in the configuration"
+        given = (
+            ""
+            if gate_change.configured_value is None
+            else f", {str(gate_change.configured_value).lower()} in the configuration"
+        )
         wrong = gate_change.configured_value is not None and gate_change.change == "gone"
         change = f"{gate_change.before or 'unknown'} → {gate_change.after or 'gone'}"
         return self._line("bad" if wrong else "note", f"{gate_change.gate}: {change}{given}")
 
     def _option(self, option_change: OptionChange) -> str:
         change = f"{option_change.before or 'unknown'} → {option_change.after or 'gone'}"
-        return self._line("note" if option_change.after else "bad", f"{option_change.option}: {change}")
+        return self._line(
+            "note" if option_change.after else "bad", f"{option_change.option}: {change}"
+        )
 
     def _file(self, outcome: FileOutcome) -> str:
         if outcome.effect == "refused":

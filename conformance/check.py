@@ -212,4 +212,6 @@ def check(
         outcomes[finished.outcome] += 1
         yield finished
     rows = harness_run.registry.requirements if options.whole else ()
-    yield harness_run.ended_event(outcomes, (row.id for row in rows if row.untestable_reason), claims.review())
+    yield harness_run.ended_event(
+        outcomes, (row.id for row in rows if row.untestable_reason), claims.review()
+    )

@@ -151,7 +151,9 @@ class Expecting:
         pinned = container.memory or config.get("memoryManagerPolicy") == "Static"
         return ContainerExpected(
             exclusive=self._set(container.exclusive),
-            cpus=self._runs_on(container.cpus) if self._exact and container.cpus != container.exclusive else None,
+            cpus=self._runs_on(container.cpus)
+            if self._exact and container.cpus != container.exclusive
+            else None,
             affinity=codec.to_plain(container.affinity) if self._exact and aligned else None,
             memory=self._memory(container.memory) if pinned else None,
             devices=self._devices(container) or None,
@@ -171,7 +173,11 @@ class Expecting:
         for resource, ids in (container.devices or {}).items():
             nodes = nodes_of(resource, self._session.devices)
             on = tuple(nodes.get(one, ()) for one in ids)
-            near = self._exact and set(on) == {tuple(container.affinity.numa or ())} and len(on[0]) == 1
+            near = (
+                self._exact
+                and set(on) == {tuple(container.affinity.numa or ())}
+                and len(on[0]) == 1
+            )
             wanted[resource] = DevicesExpected(on) if near else len(ids)
         return wanted
 
@@ -239,7 +245,11 @@ class Promotion:
 
 
 def promote(
-    finding: Case, options: PromotionOptions, registry: Registry, taken_ids: Iterable[str], target: Target | None
+    finding: Case,
+    options: PromotionOptions,
+    registry: Registry,
+    taken_ids: Iterable[str],
+    target: Target | None,
 ) -> Promotion:
     """The case that a finding becomes.
 
@@ -282,13 +292,17 @@ def promote(
         raise loading.CaseError(finding.id, error.step, error.message) from error
 
 
-def _promote(draft: Case, finding: Case, options: PromotionOptions, target: Target | None) -> Promotion:
+def _promote(
+    draft: Case, finding: Case, options: PromotionOptions, target: Target | None
+) -> Promotion:
     rehearsal = _rehearse(draft, options.kubernetes)
     levels = (options.level,) if options.level else LEVELS
     if target is None:
         # A broken invariant shows at any level, a difference from the reference not below this.
         level: Level = options.level or ("invariants" if finding.requirements else "placement")
-        made = Promotion(_with_expectations(draft, rehearsal, level, with_state=level != "invariants"))
+        made = Promotion(
+            _with_expectations(draft, rehearsal, level, with_state=level != "invariants")
+        )
     else:
         made = _least(draft, rehearsal, levels, target)
     case = msgspec.structs.replace(made.case, kubernetes=_releases(made.case, options.kubernetes))
@@ -328,7 +342,7 @@ def _least(case: Case, rehearsal: _Rehearsal, levels: Sequence[Level], target: T
             f"{target.hello.name} claims level {target.level}, at which a case of level"
             f" {levels[0]} is not played"
         )
-    alone = replace(target, compared=False)
+    alone = replace(target, is_compared=False)
     for level in claimed:
         for asked in (False, True):
             made = _with_expectations(case, rehearsal, level, with_state=asked)
@@ -383,7 +397,9 @@ def _rehearse(case: Case, kubernetes: str) -> _Rehearsal:
             pods = tuple(session.pods)
             done = _make(run, partial(run.player.play_step, number), number + 1)
             if done or step.tamper:
-                made.append(_PlayedStep(_without_strangers(step, pods), *done or (None, Expected())))
+                made.append(
+                    _PlayedStep(_without_strangers(step, pods), *done or (None, Expected()))
+                )
             forced = forced and _is_forced(session.config, step)
     state = made.pop() if made and made[-1].step is look else None
     if not any(one.step.tamper is None for one in made):
@@ -424,7 +440,9 @@ def _without_strangers(step: Step, pods: Iterable[str]) -> Step:
     if step.start is None:
         return step
     gone = tuple(name for name in step.start.removed_pods if manifests.uid(name) in pods)
-    return msgspec.structs.replace(step, start=msgspec.structs.replace(step.start, gone=gone))
+    return msgspec.structs.replace(
+        step, start=msgspec.structs.replace(step.start, removed_pods=gone)
+    )
 
 
 _CHOOSES = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
@@ -444,7 +462,9 @@ def _is_forced(config: Mapping[str, Any], step: Step) -> bool:
     )
 
 
-def _with_expectations(case: Case, rehearsal: _Rehearsal, level: Level, *, with_state: bool) -> Case:
+def _with_expectations(
+    case: Case, rehearsal: _Rehearsal, level: Level, *, with_state: bool
+) -> Case:
     """The case with what is expected at a level; `asked` adds a look at the state in the end."""
     played = [*rehearsal.steps, *([rehearsal.state] if with_state and rehearsal.state else [])]
     open_ended = level == "invariants" and not rehearsal.is_forced

@@ -208,7 +208,10 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     most = MAX_ARCHIVE if kind == ".tar" else door.MAX_BYTES
     with scratch_folder() as root:
         try:
-            with door.open_regular(source, most=most) as raw, _decompress(raw, kind, root) as stream:
+            with (
+                door.open_regular(source, most=most) as raw,
+                _decompress(raw, kind, root) as stream,
+            ):
                 _unpack(stream, root)
         except TreeError as error:
             raise TreeError(f"{source}: {error}") from None

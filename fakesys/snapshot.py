@@ -112,7 +112,9 @@ def read_snapshot(root: Root) -> Snapshot:
         if content is not None:
             files[path] = content
     members = {
-        node: tuple(sorted(set(cpus).intersection(_entry_numbers(node_base / f"node{node}", "cpu"))))
+        node: tuple(
+            sorted(set(cpus).intersection(_entry_numbers(node_base / f"node{node}", "cpu")))
+        )
         for node in nodes
     }
     return Snapshot(files, cpus, members)

@@ -24,7 +24,15 @@ try:
 except ImportError:  # pragma: no cover - PyYAML built without libyaml
     from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
 
-__all__ = ["MAX_BYTES", "MAX_VALUES", "Document", "DocumentError", "PathTuple", "dotted_path", "load"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_VALUES",
+    "Document",
+    "DocumentError",
+    "PathTuple",
+    "dotted_path",
+    "load",
+]
 
 MAX_BYTES = door.DOCUMENT_BYTES
 """Maximum size of a file of documents, and of a document's texts with its aliases expanded."""

@@ -42,7 +42,9 @@ StrPath = str | os.PathLike[str]
 
 
 @contextmanager
-def open_regular(path: StrPath, *, name: str | None = None, most: int = MAX_BYTES) -> Iterator[BinaryIO]:
+def open_regular(
+    path: StrPath, *, name: str | None = None, most: int = MAX_BYTES
+) -> Iterator[BinaryIO]:
     """A regular file, opened to read its bytes.
 
     Args:

@@ -96,7 +96,9 @@ def numaproof(pytestconfig: pytest.Config, numaproof_target: Target) -> Checker:
     from numaproof.plugin.checking import Checker  # noqa: PLC0415 - likewise
     from numaproof.plugin.opening import read_known_failures  # noqa: PLC0415 - likewise
 
-    return Checker(numaproof_target, read_known_failures(option(pytestconfig, "known-failures"), pytestconfig))
+    return Checker(
+        numaproof_target, read_known_failures(option(pytestconfig, "known-failures"), pytestconfig)
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

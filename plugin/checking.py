@@ -109,7 +109,11 @@ class Checker:
 
         Scenarios differ, so an entry with another cause says nothing about one that is generated.
         """
-        known = self.known_failures.judge_scenario(case_run) if case_run.outcome not in GOOD else case_run
+        known = (
+            self.known_failures.judge_scenario(case_run)
+            if case_run.outcome not in GOOD
+            else case_run
+        )
         is_known = known.outcome == entries.KNOWN or case.id == entries.SCENARIO
         return known if is_known else self._judge(case_run, case)
 
@@ -132,7 +136,9 @@ def _failure(judged_run: CaseFinished, selected_case: SelectedCase, case_run: Ca
     if case_run.stderr:
         parts.append(f"The end of its standard error:\n{case_run.stderr}")
     if selected_case.case.machine is not None:
-        title = headline(sentence_of(case_run.message, case_run.finding)) or selected_case.case.title
+        title = (
+            headline(sentence_of(case_run.message, case_run.finding)) or selected_case.case.title
+        )
         case = msgspec.structs.replace(selected_case.case, title=title)
         parts.append(f"As a case file, for `numaproof replay` and `promote`:\n{writing.text(case)}")
     return "\n\n".join(parts)

@@ -30,7 +30,9 @@ _KNOWN = frozenset({"select", "exclude", "machine", "cases"})
 def test_id(selected_case: SelectedCase) -> str:
     """What pytest calls the test, in brackets."""
     given = isinstance(selected_case.machine, machines.GivenMachine)
-    return selected_case.case.id if given else f"{selected_case.case.id}-{selected_case.machine.name}"
+    return (
+        selected_case.case.id if given else f"{selected_case.case.id}-{selected_case.machine.name}"
+    )
 
 
 def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) -> list[SelectedCase]:

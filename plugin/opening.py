@@ -13,7 +13,7 @@ from numaproof.cli.targets import Duration, open_target
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.known_failures import entries
 from numaproof.inputs.errors import DocumentError
-from numaproof.protocol.events import SIDES
+from numaproof.protocol.events import BASELINE_CHOICES
 from numaproof.protocol.garbage import freeze_at_exit
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
@@ -32,7 +32,11 @@ def start_target(implementation: str, options: Mapping[str, str | None]) -> Iter
     the options by their names.
     """
     freeze_at_exit()
-    for name, known in (("level", LEVELS), ("kubernetes", RELEASES), ("baseline", SIDES)):
+    for name, known in (
+        ("level", LEVELS),
+        ("kubernetes", RELEASES),
+        ("baseline", BASELINE_CHOICES),
+    ):
         value = options[name]
         if value is not None and value not in known:
             choices = ", ".join(known)

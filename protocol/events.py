@@ -43,22 +43,22 @@ GOOD: frozenset[Outcome] = frozenset({"pass", "unsupported", "expected failure",
 """Outcomes that do not fail a run."""
 
 
-Side = Literal["documented", "kubelet"]
-"""Where kubelets break their documents: what these say, or what kubelets do."""
+BaselineName = Literal["documented", "kubelet"]
+"""Which behaviour is expected where a kubelet contradicts its documentation."""
 
-JudgedAs = Literal["documented", "kubelet", "either"]
-"""The side that an answer has to be on."""
+BaselineChoice = Literal["documented", "kubelet", "either"]
+"""The baseline that answers are judged by."""
 
-SIDES: tuple[JudgedAs, ...] = ("documented", "kubelet", "either")
+BASELINE_CHOICES: tuple[BaselineChoice, ...] = ("documented", "kubelet", "either")
 
 
 class BaselineDivergence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The side that an implementation took where a kubelet breaks its documents.
+    """The baseline that an implementation follows where a kubelet contradicts its documentation.
 
-    `defects` names the defects by which the kubelet does.
+    `defects` names the kubelet's defects behind the contradiction.
     """
 
-    side: Side
+    baseline: BaselineName
     defects: tuple[str, ...] = ()
 
 
@@ -122,7 +122,7 @@ class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
         """The same with words around its sentence."""
         if not self.what:
             return self
-        return msgspec.structs.replace(self, what=before + self.what, got=self.actual + after)
+        return msgspec.structs.replace(self, what=before + self.what, actual=self.actual + after)
 
 
 Sentence = ReportedFinding | str
@@ -199,7 +199,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     without the middle of a long one, or the trace of a fault; `defect` the named defect behind an
     expected failure; `reproduce` the command that repeats just this case run; `signature` the
     cause of a failure in a few words, the same in every case and on every machine; `reason` why a
-    known failure is accepted, as its file says it; `parted` the side that was taken, where either
+    known failure is accepted, as its file says it; `baseline_divergence` the baseline followed, where either
     was right and they differ; `finding` the fields of the message, where a wrong answer is behind
     it.
 
@@ -252,7 +252,9 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     @property
     def broken_requirements(self) -> tuple[str, ...]:
         """The requirements for which the run ended as it did: all that are neither of these."""
-        return tuple(one for one in self.judged_requirements if self.outcome_of(one) == self.outcome)
+        return tuple(
+            one for one in self.judged_requirements if self.outcome_of(one) == self.outcome
+        )
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
@@ -260,7 +262,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
 
     When two sides are compared, `ReportedCall.expected` is the left side's answer; when an
     implementation is nondeterministic, it is its first answer. `signature` is the cause, as in
-    `CaseFinished`; so are `reason`, `parted` and `finding`.
+    `CaseFinished`; so are `reason`, `baseline_divergence` and `finding`.
     """
 
     title: str

@@ -13,5 +13,7 @@ def unknown(label: str, name: str, known_names: Collection[str]) -> str:
     """What to say of an unknown name: the nearest known one, or all of them."""
     cases = {one.lower(): one for one in known_names}
     nearest = get_close_matches(name.lower(), cases, n=1)
-    hint = f"did you mean {cases[nearest[0]]!r}?" if nearest else f"known are {', '.join(known_names)}"
+    hint = (
+        f"did you mean {cases[nearest[0]]!r}?" if nearest else f"known are {', '.join(known_names)}"
+    )
     return f"unknown {label} {name!r}; {hint}"

@@ -44,7 +44,9 @@ def _of_containers(path: str, containers: messages.Containers) -> Iterator[Optio
         yield OptionalField(f"{path}.{name}.quota", "quota", container.quota is not None)
 
 
-def unrequested_fields(answer: messages.Answer, tell: Collection[messages.Told]) -> Iterator[OptionalField]:
+def unrequested_fields(
+    answer: messages.Answer, tell: Collection[messages.Told]
+) -> Iterator[OptionalField]:
     """What an answer tells though the start did not ask for it."""
     return (one for one in places(answer) if one.is_present and one.of not in tell)
 

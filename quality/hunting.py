@@ -54,7 +54,10 @@ class SearchResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def search(
-    bug: str, trials: Iterable[Callable[[], Catch | None]], min_runs: int = 0, max_runs: int = MAX_RUNS
+    bug: str,
+    trials: Iterable[Callable[[], Catch | None]],
+    min_runs: int = 0,
+    max_runs: int = MAX_RUNS,
 ) -> SearchResult:
     """Makes runs until one of them catches the bug.
 

@@ -50,7 +50,8 @@ def kills(jobs: int) -> Iterator[tuple[str, Kills]]:
     """What catches each seeded bug, by its id, looked for by so many processes."""
     with scratch_folder() as scratch:
         workers: list[ProcessWorker[str, tuple[str, Kills]]] = [
-            ProcessWorker(_searcher, scratch / str(number)) for number in range(min(jobs, len(BUGS)))
+            ProcessWorker(_searcher, scratch / str(number))
+            for number in range(min(jobs, len(BUGS)))
         ]
         yield from spread([bug.id for bug in BUGS], workers)
 
@@ -87,7 +88,9 @@ def cover(kills_by_bug: Mapping[str, Kills]) -> tuple[QuickRun, ...]:
         taken = sorted(chosen)
         while left:
             # What is played anyway counts first.
-            best = max(taken or sorted(catches), key=lambda candidate: len(left & catches[candidate]))
+            best = max(
+                taken or sorted(catches), key=lambda candidate: len(left & catches[candidate])
+            )
             new = left & catches[best]
             if taken:
                 taken.remove(best)

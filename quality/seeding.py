@@ -83,7 +83,9 @@ class Changes:
 
         self.replace(owner, name, stand_in)
 
-    def record_argument(self, owner: Any, name: str, argument: str, *, inside: bool = False) -> list[Any]:
+    def record_argument(
+        self, owner: Any, name: str, argument: str, *, inside: bool = False
+    ) -> list[Any]:
         """An argument of each call of a rule so far; only of unanswered calls, if `inside`."""
         place = [*inspect.signature(getattr(owner, name)).parameters].index(argument)
         values: list[Any] = []

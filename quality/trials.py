@@ -46,7 +46,14 @@ if TYPE_CHECKING:
 
     Trial = Callable[[], Catch | None]
 
-__all__ = ["CaseTrials", "CitingTrials", "NodeScenarioTrials", "ScenarioTrials", "bundled_suite", "seeds"]
+__all__ = [
+    "CaseTrials",
+    "CitingTrials",
+    "NodeScenarioTrials",
+    "ScenarioTrials",
+    "bundled_suite",
+    "seeds",
+]
 
 
 class _Trials:
@@ -132,7 +139,9 @@ class CaseTrials(_Trials):
             ]
         return self._runs[kubernetes]
 
-    def _catch(self, bug: Bug, run_target: Target, selected_case: SelectedCase, *, keep: bool) -> Catch | None:
+    def _catch(
+        self, bug: Bug, run_target: Target, selected_case: SelectedCase, *, keep: bool
+    ) -> Catch | None:
         healthy = self._healthy_run(selected_case, run_target.kubernetes, keep=keep)
         if not healthy.good or not healthy.differs(bug):
             return None
@@ -140,9 +149,13 @@ class CaseTrials(_Trials):
         if run.play().good:
             return None
         broke = sorted({violation.invariant for violation in run.player.violations})
-        return Catch(selected_case.case.id, selected_case.machine.name, run_target.kubernetes, tuple(broke))
+        return Catch(
+            selected_case.case.id, selected_case.machine.name, run_target.kubernetes, tuple(broke)
+        )
 
-    def _healthy_run(self, selected_case: SelectedCase, kubernetes: str, *, keep: bool) -> HealthyRun:
+    def _healthy_run(
+        self, selected_case: SelectedCase, kubernetes: str, *, keep: bool
+    ) -> HealthyRun:
         """What a healthy reference answers; kept where other bugs will need it too."""
         place = (kubernetes, selected_case.case.id)
         if keep and place in self._healthy_runs:
@@ -161,7 +174,9 @@ class CaseTrials(_Trials):
 
     def _run(self, run_target: Target, selected_case: SelectedCase) -> Run:
         info = selected_case.machine.info or MachineInfo()
-        return Run(run_target, selected_case.case, info, selected_case.machine.tree, next(self._folders))
+        return Run(
+            run_target, selected_case.case, info, selected_case.machine.tree, next(self._folders)
+        )
 
 
 _TURNS = ("life",) * 2 + ("start",) + ("life",) * 3 + ("start",) + ("life",) * 2 + ("tree",)
@@ -203,7 +218,9 @@ class ScenarioTrials(_Trials):
         broken = explorer.play(scenario).failure_kind
         return Catch(f"{kind} {seed}", "", run_target.kubernetes, (broken,)) if broken else None
 
-    def _scenario_run(self, run_target: Target, seed: int, kind: str) -> tuple[Scenario, HealthyRun]:
+    def _scenario_run(
+        self, run_target: Target, seed: int, kind: str
+    ) -> tuple[Scenario, HealthyRun]:
         """The scenario of a seed, and what a healthy reference answers to it."""
         place = (run_target.kubernetes, seed)
         if place in self._scenarios:
@@ -311,15 +328,25 @@ class CitingTrials(_Trials):
             outcome = self._faulty_outcome(run_target, selected_case, survives=fault.breaks_down)
         if outcome == healthy or (not fault.breaks_down and outcome != "fail"):
             return None
-        return Catch(selected_case.case.id, selected_case.machine.name, run_target.kubernetes, (outcome,))
+        return Catch(
+            selected_case.case.id, selected_case.machine.name, run_target.kubernetes, (outcome,)
+        )
 
     def _healthy_outcome(self, run_target: Target, selected_case: SelectedCase) -> str:
-        run = (run_target.kubernetes, run_target.judged_as, run_target.level, selected_case.case.id, selected_case.machine.name)
+        run = (
+            run_target.kubernetes,
+            run_target.baseline,
+            run_target.level,
+            selected_case.case.id,
+            selected_case.machine.name,
+        )
         if run not in self._healthy:
             self._healthy[run] = self._outcome(run_target, selected_case)
         return self._healthy[run]
 
-    def _faulty_outcome(self, run_target: Target, selected_case: SelectedCase, *, survives: bool) -> str:
+    def _faulty_outcome(
+        self, run_target: Target, selected_case: SelectedCase, *, survives: bool
+    ) -> str:
         if not survives:
             return self._outcome(run_target, selected_case)
         try:
@@ -329,7 +356,13 @@ class CitingTrials(_Trials):
             return type(error).__name__
 
     def _outcome(self, run_target: Target, selected_case: SelectedCase) -> str:
-        run = Run(run_target, selected_case.case, selected_case.info, selected_case.machine.tree, next(self._folders))
+        run = Run(
+            run_target,
+            selected_case.case,
+            selected_case.info,
+            selected_case.machine.tree,
+            next(self._folders),
+        )
         with closing(run_target.implementation):
             return run.play().outcome
 

@@ -192,7 +192,9 @@ class StartedNode:
         for provider in self.providers if providers is None else providers:
             provider.remove_stale_state(self.pods, when)
         present = {(pod.uid, one.name) for pod in self.pods.values() for one in pod.containers}
-        self.runtime_cpus = {place: cpus for place, cpus in self.runtime_cpus.items() if place in present}
+        self.runtime_cpus = {
+            place: cpus for place, cpus in self.runtime_cpus.items() if place in present
+        }
 
     def remove(self, args: messages.RemoveArgs) -> messages.Done:
         """Takes the pod, or one of its containers, off the node."""
@@ -293,7 +295,11 @@ class StartedNode:
             for container in pod.containers:
                 place = (pod.uid, container.name)
                 cpus = self.cpus.state.allowed_cpus(*place)
-                if cpus and place not in self.ended_containers and self.runtime_cpus.get(place) != cpus:
+                if (
+                    cpus
+                    and place not in self.ended_containers
+                    and self.runtime_cpus.get(place) != cpus
+                ):
                     self.runtime_cpus[place] = cpus
                     updates.append(
                         messages.CPUUpdate(pod.uid, container.name, CPUSet.from_mask(cpus))

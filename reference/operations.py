@@ -80,7 +80,9 @@ def to_messages(resources: Resources) -> messages.ProviderHints:
     return {
         resource: None
         if hints is None
-        else tuple(messages.Hint(hint.numa, hint.preferred) for hint in evaluation.list_hints(hints))
+        else tuple(
+            messages.Hint(hint.numa, hint.preferred) for hint in evaluation.list_hints(hints)
+        )
         for resource, hints in resources.items()
     }
 

@@ -134,7 +134,9 @@ def validation_error(
 
 
 def _configuration(
-    kubelet_config: messages.KubeletConfiguration, release: Release, command_line: Sequence[str] = ()
+    kubelet_config: messages.KubeletConfiguration,
+    release: Release,
+    command_line: Sequence[str] = (),
 ) -> Config:
     try:
         overriding = (
@@ -148,7 +150,9 @@ def _configuration(
             text = text.replace(words, instead)
         raise StartError("config", text) from None
     try:
-        return configuration.load(kubelet_config, release.enabled_gates, release.unknown_fields, overriding)
+        return configuration.load(
+            kubelet_config, release.enabled_gates, release.unknown_fields, overriding
+        )
     except GateError as error:
         raise StartError("config", f"{release.gates_refused}{error}") from None
     except configuration.ConfigError as error:
@@ -159,7 +163,9 @@ def _reserved_cpus(config: Config, machine: MachineInfo, release: Release) -> Fr
     """The CPU reservation; CPUs reserved by name must be online before any manager is made."""
     try:
         online = cpu_topology.derive(machine).all_cpus if config.named_cpus else CPUSet()
-        reserved = cpu_reservation.reserved_cpus(config, online, round_reservation=release.round_reservation)
+        reserved = cpu_reservation.reserved_cpus(
+            config, online, round_reservation=release.round_reservation
+        )
         eviction.check(config.eviction_hard)
     except cpu_topology.TopologyError as error:
         raise StartError("config", f"unable to discover CPU topology info: {error}") from None

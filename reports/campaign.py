@@ -80,7 +80,10 @@ def _lines(summary: CampaignSummary, folder: Path | None) -> Iterator[str]:
 
 def _finding(finding: CampaignFinding, folder: Path | None) -> Iterator[str]:
     yield f"  {finding.signature} {finding.outcome.upper()} {one_line(finding.subject, 80)}"
-    yield from (f"    {line}" for line in short_lines(sentence_of(finding.message, finding.finding), _LONGEST))
+    yield from (
+        f"    {line}"
+        for line in short_lines(sentence_of(finding.message, finding.finding), _LONGEST)
+    )
     yield f"    {plural(finding.count, 'time')}, first {finding.first}"
     if finding.reproduce:
         # Whole, for it is there to be copied.

@@ -36,7 +36,7 @@ class ShownConsole(Console):
     def __init__(self, stream: TextIO | None = None, **options: Any) -> None:
         stream = sys.stdout if stream is None else stream
         chosen = {"highlight": False, "emoji": False, "markup": False, **options}
-        super().__init__(file=getattr(stream, "styled", stream), **chosen)
+        super().__init__(file=getattr(stream, "inner_stream", stream), **chosen)
         if not self.is_terminal:
             self.width = UNLIMITED
 

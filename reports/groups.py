@@ -93,7 +93,12 @@ def _few(names: Sequence[str], most: int) -> str:
 
 def _place(failure: Failure) -> dict[str, str]:
     named = {"case": failure.name} if failure.name else {"title": failure.title}
-    return {**named, "machine": failure.machine, "outcome": failure.outcome, "message": failure.message}
+    return {
+        **named,
+        "machine": failure.machine,
+        "outcome": failure.outcome,
+        "message": failure.message,
+    }
 
 
 def causes(summary: Summary) -> tuple[FailureGroup, ...]:
@@ -108,7 +113,9 @@ def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
         like = likeness(failure.name or str(number), failure.outcome, failure.message)
         alike.setdefault(failure.signature or like, []).append(failure)
     places = {name: number for number, name in enumerate(alike)}
-    by_size = sorted(alike, key=lambda cause: (not cause.startswith(_INVARIANT), -len(alike[cause])))
+    by_size = sorted(
+        alike, key=lambda cause: (not cause.startswith(_INVARIANT), -len(alike[cause]))
+    )
     merged: dict[str, _Merged] = {}
     for name in by_size:
         one = _Merged([name], alike[name])
@@ -123,7 +130,9 @@ def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
         case = alike[name][0].name
         rank[name] = seen[case] if case else 0
         seen[case] += name in merged
-    largest = sorted(merged, key=lambda cause: (-len(merged[cause].failures), rank[cause], places[cause]))
+    largest = sorted(
+        merged, key=lambda cause: (-len(merged[cause].failures), rank[cause], places[cause])
+    )
     return tuple(merged[name].group(alike) for name in largest)
 
 

@@ -19,7 +19,7 @@ from numaproof.reports.pages import environment, package_file
 from numaproof.reports.story import all_failures, bad_steps, both_ends, source
 from numaproof.reports.summary import OUTCOMES
 from numaproof.reports.untrusted import shorten, visible
-from numaproof.reports.values import group_values, diff_lines, pretty, segments, without_machine
+from numaproof.reports.values import diff_lines, group_values, pretty, segments, without_machine
 from numaproof.reports.wording import SYMBOLS, baseline_text
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def _card(group: FailureGroup) -> Card:
     pictures: tuple[tuple[str, Markup], ...] = ()
     if failure.machine_info is not None:
         pictures = tuple(
-            (one.title, draw_svg(failure.machine_info, one.owners, one.shared)) for one in failure.pictures
+            (one.title, draw_svg(failure.machine_info, one.owners, one.shared))
+            for one in failure.pictures
         )
     return Card(
         failure,
@@ -228,7 +229,11 @@ def _defects(summary: Summary) -> dict[str, list[CaseFinished]]:
 
 def _runs_by_baseline(summary: Summary) -> dict[str, list[CaseFinished]]:
     """The runs that took each side that kubelets and their documents part into."""
-    taken = ((baseline_text(run.baseline_divergence), run) for run in summary.runs if run.baseline_divergence)
+    taken = (
+        (baseline_text(run.baseline_divergence), run)
+        for run in summary.runs
+        if run.baseline_divergence
+    )
     return dict(sorted(group_values(taken).items()))
 
 
@@ -243,7 +248,7 @@ _ENVIRONMENT.filters |= {
     "bars": lambda tally: segments(tally.counts.items(), 3),
     "worst": _worst,
     "source": source,
-    "taken_side": baseline_text,
+    "baseline_text": baseline_text,
 }
 _ENVIRONMENT.globals |= {"symbols": SYMBOLS}
 _TEMPLATE = _ENVIRONMENT.get_template("report.html.j2")

@@ -18,7 +18,7 @@ from numaproof.reports.groups import causes
 from numaproof.reports.story import Failure, both_ends, failure_of, plain_story
 from numaproof.reports.untrusted import one_line, shorten, visible
 from numaproof.reports.values import group_values
-from numaproof.reports.wording import release_and_level, is_wrong_answer, baseline_text
+from numaproof.reports.wording import baseline_text, is_wrong_answer, release_and_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
 from numaproof.reports.untrusted import one_line, visible
 from numaproof.reports.values import Difference, compact, differences, without_machine
-from numaproof.reports.wording import SYMBOLS, problem_lines, short_lines, baseline_text
+from numaproof.reports.wording import SYMBOLS, baseline_text, problem_lines, short_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +113,9 @@ def failure_of(summary: Summary, event: events.CaseFinished | events.DivergenceF
     )
 
 
-_OF_BOTH = "title outcome message steps pictures stderr reproduce parted signature finding"
+_OF_BOTH = (
+    "title outcome message steps pictures stderr reproduce baseline_divergence signature finding"
+)
 """The fields of a failure that case runs and divergences have by the same names."""
 
 

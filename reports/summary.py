@@ -176,11 +176,15 @@ class Summary:
         )
 
 
-def area_of(run: events.CaseFinished, requirements: Mapping[str, events.ReportedRequirement]) -> str:
+def area_of(
+    run: events.CaseFinished, requirements: Mapping[str, events.ReportedRequirement]
+) -> str:
     """The area of the first known requirement of the case, however the run ended."""
     if run.outcome == "missing known failure":
         return KNOWN_FAILURES
-    return next((requirements[one].area for one in run.requirements if one in requirements), NO_AREA)
+    return next(
+        (requirements[one].area for one in run.requirements if one in requirements), NO_AREA
+    )
 
 
 def summarize(stream: Iterable[events.AnyEvent]) -> Summary:

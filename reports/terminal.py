@@ -38,7 +38,7 @@ from numaproof.reports.story import transcript
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal_summary import summary_parts
 from numaproof.reports.untrusted import one_line
-from numaproof.reports.wording import STYLES, SYMBOLS, release_and_level, implementation
+from numaproof.reports.wording import STYLES, SYMBOLS, implementation, release_and_level
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

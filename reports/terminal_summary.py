@@ -73,7 +73,9 @@ def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[Render
     if summary.untested_ids:
         yield Text(f"{wording.untested_line(summary)}.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
-    yield from (Text(one_line(line, _VALUE), "bold yellow") for line in wording.leftover_lines(summary))
+    yield from (
+        Text(one_line(line, _VALUE), "bold yellow") for line in wording.leftover_lines(summary)
+    )
     if summary.verdict == "nothing tested":
         yield Text("Nothing was tested: no case ran, or none is supported.", "bold yellow")
     yield Text(
@@ -161,7 +163,9 @@ def _body(failure: Failure, width: int) -> Iterator[RenderableType]:
         else:
             yield from _step(told)
     if failure.baseline_divergence:
-        yield Text(f"before: {one_line(wording.baseline_text(failure.baseline_divergence), _TITLE)}", "dim")
+        yield Text(
+            f"before: {one_line(wording.baseline_text(failure.baseline_divergence), _TITLE)}", "dim"
+        )
     if failure.stderr:
         yield Text(f"{failure.log_name}:", "dim")
         yield Text(both_ends(failure.stderr, _LOG))
@@ -171,7 +175,9 @@ def _body(failure: Failure, width: int) -> Iterator[RenderableType]:
         room = (width - _GAP * (len(pictures) - 1)) // len(pictures)
         beside = Table.grid(*("" for _ in pictures), padding=(0, _GAP))
         beside.add_row(*(Text(one_line(one.title, 120), "italic") for one in pictures))
-        drawn = (drawn_text(failure.machine_info, one.owners, one.shared, width=room) for one in pictures)
+        drawn = (
+            drawn_text(failure.machine_info, one.owners, one.shared, width=room) for one in pictures
+        )
         beside.add_row(*drawn)
         yield beside
 

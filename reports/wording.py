@@ -71,13 +71,15 @@ def baseline_text(divergence: events.BaselineDivergence) -> str:
     The names are those of `docs/findings.md`.
     """
     names = f" ({', '.join(divergence.defects)})" if divergence.defects else ""
-    documented = "" if divergence.side == "kubelet" else "as documented, not "
+    documented = "" if divergence.baseline == "kubelet" else "as documented, not "
     return f"{documented}as the kubelet does{names}"
 
 
 def baseline_counts(summary: Summary) -> tuple[tuple[str, int], ...]:
     """The sides that were taken, with how many case runs took each."""
-    taken = (baseline_text(run.baseline_divergence) for run in summary.runs if run.baseline_divergence)
+    taken = (
+        baseline_text(run.baseline_divergence) for run in summary.runs if run.baseline_divergence
+    )
     return tuple(sorted(Counter(taken).items()))
 
 

@@ -30,7 +30,9 @@ _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _FIELDS = ("total", "systemReserved", "allocatable")
 
 
-def assumed_memory_config(fields: Mapping[str, Any], nodes: Container[int]) -> dict[str, Any] | None:
+def assumed_memory_config(
+    fields: Mapping[str, Any], nodes: Container[int]
+) -> dict[str, Any] | None:
     """A configuration that fits the content of the file; None if the file does not say enough.
 
     Nothing is reserved on nodes that the machine does not have; its nodes are `nodes`.

@@ -271,7 +271,9 @@ def _problems(message: str) -> Iterator[str]:
             yield part.removesuffix(", ")
 
 
-def _refine_path(question: Question, config: dict[str, Any], path: PathTuple, rule: Rule) -> PathTuple:
+def _refine_path(
+    question: Question, config: dict[str, Any], path: PathTuple, rule: Rule
+) -> PathTuple:
     """The smallest part of the value at a path whose removal makes the rule no longer match."""
     there, value = _deepest(config, path)
     if there != path:
@@ -309,7 +311,9 @@ def _applies(rule: Rule, refusal: messages.StartRefused) -> bool:
     return any(one is not None and one[0] is rule for one in known)
 
 
-def _by_trial(question: Question, config: dict[str, Any], first_answer: messages.Answer) -> PathTuple:
+def _by_trial(
+    question: Question, config: dict[str, Any], first_answer: messages.Answer
+) -> PathTuple:
     """The smallest part of the configuration whose removal changes why the start ended."""
     return _narrow_path(question, config, (), config, lambda answer: answer != first_answer)
 

@@ -108,7 +108,9 @@ def attribute_defects(
     for subject in wanted:
         mine = kubelet.get(subject)
         at_work = [name for name in names if lacking[name].get(subject) != mine]
-        found[subject] = tuple(map(_find_defect, at_work or _smallest_set(subject, mine, names, ask)))
+        found[subject] = tuple(
+            map(_find_defect, at_work or _smallest_set(subject, mine, names, ask))
+        )
     return found
 
 

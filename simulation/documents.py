@@ -159,7 +159,9 @@ _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 1.2, section 9.1.2)."""
 
 
-def split_documents(text: str, file: str, errors: list[DocumentError] | None = None) -> Iterator[Document]:
+def split_documents(
+    text: str, file: str, errors: list[DocumentError] | None = None
+) -> Iterator[Document]:
     """The non-empty documents in a file's text, with the line numbers of the file.
 
     Args:

@@ -153,7 +153,11 @@ def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
         wanted = [reduce(or_, (1 << node for node in demand.nodes), 0)]
     # If not all can be shown, prefer sets that work, then those that lack little.
     best = sorted(
-        wanted, key=lambda hint_or_nodes: (not isinstance(hint_or_nodes, TopologyHint), _shortage(demand, hint_or_nodes))
+        wanted,
+        key=lambda hint_or_nodes: (
+            not isinstance(hint_or_nodes, TopologyHint),
+            _shortage(demand, hint_or_nodes),
+        ),
     )
     shown = [one for one in wanted if one in best[:MAX_SHOWN]] + others[:MAX_OTHERS]
     return Candidates(
@@ -201,13 +205,18 @@ def shortage_reasons(demand: Demand, resources: tuple[str, ...], nodes: int) -> 
 
 
 def _candidate(
-    demand: Demand, resources: tuple[str, ...], classes: NodeClasses, hint_or_nodes: TopologyHint | int
+    demand: Demand,
+    resources: tuple[str, ...],
+    classes: NodeClasses,
+    hint_or_nodes: TopologyHint | int,
 ) -> Candidate:
     nodes = hint_or_nodes.nodes if isinstance(hint_or_nodes, TopologyHint) else hint_or_nodes
     alike = _alike(classes, nodes)
     numa = NUMASet.from_mask(nodes)
     if not isinstance(hint_or_nodes, TopologyHint):
-        return Candidate(numa, "impossible", ", ".join(shortage_reasons(demand, resources, nodes)), alike)
+        return Candidate(
+            numa, "impossible", ", ".join(shortage_reasons(demand, resources, nodes)), alike
+        )
     have = ", ".join(
         free_of(resource, need.free_on(nodes), need.amount)
         for need, resource in zip(demand.needs, resources, strict=True)
@@ -371,7 +380,9 @@ def observe(node: StartedNode, pod: Pod, policy: TopologyPolicy | None) -> Obser
     return ObservedAdmission(pod, tuple(_merges(policy, hinted)), failed)
 
 
-def _merges(policy: TopologyPolicy | None, observed_hints: list[ObservedHints]) -> Iterator[ObservedMerge]:
+def _merges(
+    policy: TopologyPolicy | None, observed_hints: list[ObservedHints]
+) -> Iterator[ObservedMerge]:
     for container, group in groupby(observed_hints, key=lambda hints: hints.container):
         asked = tuple(group)
         if policy is not None:
@@ -432,8 +443,9 @@ def _cpus(
     broken = CPUSet.from_mask(policy.broken_cores & ~policy.reserved)
     unusable = f" CPUs that share a core with a reserved CPU do not count: {broken}."
     whole = (available & ~policy.broken_cores).bit_count()
-    text = f"{rule}: {count} requested, {whole} free.{unusable if broken else ''} " + _describe_holders(
-        policy, manager, reusable
+    text = (
+        f"{rule}: {count} requested, {whole} free.{unusable if broken else ''} "
+        + _describe_holders(policy, manager, reusable)
     )
     return _allocation(failure, text, Candidates()), ()
 
@@ -452,7 +464,9 @@ def _describe_holders(policy: StaticCPUPolicy, manager: CPUManager, reusable: in
     return f"Of {total}, reserved: {reserved}; exclusive: {holders}{more}."
 
 
-def _memory(manager: MemoryManager, pod: Pod, failure: FailedAllocation) -> tuple[Allocation, tuple[str, ...]]:
+def _memory(
+    manager: MemoryManager, pod: Pod, failure: FailedAllocation
+) -> tuple[Allocation, tuple[str, ...]]:
     try:
         sizes = container_amounts(pod, failure.container) if failure.container else peak(pod)
     except AllocationError:
@@ -472,7 +486,9 @@ def _memory(manager: MemoryManager, pod: Pod, failure: FailedAllocation) -> tupl
     return _allocation(failure, text, where), ()
 
 
-def _devices(state: DeviceState, pod: Pod, failure: FailedAllocation) -> tuple[Allocation, tuple[str, ...]]:
+def _devices(
+    state: DeviceState, pod: Pod, failure: FailedAllocation
+) -> tuple[Allocation, tuple[str, ...]]:
     short = []
     # Devices are never allocated to a pod as a whole.
     assert failure.container is not None
@@ -514,7 +530,9 @@ def hint_steps(
             text = f"the hints for {first} cover this as well"
             yield ManagerHints(manager_name(observed_hints.manager), resource, text)
         else:
-            yield _resource(pod, observed_hints, resource, hints, requested_amounts.get(resource, 0))
+            yield _resource(
+                pod, observed_hints, resource, hints, requested_amounts.get(resource, 0)
+            )
             first = resource
 
 
@@ -530,11 +548,15 @@ def why_not_preferred(
             if hints is None or (previous is hints and is_memory(resource)):
                 continue
             previous = hints
-            found, reason = _judge_candidates(policy, pod, hinted, resource, requested_amounts.get(resource, 0))
+            found, reason = _judge_candidates(
+                policy, pod, hinted, resource, requested_amounts.get(resource, 0)
+            )
             if reason is not None:
                 missing.append(reason)
             wanted[resource] = [one.numa for one in found if one.mark == "preferred"]
-    return "; and ".join(missing) or f"no nodes are preferred by all: {_describe_preferences(wanted)}"
+    return (
+        "; and ".join(missing) or f"no nodes are preferred by all: {_describe_preferences(wanted)}"
+    )
 
 
 def _describe_preferences(preferred_sets: dict[str, list[NUMASet]]) -> str:
@@ -634,7 +656,9 @@ def explain(node: StartedNode, pod: Pod) -> Explanation:
     if observed.failure is not None:
         failed = observed.failure
         if policy is None:
-            asked = requests.requested_amounts(setup, node.device_manager.state, pod, failed.container)
+            asked = requests.requested_amounts(
+                setup, node.device_manager.state, pod, failed.container
+            )
             steps.append(_request(pod, failed.container, asked))
         allocation, advice = explain_shortage(setup, pod, failed)
         summary = f"{_who(failed.container)}: {allocation.text}"
@@ -668,10 +692,14 @@ def _asks(setup: NodeSetup, pod: Pod, merge: ObservedMerge) -> dict[str, int]:
     return requests.requested_amounts(setup, devices.state, pod, merge.container)
 
 
-def _request(pod: Pod, container: PodContainer | None, requested_amounts: dict[str, int]) -> RequestedResources:
+def _request(
+    pod: Pod, container: PodContainer | None, requested_amounts: dict[str, int]
+) -> RequestedResources:
     name = container.name if container else None
     what = amounts(requested_amounts.items()) or "nothing that needs aligning"
-    return RequestedResources(name, requested_amounts, f"{_who(container)} asks for {what} ({pod.qos})")
+    return RequestedResources(
+        name, requested_amounts, f"{_who(container)} asks for {what} ({pod.qos})"
+    )
 
 
 def _who(container: PodContainer | None) -> str:

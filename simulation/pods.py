@@ -17,13 +17,13 @@ from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import fields
 from numaproof.simulation.documents import (
     MAX_PROBLEMS,
-    value_at,
-    field_errors,
     collect_errors,
+    field_errors,
     ignored_field_warnings,
     mapping,
-    split_documents,
     refuse,
+    split_documents,
+    value_at,
 )
 from numaproof.simulation.fields import suggestion
 
@@ -352,7 +352,9 @@ def _check_names(
 ) -> None:
     for name in value:
         if name not in known_names:
-            raise document.error((*path, name), "unknown field", fields.suggestion(name, known_names))
+            raise document.error(
+                (*path, name), "unknown field", fields.suggestion(name, known_names)
+            )
 
 
 def _sequence(document: Document, value: Any, path: PathTuple) -> list[Any]:
@@ -409,7 +411,8 @@ def _describe_pod(
         if spec.get(key):
             listed = _sequence(document, spec[key], (*place, key))
             spec[key] = [
-                with_default_requests(document, one, (*place, key, number)) for number, one in enumerate(listed)
+                with_default_requests(document, one, (*place, key, number))
+                for number, one in enumerate(listed)
             ]
             containers += [((*place, key, n), one) for n, one in enumerate(spec[key])]
     manifest: Pod = {

@@ -122,7 +122,9 @@ def why_no_memory(setup: NodeSetup, pod: Pod, container: PodContainer | None) ->
     if (reason := _not_served(pod)) is not None:
         return reason
     try:
-        amounts = requests.container_amounts(pod, container) if container else setup.memory.peak(pod)
+        amounts = (
+            requests.container_amounts(pod, container) if container else setup.memory.peak(pod)
+        )
     except AllocationError:
         return "an amount is not a whole number of bytes to the API machinery"
     return None if amounts else "no memory is requested"

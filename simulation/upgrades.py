@@ -82,7 +82,7 @@ def gates_of_interest(
     given = config.get("featureGates")
     values = given if isinstance(given, dict) else {}
     return tuple(
-        msgspec.structs.replace(one, given=values.get(one.gate))
+        msgspec.structs.replace(one, configured_value=values.get(one.gate))
         for one in gates(before, after)
         if one.gate in values or one.gate.startswith(_OF_MANAGERS)
     )
@@ -395,7 +395,9 @@ def _play(
         unknown=tuple(unknown),
         never_here=tuple(pod.name for pod in pods if running and pod.name not in held),
         staying=_outcome(node, node.restart(new.fixed_config, left, here), held, staying=here),
-        after_drain=_outcome(node, node.restart(new.fixed_config, drained, ()), held, drained_pods=here),
+        after_drain=_outcome(
+            node, node.restart(new.fixed_config, drained, ()), held, drained_pods=here
+        ),
     )
 
 
@@ -424,7 +426,10 @@ def _outcome(
         return Outcome(starts, fates)
     pods = (
         *(_pod_outcome(node, pod, held_by_pod[pod.name], _same) for pod in staying),
-        *(_pod_outcome(node, _with_new_uid(pod), held_by_pod[pod.name], _alike) for pod in drained_pods),
+        *(
+            _pod_outcome(node, _with_new_uid(pod), held_by_pod[pod.name], _alike)
+            for pod in drained_pods
+        ),
     )
     return Outcome(True, fates, pods)
 

@@ -51,7 +51,9 @@ def _plain(go: str, zero: int | str) -> _Kind:
 
 def _cpus(value: Any) -> str:
     """CPUs that the file has as a text, and the structure as a map to nothing."""
-    cpus = " ".join(f"{cpu}:{{}}" for cpu in CPUSet.parse(_require_type(str, value, "cpuset.CPUSet")))
+    cpus = " ".join(
+        f"{cpu}:{{}}" for cpu in CPUSet.parse(_require_type(str, value, "cpuset.CPUSet"))
+    )
     return f"{{elems:(map[int]struct {{}})map[{cpus}]}}"
 
 
@@ -64,7 +66,9 @@ def _list(go: str, item: _Kind) -> _Kind:
     return _Kind(go, None, show)
 
 
-def _map(go: str, item: _Kind, key: type[int | str] = str, *, empty_if_missing: bool = False) -> _Kind:
+def _map(
+    go: str, item: _Kind, key: type[int | str] = str, *, empty_if_missing: bool = False
+) -> _Kind:
     """`made` is whether a file without the key leaves an empty map, and not none."""
 
     def show(value: Any) -> str:
@@ -108,7 +112,9 @@ _TEXT, _UINT, _INT = _plain("string", ""), _plain("uint64", 0), _plain("int", 0)
 _POLICY: _Fields = {"policyName": ("PolicyName", _TEXT)}
 _CHECKSUM: _Fields = {CHECKSUM: ("Checksum", _plain("checksum.Checksum", 0))}
 _BY_ID = _map("map[string]string", _TEXT, empty_if_missing=True)
-_BY_POD = _map("map[string]map[string]string", _map("map[string]string", _TEXT), empty_if_missing=True)
+_BY_POD = _map(
+    "map[string]map[string]string", _map("map[string]string", _TEXT), empty_if_missing=True
+)
 _POD_CPUS = _struct("state.PodEntry", {"cpuSet": ("CPUSet", _Kind("cpuset.CPUSet", "", _cpus))}, "")
 _BLOCK = _struct(
     "state.Block",

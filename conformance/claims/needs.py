@@ -162,7 +162,12 @@ class _Written:
 # Cases have few configurations, and to validate one takes a third as long as a start.
 @lru_cache(maxsize=4096)
 def _is_refused(written_config: _Written) -> bool:
-    return startup.validation_error(written_config.config, MachineInfo(), release(written_config.kubernetes)) is not None
+    return (
+        startup.validation_error(
+            written_config.config, MachineInfo(), release(written_config.kubernetes)
+        )
+        is not None
+    )
 
 
 def _of_devices(devices: Iterable[messages.DeviceResource]) -> Iterator[str]:
@@ -176,7 +181,9 @@ def _of_policy(name: str, policy: object) -> Iterator[str]:
         yield f"{field.label} {policy}"
 
 
-def _of_options(label: str, options: object, known_options: Mapping[str, Maturity]) -> Iterator[str]:
+def _of_options(
+    label: str, options: object, known_options: Mapping[str, Maturity]
+) -> Iterator[str]:
     """Options may be any value: a case can test how a malformed one is refused."""
     given = sorted(options.keys() & known_options.keys()) if isinstance(options, dict) else []
     yield from (f"{label} {option}" for option in given)

@@ -40,7 +40,9 @@ class ClaimsTally:
 
     def count_case(self, event: events.CaseFinished) -> None:
         """Counts a case run."""
-        if event.agreed_level and LEVELS.index(event.agreed_level) < LEVELS.index(self._agreed_level):
+        if event.agreed_level and LEVELS.index(event.agreed_level) < LEVELS.index(
+            self._agreed_level
+        ):
             self._agreed_level = event.agreed_level
         self._compared_runs += event.agreed_level is not None
         self.count(
@@ -51,7 +53,12 @@ class ClaimsTally:
         )
 
     def count(
-        self, needs: tuple[str, ...], missing_claim: str, declined_claims: tuple[str, ...], *, has_failed: bool
+        self,
+        needs: tuple[str, ...],
+        missing_claim: str,
+        declined_claims: tuple[str, ...],
+        *,
+        has_failed: bool,
     ) -> None:
         """Counts a run.
 
@@ -76,7 +83,9 @@ class ClaimsTally:
         """What all the runs show."""
         return events.ClaimsReview(
             assumes_features=self.hello.features is None,
-            missing_claims=dict(sorted(self._unclaimed_counts.items(), key=lambda item: (-item[1], item[0]))),
+            missing_claims=dict(
+                sorted(self._unclaimed_counts.items(), key=lambda item: (-item[1], item[0]))
+            ),
             declined_runs=self._declined_runs,
             possible=tuple(self._possible()),
             untrue=tuple(self._untrue()),

@@ -92,7 +92,10 @@ class ByRelease:
     def leftover_processes(self) -> tuple[str, ...]:
         """The processes of any of them that could not be ended."""
         return tuple(
-            name for one in self._all if isinstance(one, ProcessBacked) for name in one.leftover_processes
+            name
+            for one in self._all
+            if isinstance(one, ProcessBacked)
+            for name in one.leftover_processes
         )
 
     def close(self) -> None:

@@ -174,7 +174,9 @@ def differences(
             if played.defect:
                 yield _expected_failure_event(named, played, harness_run)
             if played.outcome not in events.GOOD:
-                yield _difference_event(_Difference(pair, named, played), harness_run, options, scratch)
+                yield _difference_event(
+                    _Difference(pair, named, played), harness_run, options, scratch
+                )
                 if not options.keep_going:
                     break
             yield events.Progress(at=harness_run.elapsed_seconds(), played_examples=number)

@@ -20,7 +20,7 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target, picture
-from numaproof.conformance.execution.truncation import truncate, replace_text, reported_finding
+from numaproof.conformance.execution.truncation import replace_text, reported_finding, truncate
 from numaproof.conformance.judging import known_defects, signatures
 from numaproof.conformance.judging.baselines import Baseline, Baselines
 from numaproof.conformance.judging.oracle import STATE_DIR, AnswerJudge, Oracle
@@ -81,7 +81,7 @@ class LockstepResult(RunResult):
         pictures: the machine on either side after the last call.
         chance: the operation that the right side answers differently from run to run, where
             that is why no more was compared; empty where it was not.
-        parted: whose behaviour the right side has, where either is right and they differ.
+        baseline_divergence: whose behaviour the right side has, where either is right and they differ.
         tested: the side that was under test.
     """
 
@@ -262,14 +262,14 @@ class _LockstepRun(ComparedRun):
         if ended.outcome == "unsupported":
             return result
         calls, judge = self.player.session.calls, self._comparison
-        parted = judge.baseline_divergence() if isinstance(judge, Baselines) else None
-        result = replace(result, calls=len(calls), parted=parted)
+        divergence = judge.baseline_divergence() if isinstance(judge, Baselines) else None
+        result = replace(result, calls=len(calls), baseline_divergence=divergence)
         if ended.outcome == "pass":
             return result
         result = replace(result, steps=self.steps())
         if not any(call.problems for call in calls):
             return result
-        return replace(result, pictures=self.pictures(), tested=self._pair.tested_side)
+        return replace(result, pictures=self.pictures(), tested_side=self._pair.tested_side)
 
     def _play_both(self) -> None:
         self.player.play()

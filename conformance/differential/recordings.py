@@ -300,7 +300,7 @@ def of_target(target: Target) -> tuple[Recording, ...]:
     Raises:
         RecordingError: a bundled file is damaged.
     """
-    if target.judged_as != "kubelet" or not applies("admission", target.level):
+    if target.baseline != "kubelet" or not applies("admission", target.level):
         return ()
     return bundled_recordings(target.kubernetes)
 
@@ -326,7 +326,9 @@ def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResu
     return played
 
 
-def run_recording(recording: Recording, harness_run: HarnessRun, scratch: Path) -> events.CaseFinished:
+def run_recording(
+    recording: Recording, harness_run: HarnessRun, scratch: Path
+) -> events.CaseFinished:
     """Compares a target with a recording, as a case run."""
     began = harness_run.elapsed_seconds()
     played = compare(recording, harness_run.target, scratch)

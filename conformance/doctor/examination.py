@@ -188,7 +188,7 @@ class _Examination:
             kubernetes=known[-1] if known else NEWEST,
             level=self.hello.level,
             oracle=reference,
-            judged_as=default_baseline(self.hello),
+            baseline=default_baseline(self.hello),
         )
         profile = fakesys.load_profile("laptop-4c8t")
         tree = ProfileMachine(profile, self.scratch / "trees").tree
@@ -203,7 +203,9 @@ class _Examination:
             self._play(player, case)
             if case.id == "no-node":
                 self._ask_without_node(player)
-            self.agreed_level = min(self.agreed_level, player.session.agreed_level, key=messages.LEVELS.index)
+            self.agreed_level = min(
+                self.agreed_level, player.session.agreed_level, key=messages.LEVELS.index
+            )
 
     def _say_hello(self, about: str, *, new_process: bool = False) -> None:
         if new_process:

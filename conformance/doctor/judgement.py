@@ -182,7 +182,9 @@ class Judgement:
                 self._look_at_containers(moment, args.pod, answer)
         self._compare(moment, answer, found[0] if found else None)
 
-    def _compare(self, moment: Moment, answer: messages.Answer, disagreement: Judged | None) -> None:
+    def _compare(
+        self, moment: Moment, answer: messages.Answer, disagreement: Judged | None
+    ) -> None:
         right, level = self.answer, self._session.level
         if right is None or isinstance(right, messages.Unsupported | messages.Fault):
             return
@@ -267,5 +269,7 @@ def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: 
         after = cause if moment.step == "state" else ""
         for problem in (*shown, *(one for one in own if one in alone), *unmet):
             moment.note_finding(problem, after=after)
-        shown = [one for one in own if one in broken and one not in alone and not player.out_of_step]
+        shown = [
+            one for one in own if one in broken and one not in alone and not player.out_of_step
+        ]
         cause = f"{moment.step} ({number})"

@@ -203,7 +203,9 @@ def _validator(schema: Schema) -> Validator:
         return rule
 
     # To the protocol, 1.0 is not an integer.
-    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, number: type(number) is int)
+    types = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, number: type(number) is int
+    )
     rules = {"pattern": conforming(CPUSet), "uniqueItems": conforming(NUMASet)}
     kind = validators.extend(Draft202012Validator, rules, type_checker=types)
     return kind({**schema, "$defs": _definitions()})
@@ -241,7 +243,8 @@ def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
             unused = known.keys() - value.keys()
             for name in (one for one in value if one not in known):
                 right = (
-                    nearest(name, unused) or f"leave it out; the fields here are {_list_quoted(known)}"
+                    nearest(name, unused)
+                    or f"leave it out; the fields here are {_list_quoted(known)}"
                 )
                 what = "unknown-field" if path else "odd-field"
                 yield _Mistake((*path, name), what, right, intended_value=_NOTHING)

@@ -354,7 +354,9 @@ class Program:
         code = process.returncode
         moment.response = _text(partial)
         if code is None:
-            moment.note("supervisor-killed" if process.supervision.supervisor_killed else "output-closed")
+            moment.note(
+                "supervisor-killed" if process.supervision.supervisor_killed else "output-closed"
+            )
         else:
             at_once = "ended-at-once" if self._number == 1 and code == 0 else "ended"
             name = "not-found" if code == _NOT_FOUND else at_once

@@ -224,7 +224,9 @@ class Player:
             self.session.machine = manifests.with_memory(machine, step.memory)
             self.session.from_tree = False  # the tree is of the machine as it was
             if step.offline:
-                self.session.note(f"took {format_numbers('CPU', CPUSet.parse(step.offline))} offline")
+                self.session.note(
+                    f"took {format_numbers('CPU', CPUSet.parse(step.offline))} offline"
+                )
             for change in step.memory:
                 self.session.note(_changed_memory(change))
             self.facts = type(self.facts)(self.session.machine)

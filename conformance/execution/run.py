@@ -24,7 +24,7 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
-from numaproof.conformance.execution.truncation import truncate, cut
+from numaproof.conformance.execution.truncation import cut, truncate
 from numaproof.conformance.judging import discovered, known_defects, signatures
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baseline, Baselines
 from numaproof.conformance.judging.invariants import InvariantChecker
@@ -73,7 +73,7 @@ class Target:
         command: its command line; empty for the reference.
         oracle: makes a fresh reference to compare with; None if it is compared with none.
         compared: whether its answers are compared with the reference's at all.
-        judged_as: what is right where kubelets contradict their documents.
+        baseline: what is right where kubelets contradict their documents.
     """
 
     implementation: Implementation
@@ -83,7 +83,7 @@ class Target:
     command: tuple[str, ...] = ()
     oracle: Callable[[Baseline], SteerableReference] | None = None
     is_compared: bool = True
-    judged_as: events.JudgedAs = "kubelet"
+    baseline: events.BaselineChoice = "kubelet"
 
     @cached_property
     def program(self) -> ProcessBacked | None:
@@ -101,15 +101,15 @@ class Target:
             *("--kubernetes", self.kubernetes),
             *(("--level", self.level) if self.level != self.hello.level else ()),
             *(
-                ("--baseline", self.judged_as)
-                if self.judged_as != default_baseline(self.hello)
+                ("--baseline", self.baseline)
+                if self.baseline != default_baseline(self.hello)
                 else ()
             ),
             *(("--implementation", shlex.join(self.command)) if self.command else ()),
         )
 
 
-def default_baseline(hello: messages.Hello) -> events.JudgedAs:
+def default_baseline(hello: messages.Hello) -> events.BaselineChoice:
     """How to judge an implementation by its claims: one of level ``kubelet`` as a kubelet."""
     return "kubelet" if hello.level == "kubelet" else "either"
 
@@ -117,15 +117,17 @@ def default_baseline(hello: messages.Hello) -> events.JudgedAs:
 def reference(baseline: Baseline) -> InProcess:
     """The reference, in this process, following a baseline."""
     exceptions = baseline.exceptions
-    return InProcess(partial(Reference, follows_docs=baseline.follows_documents, exceptions=exceptions))
+    return InProcess(
+        partial(Reference, follows_docs=baseline.follows_documents, exceptions=exceptions)
+    )
 
 
 def reference_target(kubernetes: str, baseline: Baseline) -> Target:
     """The reference, in this process, as a kubelet of a release, judged as what it is."""
     implementation = reference(baseline)
     hello = handshake(implementation, "numaproof")
-    judged_as: events.JudgedAs = "documented" if baseline.follows_documents else "kubelet"
-    return Target(implementation, hello, kubernetes, hello.level, judged_as=judged_as)
+    choice: events.BaselineChoice = "documented" if baseline.follows_documents else "kubelet"
+    return Target(implementation, hello, kubernetes, hello.level, baseline=choice)
 
 
 @dataclass(frozen=True)
@@ -199,8 +201,10 @@ class Run:
         self.broke: RunResult | None = None
         self._scratch = scratch
         self._tree = tree
-        is_kubelet = target.judged_as == "kubelet"
-        self._known_defects = known_defects.known_defects(target.kubernetes) if is_kubelet else frozenset()
+        is_kubelet = target.baseline == "kubelet"
+        self._known_defects = (
+            known_defects.known_defects(target.kubernetes) if is_kubelet else frozenset()
+        )
         judge = self._oracle()
         self._baselines = judge if isinstance(judge, Baselines) else None
         if target.program:
@@ -229,12 +233,14 @@ class Run:
             return None
         level = target.level if target.is_compared else "invariants"
         seen = target.capabilities.discovers
-        if target.judged_as != "kubelet":
-            made, either = scratch / "references", target.judged_as == "either"
+        if target.baseline != "kubelet":
+            made, either = scratch / "references", target.baseline == "either"
             return Baselines(target.oracle, made, level, kubelet=either, discovers=seen)
         if not applies("admission", level):
             return None
-        return Oracle(target.oracle(KUBELET), _create_folder(scratch / "reference"), target.level, seen)
+        return Oracle(
+            target.oracle(KUBELET), _create_folder(scratch / "reference"), target.level, seen
+        )
 
     def _root(self, tree: MachineTree | None) -> Callable[[], str | Path] | None:
         """Finds the tree in the form that the target can read."""
@@ -308,7 +314,7 @@ class Run:
         badly did not follow the documents: only what it shares with the kubelet is reported.
         """
         found = self._baselines.baseline_divergence() if self._baselines else None
-        return found if result.good or (found and found.side == "kubelet") else None
+        return found if result.good or (found and found.baseline == "kubelet") else None
 
     def judge(self, action: Callable[[], None]) -> RunResult:
         """The verdict after an action of the player: all of its steps, or one more.
@@ -323,7 +329,9 @@ class Run:
         if not result.good:
             require_room(self._scratch)
         player = self.player
-        outcome, defect = known_defects.judge(result.outcome, self.case, player.broken_invariants, self._known_defects)
+        outcome, defect = known_defects.judge(
+            result.outcome, self.case, player.broken_invariants, self._known_defects
+        )
         wrong = [one for one in player.problems if one.source != "invariant"]
         if outcome == "expected failure" and wrong and not self.case.defect:
             return result.showing(wrong[0])
@@ -424,7 +432,9 @@ def _shadow_oracle(target: Target, scratch: Path) -> Oracle | None:
     if target.oracle is None or target.level != messages.LEVELS[0]:
         return None
     seen = target.capabilities.discovers
-    return Oracle(target.oracle(DOCUMENTED), _create_folder(scratch / "silent"), messages.LEVELS[-1], seen)
+    return Oracle(
+        target.oracle(DOCUMENTED), _create_folder(scratch / "silent"), messages.LEVELS[-1], seen
+    )
 
 
 def claims_needed(

@@ -106,7 +106,13 @@ def play_case(
         CaseError: the case can't be played as it is written.
     """
     began = harness_run.elapsed_seconds()
-    run = Run(harness_run.target, selected_case.case, selected_case.info, selected_case.machine.tree, scratch)
+    run = Run(
+        harness_run.target,
+        selected_case.case,
+        selected_case.info,
+        selected_case.machine.tree,
+        scratch,
+    )
     result = run.play()
     session = run.player.session
     shown = result.outcome not in ("pass", "unsupported")
@@ -143,7 +149,11 @@ def reproduce(selected_case: SelectedCase, harness_run: HarnessRun) -> str:
     """The command that repeats just this run."""
     if isinstance(selected_case.machine, GivenMachine):
         return harness_run.replay(selected_case.case.id)
-    return harness_run.replay(selected_case.case.id, "--machine", selected_case.machine.requested_name or selected_case.machine.name)
+    return harness_run.replay(
+        selected_case.case.id,
+        "--machine",
+        selected_case.machine.requested_name or selected_case.machine.name,
+    )
 
 
 def fill_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:

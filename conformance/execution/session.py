@@ -22,7 +22,12 @@ from numaproof.conformance.execution.implementation import (
     ProcessBacked,
     SpoiledState,
 )
-from numaproof.conformance.execution.truncation import truncate, replace_text, reported_problems, reported_findings
+from numaproof.conformance.execution.truncation import (
+    replace_text,
+    reported_findings,
+    reported_problems,
+    truncate,
+)
 from numaproof.conformance.judging.invariants.view import View, arrivals, find_readmitted_pods
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
@@ -181,7 +186,9 @@ class Session:
         right, seen = judge.answer if judge else None, self.capabilities.discovers
         if right is None:
             return
-        while self.agreed_level != self.level and disagreement(args, answer, right, self.agreed_level, seen):
+        while self.agreed_level != self.level and disagreement(
+            args, answer, right, self.agreed_level, seen
+        ):
             self.agreed_level = messages.LEVELS[messages.LEVELS.index(self.agreed_level) - 1]
 
     def tree(self) -> str:
@@ -328,7 +335,9 @@ class Session:
             facts=facts,
             config=self.config,
             pods=dict(self.pods),
-            ended_containers=frozenset((uid, name) for uid, names in self.ended_containers.items() for name in names),
+            ended_containers=frozenset(
+                (uid, name) for uid, names in self.ended_containers.items() for name in names
+            ),
             start_answer=self.start_answer,
             state=state,
             devices=self.devices,
@@ -339,7 +348,9 @@ class Session:
             readmitted_pods=find_readmitted_pods(made),
         )
 
-    def reported_call(self, call: Call, expected: dict[str, Any] | None = None) -> events.ReportedCall:
+    def reported_call(
+        self, call: Call, expected: dict[str, Any] | None = None
+    ) -> events.ReportedCall:
         """A call as reports show it, with the answer that was expected where one was."""
         return events.ReportedCall(
             operation=call.operation,

@@ -147,7 +147,9 @@ class DeterminismCheck:
                 return Nondeterminism(scenario, steps, left.operation, str(found), found)
         return _broken_once(scenario, first, again)
 
-    def _difference(self, left_session: Session, left: Call, right_session: Session, right: Call) -> Finding | None:
+    def _difference(
+        self, left_session: Session, left: Call, right_session: Session, right: Call
+    ) -> Finding | None:
         if left.answer is None or right.answer is None:
             return None
         if isinstance(left.answer, messages.Fault) and isinstance(right.answer, messages.Fault):

@@ -138,7 +138,7 @@ class Scoped(ExampleDatabase):
         super().__init__()
         hello = target.hello
         told = (hello.name, hello.operations, hello.policies, hello.options)
-        held = (target.kubernetes, target.level, target.judged_as)
+        held = (target.kubernetes, target.level, target.baseline)
         self._shared = shared
         self._scope = hashlib.sha256(msgspec.json.encode((told, held))).digest()
         self._keeps = False

@@ -152,7 +152,7 @@ class Explorer:
         self,
         first: ScenarioRun,
         tries: int = TRIES,
-        key: Callable[[ScenarioRun], str] = attrgetter("broken"),
+        key: Callable[[ScenarioRun], str] = attrgetter("failure_kind"),
     ) -> ScenarioRun:
         """The smallest scenario found that fails in the same way; see `shrunk`.
 

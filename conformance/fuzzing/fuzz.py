@@ -33,7 +33,12 @@ from numaproof.conformance.fuzzing.exploration import (
 )
 from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding, KnownExamples
 from numaproof.conformance.fuzzing.fuzz_options import CI, Budget, FuzzOptions
-from numaproof.conformance.fuzzing.interrupts import Interrupts, OutOfTimeError, TimeLimit, with_time_limit
+from numaproof.conformance.fuzzing.interrupts import (
+    Interrupts,
+    OutOfTimeError,
+    TimeLimit,
+    with_time_limit,
+)
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
 from numaproof.conformance.known_failures.entries import KNOWN, KnownFailures
 from numaproof.protocol import events
@@ -210,7 +215,9 @@ class _Search:
             return
         if run.inner.player.out_of_step:
             self._skipped_outcomes.append("unsupported")
-        self.claims.count(session.needed_claims, session.missing_claim, session.declined_claims, has_failed=False)
+        self.claims.count(
+            session.needed_claims, session.missing_claim, session.declined_claims, has_failed=False
+        )
         every = self.options.replay_every
         if every and (self.coverage.examples + self.offset) % every == 0:
             found = self._determinism.nondeterminism(run.scenario(), run.inner, times=1)

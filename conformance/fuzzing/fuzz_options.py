@@ -40,7 +40,9 @@ class Budget:
         """Whether there is budget for another example; for the first there always is."""
         if not played_examples:
             return True
-        return (self.examples is None or played_examples < self.examples) and elapsed_seconds < self.search_until
+        return (
+            self.examples is None or played_examples < self.examples
+        ) and elapsed_seconds < self.search_until
 
     @property
     def search_until(self) -> float:

@@ -95,7 +95,8 @@ class NodeMachine(RuleBasedStateMachine):
             tree = data.draw(strategy_of(lambda choices: on_a_tree(choices, info)), label="tree")
             info = tree or info
         self.life = data.draw(
-            strategy_of(lambda choices: NodeScenario(choices, info, self.capabilities)), label="life"
+            strategy_of(lambda choices: NodeScenario(choices, info, self.capabilities)),
+            label="life",
         )
         self._facts = self.life.facts
         self.example = self.open_example(info, from_tree=tree is not None)

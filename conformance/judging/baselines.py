@@ -203,7 +203,9 @@ class Baselines:
         if index is None and self._kubelet and self._level != "invariants":
             index, level = self._first_difference(KUBELET), self._level
         return (
-            None if index is None else BaselineDivergence("documented", self._avoided_defects(index, level))
+            None
+            if index is None
+            else BaselineDivergence("documented", self._avoided_defects(index, level))
         )
 
     def _switch(self) -> bool:

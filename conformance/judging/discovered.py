@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
-def difference(actual: MachineInfo, expected: MachineInfo, fields: Collection[str]) -> Finding | None:
+def difference(
+    actual: MachineInfo, expected: MachineInfo, fields: Collection[str]
+) -> Finding | None:
     """Where a machine differs from another in the fields that are seen; None if nowhere."""
     views = _views(expected, fields), _views(actual, fields)
     for name in DISCOVERED:
@@ -38,11 +40,15 @@ def difference(actual: MachineInfo, expected: MachineInfo, fields: Collection[st
         right, found = (view[name] for view in views)
         if not isinstance(right, dict):
             if right != found:
-                return Finding("other side", name, "", short_text(right), short_text(found), kind="field")
+                return Finding(
+                    "other side", name, "", short_text(right), short_text(found), kind="field"
+                )
             continue
         for key in sorted({*right, *found}):
             if right.get(key, ABSENT) != found.get(key, ABSENT):
-                due, seen = (short_text(one[key]) if key in one else ABSENT for one in (right, found))
+                due, seen = (
+                    short_text(one[key]) if key in one else ABSENT for one in (right, found)
+                )
                 return Finding("other side", name, str(key), due, seen)
     return None
 
@@ -153,7 +159,9 @@ def _views(machine: MachineInfo, fields: Collection[str]) -> dict[str, Any]:
             ]
             for cpu, core in of_cpu.items()
         },
-        "node_caches": {key: _list_caches(one.caches, with_ids=named) for key, one in nodes.items()},
+        "node_caches": {
+            key: _list_caches(one.caches, with_ids=named) for key, one in nodes.items()
+        },
     }
     return {name: view for name, view in views.items() if name in fields}
 
@@ -299,7 +307,9 @@ def keep_fields(description: Mapping[str, Any], fields: Collection[str]) -> dict
     for key, node in _mapping("nodes", description.get("nodes")).items():
         part = _keep_visible(_mapping("node", node), _OF_NODE, fields)
         own = _mapping("cores", node.get("cores"))
-        seen = {cpu: _keep_visible(_mapping("core", one), _OF_CORE, fields) for cpu, one in own.items()}
+        seen = {
+            cpu: _keep_visible(_mapping("core", one), _OF_CORE, fields) for cpu, one in own.items()
+        }
         cores = {cpu: core for cpu, core in seen.items() if core}
         if "nodes" not in fields:
             together |= cores
@@ -332,7 +342,9 @@ def _keep_visible(
 ) -> dict[str, Any]:
     named = "cache_ids" in fields
     return {
-        key: _sort_list(value, with_ids=named) for key, value in part.items() if names.get(key) in fields
+        key: _sort_list(value, with_ids=named)
+        for key, value in part.items()
+        if names.get(key) in fields
     }
 
 

@@ -90,7 +90,9 @@ def _refusal(expected: Expected, word: str, message: str, context: Context) -> I
 _OUTCOME = "the outcome"
 
 
-def _check_optional(what: str, expected: dict[str, Any] | None, actual: object) -> Iterator[Finding]:
+def _check_optional(
+    what: str, expected: dict[str, Any] | None, actual: object
+) -> Iterator[Finding]:
     """Compares what is told on request: as many of its fields as the case names."""
     if expected is not None and actual is None:
         yield Finding("expectation", what, kind="not included")
@@ -307,7 +309,9 @@ def _format_count(count: int, cpus: CPUSet, of: str = "CPUs") -> str:
     return amount(count, of) + (f" ({cpus})" if cpus else "")
 
 
-def _relations(expectation: CPUsExpected, cpus: CPUSet, context: Context) -> Iterator[tuple[str, str]]:
+def _relations(
+    expectation: CPUsExpected, cpus: CPUSet, context: Context
+) -> Iterator[tuple[str, str]]:
     for field, holds, words in _RELATIONS:
         name = getattr(expectation, field)
         if name is None:
@@ -451,7 +455,9 @@ def device_problems(
             if has != want:
                 yield Finding("expectation", resource, "", _nodes(want), _nodes(has))
         elif sorted(actual) != sorted(expected):
-            yield differs(resource, sorted(expected), sorted(actual), lists.repetition_remark(actual))
+            yield differs(
+                resource, sorted(expected), sorted(actual), lists.repetition_remark(actual)
+            )
 
 
 def differs(rule: str, expected: object, actual: object, remark: str = "") -> Finding:

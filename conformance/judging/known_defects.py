@@ -184,7 +184,11 @@ def judge(
 def _consequence_of(violation: Violation, earlier_defects: Sequence[str]) -> str | None:
     """The defect met before that explains a broken invariant as what followed from it."""
     return next(
-        (name for name in earlier_defects if name in _SPOILS and violation.invariant.startswith(_SPOILS[name])),
+        (
+            name
+            for name in earlier_defects
+            if name in _SPOILS and violation.invariant.startswith(_SPOILS[name])
+        ),
         None,
     )
 
@@ -201,7 +205,10 @@ def _with_defect(outcome: Outcome, defect: str) -> tuple[Outcome, str | None]:
 
 
 def explain(
-    violation: Violation, facts: Facts, release_defects: frozenset[str], earlier_defects: Sequence[str] = ()
+    violation: Violation,
+    facts: Facts,
+    release_defects: frozenset[str],
+    earlier_defects: Sequence[str] = (),
 ) -> str | None:
     """The known defect that a broken invariant is due to, or None.
 
@@ -300,7 +307,8 @@ def defect_of_hang(call: BrokenCall, release_defects: frozenset[str]) -> str | N
     A hang leaves no trace: it is recognized by a request that meets all conditions of the defect.
     """
     return next(
-        (name for name in sorted(release_defects & _NEVER_ENDS.keys()) if _NEVER_ENDS[name](call)), None
+        (name for name in sorted(release_defects & _NEVER_ENDS.keys()) if _NEVER_ENDS[name](call)),
+        None,
     )
 
 

@@ -108,7 +108,9 @@ def any_resource(answer: messages.Answer) -> messages.Answer:
 
     pod = answer.pod
     if pod is not None:
-        pod = msgspec.structs.replace(pod, message=without_name(pod.message), event=without_name(pod.event))
+        pod = msgspec.structs.replace(
+            pod, message=without_name(pod.message), event=without_name(pod.event)
+        )
     return msgspec.structs.replace(answer, message=without_name(answer.message), pod=pod)
 
 
@@ -136,7 +138,11 @@ def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
             listed = plain.pop("topology") or ()
             nodes = {str(node["node_id"]): node for node in listed}
             order = [node["node_id"] for node in listed]
-            return {**plain, "nodes": nodes, "order": order if exact and _is_ordered(listed) else []}
+            return {
+                **plain,
+                "nodes": nodes,
+                "order": order if exact and _is_ordered(listed) else [],
+            }
         case _:
             return plain
 
@@ -340,7 +346,11 @@ def disagreement(
     Of several refusals that a kubelet may give, any one is as good as another. Of discovered
     machines it is compared what `discovers` names; None stands for all.
     """
-    if isinstance(actual, MachineInfo) and isinstance(expected, MachineInfo) and discovers is not None:
+    if (
+        isinstance(actual, MachineInfo)
+        and isinstance(expected, MachineInfo)
+        and discovers is not None
+    ):
         seen = discovered.difference(actual, expected, discovers)
         return seen if applies("placement", level) else None
     if _has_several_options(args):

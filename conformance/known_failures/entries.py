@@ -176,7 +176,9 @@ class KnownFailures:
 
         Scenarios differ from run to run, so only an entry with the same cause is about one.
         """
-        same = [one for one in self._scenarios() if one.known_failure.signature == scenario.signature]
+        same = [
+            one for one in self._scenarios() if one.known_failure.signature == scenario.signature
+        ]
         return _judge(scenario, same, self.today)
 
     def causes_of_scenarios(self) -> frozenset[str]:
@@ -324,7 +326,12 @@ def rows(
     judged = {run.case for run in runs if run.outcome != "unsupported"}
     return [
         *(
-            _row(cause, case, next(iter(cases.values())) if "*" in case else cases[case], known_entries)
+            _row(
+                cause,
+                case,
+                next(iter(cases.values())) if "*" in case else cases[case],
+                known_entries,
+            )
             for cause, cases in failed.items()
             for case in _globs(frozenset(cases), judged)
         ),
@@ -336,8 +343,13 @@ def rows(
     ]
 
 
-def _has_entry(signature: str, case: str, machine: str, known_entries: Sequence[KnownFailureEntry]) -> bool:
-    return any(one.known_failure.signature == signature and one.covers((case,), machine) for one in known_entries)
+def _has_entry(
+    signature: str, case: str, machine: str, known_entries: Sequence[KnownFailureEntry]
+) -> bool:
+    return any(
+        one.known_failure.signature == signature and one.covers((case,), machine)
+        for one in known_entries
+    )
 
 
 def _reason(message: str, known_entries: Sequence[KnownFailureEntry]) -> str:
@@ -354,10 +366,15 @@ def _row(
     row = {"case": case}
     if len(machines) == 1 and "*" not in case:
         row["machine"] = runs[0].machine
-    return row | {"signature": cause, "reason": _reason(runs[0].message, known_entries) or runs[0].outcome}
+    return row | {
+        "signature": cause,
+        "reason": _reason(runs[0].message, known_entries) or runs[0].outcome,
+    }
 
 
-def _globs(failed_cases: frozenset[str], judged_cases: Iterable[str], prefix: str = "") -> Iterator[str]:
+def _globs(
+    failed_cases: frozenset[str], judged_cases: Iterable[str], prefix: str = ""
+) -> Iterator[str]:
     """Ids, or globs of ids that begin with the same words, that match what failed and no more."""
     below: dict[str, list[str]] = {}
     for one in judged_cases:

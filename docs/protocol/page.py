@@ -23,7 +23,7 @@ import yaml
 from msgspec import inspect
 
 from numaproof.cli.metadata import VERSION
-from numaproof.conformance.claims.names import how_claimed, describe_needs
+from numaproof.conformance.claims.names import describe_needs, how_claimed
 from numaproof.conformance.execution import truncation
 from numaproof.protocol import bounds, codec, lists, messages
 from numaproof.protocol.discovery import DISCOVERED
@@ -236,7 +236,9 @@ _TWO = {"numa": [1], "preferred": True}
 _BOTH = {"numa": [0, 1], "preferred": False}
 
 DIALOGUE = (
-    ExampleRequest("who is there", "hello", {"protocol": [1, 1], "harness": f"numaproof {VERSION}"}),
+    ExampleRequest(
+        "who is there", "hello", {"protocol": [1, 1], "harness": f"numaproof {VERSION}"}
+    ),
     ExampleRequest("the first start: an empty state directory, no pods", "start", _start(_CONFIG)),
     ExampleRequest("a Guaranteed pod with a whole CPU and a device", "admit", {"pod": WEB}),
     ExampleRequest("a Burstable pod: it runs on the shared pool", "admit", {"pod": LOG}),
@@ -245,7 +247,9 @@ DIALOGUE = (
         "admit",
         {"pod": _pod("big", _container("app", "2", "64Mi"))},
     ),
-    ExampleRequest("an init container, whose CPU the app container then reuses", "admit", {"pod": JOB}),
+    ExampleRequest(
+        "an init container, whose CPU the app container then reuses", "admit", {"pod": JOB}
+    ),
     ExampleRequest(
         "the hints for a container that isn't on the node",
         "hints",
@@ -253,13 +257,19 @@ DIALOGUE = (
     ),
     ExampleRequest("what the node has assigned", "state", {}),
     ExampleRequest("what the container runtime is told", "reconcile", {}),
-    ExampleRequest("a restart, with three pods still on the node", "start", _start(_CONFIG, WEB, LOG, JOB)),
+    ExampleRequest(
+        "a restart, with three pods still on the node", "start", _start(_CONFIG, WEB, LOG, JOB)
+    ),
     *(
         ExampleRequest(f"`{pod['metadata']['name']}` is admitted again", "admit", {"pod": pod})
         for pod in (WEB, LOG, JOB)
     ),
-    ExampleRequest("the init container has ended", "remove", {"uid": "uid-job", "container": "prepare"}),
-    ExampleRequest("a device has become unhealthy", "devices", {"devices": _devices(healthy=False)}),
+    ExampleRequest(
+        "the init container has ended", "remove", {"uid": "uid-job", "container": "prepare"}
+    ),
+    ExampleRequest(
+        "a device has become unhealthy", "devices", {"devices": _devices(healthy=False)}
+    ),
     ExampleRequest("a pod has left the node", "remove", {"uid": "uid-web"}),
     ExampleRequest("its CPU is back in the shared pool", "state", {}),
     ExampleRequest("a start that is refused", "start", _start({"cpuManagerPolicy": "static"})),
@@ -347,9 +357,13 @@ class RefusalExample:
 
 
 STARTS = (
-    RefusalExample("malformed values, and what excludes each other", {"topologyManagerPolicy": "strict"}),
+    RefusalExample(
+        "malformed values, and what excludes each other", {"topologyManagerPolicy": "strict"}
+    ),
     RefusalExample("unknown feature gates", {"featureGates": {"Nope": True}}),
-    RefusalExample("CPUs reserved by name that the machine does not have", {"reservedSystemCPUs": "8"}),
+    RefusalExample(
+        "CPUs reserved by name that the machine does not have", {"reservedSystemCPUs": "8"}
+    ),
     RefusalExample(
         "unknown or malformed Topology Manager options",
         {

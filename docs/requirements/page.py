@@ -245,7 +245,9 @@ def pages() -> dict[str, str]:
     """All pages by their names below docs/."""
     traced = traced_documents()
     text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
-    whole = text.substitute(counts=counts(traced), areas=area_table(), measured=measurement_table(), ids=ids())
+    whole = text.substitute(
+        counts=counts(traced), areas=area_table(), measured=measurement_table(), ids=ids()
+    )
     cases = _cases()
     return {
         "requirements.md": whole,

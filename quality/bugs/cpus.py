@@ -48,7 +48,7 @@ def reserved_cpus_are_handed_out(self: Any, state: Any) -> Any:
 @seeds("CPU-RESERVE-005").around(startup, "make_static")
 def reservation_takes_the_last_cores(rule: Any, topology: Any, count: int, named_cpus: int) -> Any:
     highest = sorted(topology.all_cpus, reverse=True)[:count]
-    return rule(named=named_cpus or sum(1 << cpu for cpu in highest))
+    return rule(named_cpus=named_cpus or sum(1 << cpu for cpu in highest))
 
 
 @seeds("CPU-OPT-STRICT-002").of(_strict, on=False)
@@ -137,7 +137,7 @@ def whole_cores_are_not_asked_for(self: Any, count: Any, free: Any) -> Any:
 
 @seeds("CPU-OPT-FULLPCPUS-002").around(startup, "make_static")
 def siblings_of_reserved_cpus_count_as_whole_cores(rule: Any) -> Any:
-    return replace(rule(), broken=0)
+    return replace(rule(), broken_cores=0)
 
 
 @seeds("CPU-OPT-FULLPCPUS-003").around(CPUManager, "allocate")
@@ -190,7 +190,7 @@ def the_affinity_is_ignored_by_assignment(rule: Any) -> Any:
     return rule(affinity=NO_AFFINITY)
 
 
-@seeds("#114642", "CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned")
+@seeds("#114642", "CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned_cpus")
 def align_by_socket_takes_the_nodes_alone(rule: Any, self: StaticCPUPolicy) -> int:
     options = replace(self.options, by_socket=False)
     assignment = replace(self.assignment, options=options)

@@ -137,7 +137,9 @@ def discovery_needs_caches(cpu_caches: Any, cpu: int) -> Any:
 def discovery_takes_the_caches_of_a_node_for_uncore_ones(
     node_caches: caches.NodeCaches,
 ) -> caches.NodeCaches:
-    return node_caches._replace(node=(), uncore=tuple(node_caches.node + own for own in node_caches.uncore))
+    return node_caches._replace(
+        node=(), uncore=tuple(node_caches.node + own for own in node_caches.uncore)
+    )
 
 
 @seeds("DISCOVERY-011").after(discovery, "caches_of")

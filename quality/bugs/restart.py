@@ -49,7 +49,9 @@ def _of_cpus(content: Content) -> bool:
 @seeds("#86676", "CPU-CHECKPOINT-005")
 def a_wrong_cpu_checksum_is_accepted(changes: Changes) -> None:
     for one in (Format, TwoPartFormat):
-        changes.around(one, "takes", lambda rule, self, content: _of_cpus(content) or rule(self, content))
+        changes.around(
+            one, "takes", lambda rule, self, content: _of_cpus(content) or rule(self, content)
+        )
 
 
 @seeds("CPU-RESTART-001").replace(StaticCPUPolicy, "restore")
@@ -214,7 +216,9 @@ def a_restart_forgets_who_has_devices(content: Any) -> Any:
     return DeviceState()
 
 
-@seeds("DEV-ALLOCATE-002").around(device_checkpoint, "load", lambda rule: replace(rule(), taken={}))
+@seeds("DEV-ALLOCATE-002").around(
+    device_checkpoint, "load", lambda rule: replace(rule(), allocated_devices={})
+)
 def devices_held_before_a_restart_are_free() -> None: ...
 
 
@@ -238,5 +242,5 @@ def pod_level_resources_are_ignored(self: Any, gates: Any) -> Any:
 @seeds("#135541", "DEV-HINT-003")
 def device_hints_name_nodes_of_the_other_releases(changes: Changes) -> None:
     documented = DeviceHints.candidate_nodes
-    changes.replace(DeviceHints, "considered", AllNodesConsidered.candidate_nodes)
-    changes.replace(AllNodesConsidered, "considered", documented)
+    changes.replace(DeviceHints, "candidate_nodes", AllNodesConsidered.candidate_nodes)
+    changes.replace(AllNodesConsidered, "candidate_nodes", documented)

@@ -79,7 +79,7 @@ def the_eviction_threshold_is_not_reserved(thresholds: Any, capacity: Any) -> An
     return None
 
 
-@seeds("MEM-RESERVE-006").around(eviction, "configured")
+@seeds("MEM-RESERVE-006").around(eviction, "hard_thresholds")
 def the_default_eviction_threshold_always_counts(rule: Any) -> Any:
     return {**eviction.DEFAULTS, **rule()}
 
@@ -92,36 +92,43 @@ def reserved_memory_is_not_validated(reservations: Any) -> Any:
 # Names and gates
 
 
-@seeds("CPU-GATE-010", "CPU-GATE-008").around(gates, "enabled")
-def a_gate_that_nobody_knows_is_passed_over(rule: Any, decoded_config: Any, known_gates: Any) -> Any:
+@seeds("CPU-GATE-010", "CPU-GATE-008").around(gates, "enabled_gates")
+def a_gate_that_nobody_knows_is_passed_over(
+    rule: Any, decoded_config: Any, known_gates: Any
+) -> Any:
     wanted = decoded_config.get("featureGates")
     if not isinstance(wanted, dict):
         return rule()
     left = {name: on for name, on in wanted.items() if name in known_gates}
-    return rule(given={**decoded_config, "featureGates": left})
+    return rule(decoded_config={**decoded_config, "featureGates": left})
 
 
-@seeds("CPU-GATE-009").around(gates, "enabled")
+@seeds("CPU-GATE-009").around(gates, "enabled_gates")
 def a_locked_gate_can_be_set(rule: Any, known_gates: Any) -> Any:
-    loose = {name: replace(gate, locked=False) for name, gate in known_gates.items()}
-    return rule(known=loose)
+    loose = {name: replace(gate, is_locked=False) for name, gate in known_gates.items()}
+    return rule(known_gates=loose)
 
 
 @seeds("CPU-GATE-011").replace(gates, "dependency_problems", lambda enabled_gates, known_gates: ())
 def a_gate_stands_without_those_it_needs() -> None: ...
 
 
-@seeds("CPU-GATE-004").around(gates, "enabled")
+@seeds("CPU-GATE-004").around(gates, "enabled_gates")
 def a_gate_that_is_turned_on_stays_off(rule: Any, decoded_config: Any) -> Any:
     wanted = decoded_config.get("featureGates")
     if not isinstance(wanted, dict):
         return rule()
     return rule(
-        given={**decoded_config, "featureGates": {name: on for name, on in wanted.items() if not on}}
+        decoded_config={
+            **decoded_config,
+            "featureGates": {name: on for name, on in wanted.items() if not on},
+        }
     )
 
 
-@seeds("CPU-CONFIG-009").around(validation, "named_problems", lambda rule: rule(given={}))
+@seeds("CPU-CONFIG-009").around(
+    validation, "reserved_cpus_problems", lambda rule: rule(kubelet_config={})
+)
 def named_cpus_may_stand_beside_a_cgroup() -> None: ...
 
 
@@ -209,12 +216,18 @@ def the_cpu_manager_is_made_before_the_topology_manager(
 
 @seeds("CPU-CONFIG-004", "CPU-ERROR-006").around(cpu_options, "parse")
 def an_unknown_cpu_option_is_passed_over(rule: Any, policy_options: Any, available: Any) -> Any:
-    return rule(given={name: text for name, text in policy_options.items() if name in available})
+    return rule(
+        policy_options={name: text for name, text in policy_options.items() if name in available}
+    )
 
 
 @seeds("TOPO-ERROR-004").around(topology_options, "parse")
-def an_unknown_topology_option_is_passed_over(rule: Any, policy_options: Any, available: Any) -> Any:
-    return rule(given={name: text for name, text in policy_options.items() if name in available})
+def an_unknown_topology_option_is_passed_over(
+    rule: Any, policy_options: Any, available: Any
+) -> Any:
+    return rule(
+        policy_options={name: text for name, text in policy_options.items() if name in available}
+    )
 
 
 @seeds("CPU-CONFIG-005", "TOPO-ERROR-006")
@@ -261,13 +274,19 @@ def numbers_and_booleans_are_texts(rule: Any, kubelet_config: Mapping[str, Any])
         return str(value) if isinstance(value, bool | int) else value
 
     texts = {name for name, kind in fields.DECODED.items() if kind.go.endswith("string")}
-    return rule(given={name: as_text(one) if name in texts else one for name, one in kubelet_config.items()})
+    return rule(
+        kubelet_config={
+            name: as_text(one) if name in texts else one for name, one in kubelet_config.items()
+        }
+    )
 
 
 @seeds("CPU-CONFIG-014").around(fields, "decode")
 def the_reconcile_period_is_not_read(rule: Any, kubelet_config: Mapping[str, Any]) -> Any:
     return rule(
-        given={name: one for name, one in kubelet_config.items() if name != "cpuManagerReconcilePeriod"}
+        kubelet_config={
+            name: one for name, one in kubelet_config.items() if name != "cpuManagerReconcilePeriod"
+        }
     )
 
 
@@ -322,7 +341,7 @@ def reserved_memory_that_cannot_be_read_is_none(rule: Any, kubelet_config: Any) 
     try:
         return rule()
     except configuration.ConfigError:
-        return rule(given={**kubelet_config, "reservedMemory": None})
+        return rule(kubelet_config={**kubelet_config, "reservedMemory": None})
 
 
 @seeds("MEM-CONFIG-011")
@@ -336,7 +355,7 @@ def eviction_thresholds_that_cannot_be_are_passed_over(changes: Changes) -> None
 
     changes.around(
         eviction,
-        "configured",
+        "hard_thresholds",
         lambda rule: {signal: text for signal, text in rule().items() if good(signal, text)},
     )
 
@@ -348,7 +367,7 @@ def eviction_thresholds_that_cannot_be_are_passed_over(changes: Changes) -> None
 def static_starts_without_a_reservation() -> None: ...
 
 
-@seeds("CPU-RESERVE-007").around(startup, "make_static", lambda rule: rule(named=0))
+@seeds("CPU-RESERVE-007").around(startup, "make_static", lambda rule: rule(named_cpus=0))
 def named_cpus_are_only_counted() -> None: ...
 
 

@@ -40,7 +40,9 @@ def _judging(changes: Changes, change: Callable[[TopologyPolicy, TopologyHint, b
 
 
 @seeds("TOPO-POLICY-003").by(_judging)
-def restricted_admits_what_is_not_preferred(self: Any, affinity: TopologyHint, admitted: Any) -> Any:
+def restricted_admits_what_is_not_preferred(
+    self: Any, affinity: TopologyHint, admitted: Any
+) -> Any:
     return (affinity, admitted or self.name == policy.RESTRICTED)
 
 
@@ -54,7 +56,7 @@ def single_numa_node_merges_like_restricted(topology_policy: TopologyPolicy) -> 
     return replace(topology_policy, rules=replace(topology_policy.rules, single=False))
 
 
-@seeds("TOPO-MERGE-012").around(Rules, "counted")
+@seeds("TOPO-MERGE-012").around(Rules, "filter_hints")
 def single_numa_node_counts_hints_that_are_not_preferred(rule: Any, self: Any, hints: Any) -> Any:
     return [
         hint
@@ -209,7 +211,7 @@ def _apart(rules: Rules, nodes: int) -> float:
     return 0 if rules.distances is None else average(nodes, rules.distances.table)
 
 
-@shape(Rules, "ordered")
+@shape(Rules, "sort_tied")
 def _ordering(key: Callable[[float, int], Any], rule: Any, self: Any, tied_sets: Any) -> Any:
     """Changes which of the results with equally many nodes wins."""
     return sorted(tied_sets, key=lambda nodes: key(_apart(self, nodes), nodes))
@@ -361,7 +363,9 @@ def pod_level_requests_are_missing_without_limits(changes: Changes) -> None:
 def pod_level_limits_are_not_filled_in(changes: Changes) -> None:
     as_one = PodRules.as_one
 
-    def without_default_limits(requests: Mapping[str, Any], limits: Mapping[str, Any], members: Any) -> PodContainer:
+    def without_default_limits(
+        requests: Mapping[str, Any], limits: Mapping[str, Any], members: Any
+    ) -> PodContainer:
         return PodContainer("", as_one(requests, limits, members).requests, limits)
 
     changes.replace(PodRules, "as_one", staticmethod(without_default_limits))

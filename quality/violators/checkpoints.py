@@ -75,7 +75,7 @@ def older_part(changes: Changes, manager: str, seal: Callable[..., dict[str, Any
         own = any(one.manager == manager for one in writing)
         return seal(rule, self, content) if own else rule()
 
-    changes.around(Format, "sealed", seal_older_part)
+    changes.around(Format, "with_checksum", seal_older_part)
 
 
 def hashed_by_present_name(rule: Any, self: Format, content: Any) -> Any:
@@ -432,7 +432,9 @@ def null_machine_state_is_refused(rule: Any, content: bytes) -> Any:
     return rule()
 
 
-@seeds("MEM-CHECKPOINT-006", kubernetes="1.35").of(_takes, lambda _, content: not content["checksum"])
+@seeds("MEM-CHECKPOINT-006", kubernetes="1.35").of(
+    _takes, lambda _, content: not content["checksum"]
+)
 def memory_checksum_may_be_missing_before_its_time() -> None:
     """Treats both managers' checkpoints alike."""
 
@@ -472,7 +474,8 @@ def name_of_1_36_is_taken_before_its_time() -> None:
 def memory_checkpoint_with_pod_entries_is_refused(memory_formats: Any) -> Any:
     """Forgets what 1.36 wrote with its gate on."""
     return replace(
-        memory_formats, attempts=tuple(one for one in memory_formats.attempts if "V2" not in one.structure)
+        memory_formats,
+        attempts=tuple(one for one in memory_formats.attempts if "V2" not in one.structure),
     )
 
 

@@ -115,7 +115,7 @@ def restore_errors_over_cpu_sets_come_without_advice(text: str) -> Any:
 @seeds("CPU-ERROR-004").around(NotEnoughCPUsError, "__init__")
 def shortage_has_the_counts_the_wrong_way_round(rule: Any, count: Any, available: Any) -> Any:
     """Two numbers in a row."""
-    return rule(requested=available, available=count)
+    return rule(count=available, available=count)
 
 
 @seeds("CPU-ERROR-004").around(StaticCPUPolicy, "allocate")
@@ -180,8 +180,10 @@ def bad_values_come_without_their_option(text: str) -> Any:
 _OPTIONS = "CPUManagerPolicyOptions"
 
 
-@shape(gates, "enabled")
-def _filter_gates(keeps: Callable[[str, bool, Any], bool], rule: Any, decoded_config: Any, known_gates: Any) -> Any:
+@shape(gates, "enabled_gates")
+def _filter_gates(
+    keeps: Callable[[str, bool, Any], bool], rule: Any, decoded_config: Any, known_gates: Any
+) -> Any:
     """Lets only those gates of a configuration count that a rule `keeps`.
 
     It is given a gate's name, whether it is turned on, and the gates that the release knows.
@@ -190,7 +192,7 @@ def _filter_gates(keeps: Callable[[str, bool, Any], bool], rule: Any, decoded_co
     if isinstance(wanted, dict):
         kept = {name: on for name, on in wanted.items() if keeps(name, on, known_gates)}
         decoded_config = {**decoded_config, "featureGates": kept}
-    return rule(given=decoded_config)
+    return rule(decoded_config=decoded_config)
 
 
 def _is_release(known_gates: Any, version: str) -> bool:
@@ -214,7 +216,7 @@ def gates_of_later_releases_are_known(changes: Changes) -> None:
     _filter_gates(changes, lambda name, on, known_gates: name in known_gates or name not in newest)
 
 
-@seeds("CPU-GATE-010").around(gates, "enabled")
+@seeds("CPU-GATE-010").around(gates, "enabled_gates")
 def gates_are_found_in_any_case(rule: Any, decoded_config: Any, known_gates: Any) -> Any:
     """Names are compared without looking at capital letters."""
     wanted = decoded_config.get("featureGates")
@@ -222,7 +224,7 @@ def gates_are_found_in_any_case(rule: Any, decoded_config: Any, known_gates: Any
         names = {name.lower(): name for name in known_gates}
         named = {names.get(name.lower(), name): on for name, on in wanted.items()}
         decoded_config = {**decoded_config, "featureGates": named}
-    return rule(given=decoded_config)
+    return rule(decoded_config=decoded_config)
 
 
 # Gates that depend on others
@@ -233,24 +235,28 @@ def _problems(changes: Changes, counts: Callable[[Any, Any, str], bool]) -> None
 
     It is given the gates as written, those known, and the gate's name.
     """
-    configurations = changes.record_argument(gates, "enabled", "given")
+    configurations = changes.record_argument(gates, "enabled_gates", "decoded_config")
 
     def problems(rule: Any, known_gates: Any) -> Iterator[str]:
         written = configurations[-1].get("featureGates") or {}
         for name, gate in known_gates.items():
             if counts(written, known_gates, name):
-                yield from rule(known={name: gate})
+                yield from rule(known_gates={name: gate})
 
     changes.around(gates, "dependency_problems", problems)
 
 
 @seeds("CPU-GATE-011").by(_problems)
-def dependencies_that_are_off_by_default_are_not_missed(configured_gates: Any, known_gates: Any, name: str) -> Any:
+def dependencies_that_are_off_by_default_are_not_missed(
+    configured_gates: Any, known_gates: Any, name: str
+) -> Any:
     """Only a gate that was turned off by hand contradicts one that needs it."""
     return any(configured_gates.get(needed) is False for needed in known_gates[name].needs)
 
 
-@seeds("CPU-GATE-011").of(_problems, lambda configured_gates, known_gates, name: bool(configured_gates.get(name)))
+@seeds("CPU-GATE-011").of(
+    _problems, lambda configured_gates, known_gates, name: bool(configured_gates.get(name))
+)
 def gates_that_are_on_by_default_need_nothing() -> None:
     """Only gates that the configuration turns on are checked."""
 
@@ -260,13 +266,13 @@ def one_dependency_is_enough(rule: Any, gates: Any, known_gates: Any) -> Iterato
     """A gate with several needs has them met with the first."""
     for name, gate in known_gates.items():
         if not any(gates[needed] for needed in gate.needs):
-            yield from rule(known={name: gate})
+            yield from rule(known_gates={name: gate})
 
 
 # Options while their gate is off
 
 
-@shape(gates, "enabled", Changes.after)
+@shape(gates, "enabled_gates", Changes.after)
 def _stays_on(gate: str, enabled_gates: Any, decoded_config: Any, known_gates: Any) -> Any:
     """Lets a gate stay on when all beta gates are turned off."""
     wanted = decoded_config.get("featureGates") or {}
@@ -304,7 +310,7 @@ def memory_manager_is_there_without_all_beta() -> None:
 @seeds("MEM-GATE-001", kubernetes="1.30")
 def memory_manager_is_always_there_in_its_beta(changes: Changes) -> None:
     """The gate does something as of its last release, 1.31, alone."""
-    known_gates = changes.record_argument(gates, "enabled", "known")
+    known_gates = changes.record_argument(gates, "enabled_gates", "known_gates")
     changes.around(
         startup, "has_memory_manager", lambda rule: rule() or _is_release(known_gates[-1], "1.30")
     )
@@ -317,10 +323,18 @@ _ALPHA = "CPUManagerPolicyAlphaOptions"
 _BETA = "CPUManagerPolicyBetaOptions"
 
 
-@shape(gates, "enabled", Changes.after)
-def _enable_gates(change: Callable[[Any, Any, Any], Any], enabled_gates: Any, decoded_config: Any, known_gates: Any) -> Any:
+@shape(gates, "enabled_gates", Changes.after)
+def _enable_gates(
+    change: Callable[[Any, Any, Any], Any],
+    enabled_gates: Any,
+    decoded_config: Any,
+    known_gates: Any,
+) -> Any:
     """Lets other gates be on; `change` is given those as written, those known, those on."""
-    return {**enabled_gates, **change(decoded_config.get("featureGates") or {}, known_gates, enabled_gates)}
+    return {
+        **enabled_gates,
+        **change(decoded_config.get("featureGates") or {}, known_gates, enabled_gates),
+    }
 
 
 # The default of the gate for beta options
@@ -332,19 +346,25 @@ def _beta_is_off(changes: Changes, off: Callable[[Any, Any], bool]) -> None:
         changes,
         lambda configured_gates, known_gates, enabled_gates: (
             {_BETA: False}
-            if _BETA not in configured_gates and "AllBeta" not in configured_gates and off(configured_gates, known_gates)
+            if _BETA not in configured_gates
+            and "AllBeta" not in configured_gates
+            and off(configured_gates, known_gates)
             else {}
         ),
     )
 
 
-@seeds("CPU-GATE-001").of(_beta_is_off, lambda configured_gates, known_gates: bool(configured_gates))
+@seeds("CPU-GATE-001").of(
+    _beta_is_off, lambda configured_gates, known_gates: bool(configured_gates)
+)
 def beta_options_are_hidden_beside_other_gates() -> None:
     """The gates of a configuration replace the defaults, instead of being laid over them."""
 
 
 @seeds("CPU-GATE-001", kubernetes="1.32").by(_beta_is_off)
-def beta_options_are_hidden_until_options_are_stable(configured_gates: Any, known_gates: Any) -> Any:
+def beta_options_are_hidden_until_options_are_stable(
+    configured_gates: Any, known_gates: Any
+) -> Any:
     """The gate for beta options came on with the general one's last stage, in 1.33."""
     return not known_gates[_OPTIONS].locked
 
@@ -410,18 +430,30 @@ def strict_cpu_reservation_stays_hidden_in_alpha(name: str, maturity: Any, on: A
 
 
 @seeds("CPU-GATE-004", kubernetes="1.34").by(_enable_gates)
-def alpha_options_do_not_open_with_all_alpha(configured_gates: Any, known_gates: Any, enabled_gates: Any) -> Any:
+def alpha_options_do_not_open_with_all_alpha(
+    configured_gates: Any, known_gates: Any, enabled_gates: Any
+) -> Any:
     """The gate itself has to be named."""
-    return {_ALPHA: False} if configured_gates.get("AllAlpha") and _ALPHA not in configured_gates else {}
+    return (
+        {_ALPHA: False}
+        if configured_gates.get("AllAlpha") and _ALPHA not in configured_gates
+        else {}
+    )
 
 
 # Gates that govern other groups
 
 
 @seeds("CPU-GATE-005").by(_enable_gates)
-def the_alpha_gate_closes_beta_options(configured_gates: Any, known_gates: Any, enabled_gates: Any) -> Any:
+def the_alpha_gate_closes_beta_options(
+    configured_gates: Any, known_gates: Any, enabled_gates: Any
+) -> Any:
     """Turned off by hand, the gate closes whatever is not stable yet."""
-    return {_BETA: False} if configured_gates.get(_ALPHA) is False and _BETA not in configured_gates else {}
+    return (
+        {_BETA: False}
+        if configured_gates.get(_ALPHA) is False and _BETA not in configured_gates
+        else {}
+    )
 
 
 # Hidden options that are off
@@ -487,7 +519,9 @@ def cpu_policy_is_made_before_the_topology_policy(
     """The managers come first, and then what brings them together."""
     with suppress(cpu_topology.TopologyError, ConfigError):
         topology = cpu_topology.derive(machine)
-        reserved = reservation.reserved_cpus(config, topology.all_cpus, round_reservation=release.counted)
+        reserved = reservation.reserved_cpus(
+            config, topology.all_cpus, round_reservation=release.counted
+        )
         startup.make_cpu_policy(config, topology, reserved, release)
     return rule()
 

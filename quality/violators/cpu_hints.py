@@ -118,7 +118,7 @@ def cpu_hints_name_nodes_that_are_missing(demand: Any) -> Any:
 @shape(DistributedAssignment, "take")
 def _least(nodes: Callable[[int, int], int], rule: Any, count: Any, min_nodes: Any) -> Any:
     """Lets `nodes` say over how many nodes to distribute, by the CPUs wanted and the affinity."""
-    return rule(least=nodes(count, min_nodes))
+    return rule(min_nodes=nodes(count, min_nodes))
 
 
 @seeds("CPU-HINT-018").of(_least, lambda count, nodes: 0 if nodes and count % nodes else nodes)
@@ -142,7 +142,9 @@ def _change_hints(change: Change, resources: Any) -> Any:
 
 
 @shape(hints, "for_container")
-def _replace_hints(instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, container: Any) -> Any:
+def _replace_hints(
+    instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, container: Any
+) -> Any:
     """Lets `instead` give the hints of a container, given how they are worked out.
 
     It is asked with that, the policy, the state, the pod and the container.
@@ -275,7 +277,9 @@ def cpus_in_use_do_not_count_for_the_preference(
 # CPU-HINT-007: the order
 
 
-@seeds("CPU-HINT-007").of(_change_hints, lambda hint_list: sorted(hint_list, key=lambda hint: hint.nodes))
+@seeds("CPU-HINT-007").of(
+    _change_hints, lambda hint_list: sorted(hint_list, key=lambda hint: hint.nodes)
+)
 def cpu_hints_are_ordered_by_their_masks() -> None:
     """Counts masks up from one."""
 
@@ -349,7 +353,9 @@ def hints_need_not_cover_what_can_be_reused() -> None:
 
 
 @shape(hints, "for_container")
-def _replace_holder_hints(instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, container: Any) -> Any:
+def _replace_holder_hints(
+    instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, container: Any
+) -> Any:
     """Lets `instead` give the hints of a container that holds CPUs.
 
     It is asked with how they are worked out, the policy, the state, the CPUs held, how many the
@@ -381,7 +387,11 @@ def a_container_that_holds_enough_is_hinted_there(
     rules: Any, policy: Any, state: Any, held_cpus: int, count: int, container: PodContainer
 ) -> Any:
     """Refuses too few CPUs, and is content with more."""
-    return {"cpu": hints.generate(policy, held_cpus, 0, count)} if held_cpus.bit_count() > count else rules()
+    return (
+        {"cpu": hints.generate(policy, held_cpus, 0, count)}
+        if held_cpus.bit_count() > count
+        else rules()
+    )
 
 
 # CPU-HINT-012 and -013: scope pod

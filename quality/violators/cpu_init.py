@@ -48,7 +48,9 @@ def _without_reuse(
 
 
 @shape(StaticCPUPolicy, "allocate", Changes.after)
-def _change_reusable(choose_reusable: Change, new_state: Any, state: Any, pod: Pod, container: Any) -> Any:
+def _change_reusable(
+    choose_reusable: Change, new_state: Any, state: Any, pod: Pod, container: Any
+) -> Any:
     """Lets `left` say what can be reused after a container.
 
     It is asked with the state before, the state after, the pod, the container, and what could be
@@ -283,7 +285,9 @@ def a_pod_admitted_again_has_pod_level_cpus_twice(rule: Any, state: Any, pod: Po
 
 
 @shape(startup, "start_cpus", Changes.after)
-def _change_restored_state(change: Change, manager: Any, setup: Any, present: tuple[Pod, ...]) -> Any:
+def _change_restored_state(
+    change: Change, manager: Any, setup: Any, present: tuple[Pod, ...]
+) -> Any:
     """Lets the CPU Manager start with another state than the one that it restored."""
     if setup.cpu is not None:
         manager.state = change(setup, manager.state, present)

@@ -58,7 +58,7 @@ def matures(option: str, instead: Any, rule: Any, name: str) -> Any:
 @shape(options, "parse")
 def add_early(option: str, rule: Any, available: Any) -> Any:
     """Knows an option as alpha in releases that do not have it."""
-    return rule(known={option: "alpha", **available})
+    return rule(available={option: "alpha", **available})
 
 
 @shape(StaticCPUPolicy, "allocate")
@@ -155,7 +155,9 @@ def _cores_by(order: Change, rule: Any, self: Any, progress: Any) -> Any:
 
 
 @seeds("CPU-OPT-FULLPCPUS-012").by(_cores_by)
-def whole_cores_come_from_the_sockets_in_turn(topology: Any, cores: Any, _remaining_count: int) -> list[int]:
+def whole_cores_come_from_the_sockets_in_turn(
+    topology: Any, cores: Any, _remaining_count: int
+) -> list[int]:
     """Spreads the heat of cores that are busy on all threads."""
     seen: dict[int, int] = {}
     ranks: dict[int, int] = {}
@@ -166,7 +168,9 @@ def whole_cores_come_from_the_sockets_in_turn(topology: Any, cores: Any, _remain
 
 
 @seeds("CPU-OPT-FULLPCPUS-012").by(_cores_by)
-def the_last_whole_core_comes_from_elsewhere(_topology: Any, cores: Any, remaining_count: int) -> list[int]:
+def the_last_whole_core_comes_from_elsewhere(
+    _topology: Any, cores: Any, remaining_count: int
+) -> list[int]:
     """Keeps a core of each socket for what may come."""
     count = max(1, remaining_count // cores[0].bit_count()) if cores else 0
     return [*cores[: count - 1], *cores[: count - 2 : -1]]
@@ -195,7 +199,9 @@ def init_containers_may_ask_for_parts_of_cores() -> None:
     """Checks what runs side by side, and init containers end."""
 
 
-@seeds("CPU-OPT-FULLPCPUS-003").of(_skip_core_check, lambda policy, pod, container: container.sidecar)
+@seeds("CPU-OPT-FULLPCPUS-003").of(
+    _skip_core_check, lambda policy, pod, container: container.sidecar
+)
 def sidecars_may_ask_for_parts_of_cores() -> None:
     """Checks app containers and init containers that end."""
 
@@ -335,8 +341,10 @@ def options_spelled_otherwise_exclude_nothing(rule: Any, policy_options: Any) ->
     spelled = {policy_options.get(FULL_CORES), policy_options.get(ACROSS_CORES)} != {"true"}
     if not spelled or FULL_CORES not in policy_options or ACROSS_CORES not in policy_options:
         return rule()
-    rule(given={name: text for name, text in policy_options.items() if name != FULL_CORES})
-    return rule(given={name: text for name, text in policy_options.items() if name != ACROSS_CORES})
+    rule(policy_options={name: text for name, text in policy_options.items() if name != FULL_CORES})
+    return rule(
+        policy_options={name: text for name, text in policy_options.items() if name != ACROSS_CORES}
+    )
 
 
 @seeds("CPU-OPT-PAIR-003").of(_allow_together, BY_UNCORE, ACROSS_CORES)
@@ -353,9 +361,15 @@ def uncore_caches_go_with_distributing() -> None:
 
 
 @shape(options, "parse", Changes.after)
-def _exclude(option: str, other: str, parsed_options: Any, policy_options: Any, available: Any, gates: Any) -> Any:
+def _exclude(
+    option: str, other: str, parsed_options: Any, policy_options: Any, available: Any, gates: Any
+) -> Any:
     """Lets two options exclude each other."""
-    on = {name for name in policy_options if options.value(name, policy_options[name], available.get(name), gates)}
+    on = {
+        name
+        for name in policy_options
+        if options.value(name, policy_options[name], available.get(name), gates)
+    }
     if {option, other} <= on:
         raise OptionError(
             f"static policy options {option} and {other} can not be used at the same time"
@@ -502,7 +516,9 @@ def _on_reserved(changes: Changes, when: Callable[[Any, Any, int], bool]) -> Non
         cpu = self.setup.cpu
         return CPUSet.from_mask(cpu.reserved if cpu and cpu.options.strict else 0)
 
-    def widen_containers(self: node.StartedNode, uid: str, containers: messages.Containers) -> messages.Containers:
+    def widen_containers(
+        self: node.StartedNode, uid: str, containers: messages.Containers
+    ) -> messages.Containers:
         pod = self.pods[uid]
         shared = self.cpus.state.shared
         return {
@@ -514,7 +530,9 @@ def _on_reserved(changes: Changes, when: Callable[[Any, Any, int], bool]) -> Non
 
     def admitted(answer: Any, self: node.StartedNode, args: Any) -> Any:
         uid = self.read_pod(args.pod).uid
-        return msgspec.structs.replace(answer, containers=widen_containers(self, uid, answer.containers))
+        return msgspec.structs.replace(
+            answer, containers=widen_containers(self, uid, answer.containers)
+        )
 
     def state_answer(answer: Any, self: node.StartedNode) -> Any:
         pods = {uid: widen_containers(self, uid, held) for uid, held in answer.pods.items()}
@@ -571,7 +589,9 @@ def strictly_reserved_cpus_join_the_pool_after_a_removal(
 
 
 @seeds("CPU-OPT-STRICT-003").after(StaticCPUPolicy, "restore")
-def fresh_shared_pool_lacks_siblings_of_reserved_cpus(restored_state: Any, self: Any, state: Any) -> Any:
+def fresh_shared_pool_lacks_siblings_of_reserved_cpus(
+    restored_state: Any, self: Any, state: Any
+) -> Any:
     """Keeps whole cores for the system."""
     if not self.options.strict or state.shared or state.exclusive:
         return restored_state

@@ -45,7 +45,7 @@ def _change_visible_pool(changes: Changes, change: Callable[[Any, Any, Any, int]
 
     for operation in ("admit", "state", "reconcile"):
         changes.around(StartedNode, operation, enter)
-    changes.after(CPUState, "where", where)
+    changes.after(CPUState, "allowed_cpus", where)
 
 
 def _on_reserved(node: Any, cpus: int) -> int:
@@ -341,7 +341,9 @@ def cpus_of_pods_that_left_during_a_restart_are_lost(changes: Changes) -> None:
     _lose_cpus(changes, lambda uid, name: bool(starting))
 
 
-def _removing(changes: Changes, lost_containers: Callable[[Any, Any], set[tuple[str, str]]]) -> None:
+def _removing(
+    changes: Changes, lost_containers: Callable[[Any, Any], set[tuple[str, str]]]
+) -> None:
     """Lets the CPUs of some containers be lost; `gone` tells them by the pod and the request."""
     places: set[tuple[str, str]] = set()
 
@@ -376,5 +378,5 @@ def a_request_for_the_whole_machine_gets_it(
     """Whoever asks for every CPU of an idle machine is given the machine."""
     every = self.topology.cpus
     if pod.exclusive_cpus(container) == every.bit_count() and state.shared == every:
-        self = replace(self, reserved=0, broken=0)
+        self = replace(self, reserved=0, broken_cores=0)
     return rule(self=self)

@@ -68,10 +68,12 @@ def a_reservation_of_memory_counts_as_configured(config: Any, reserved: Fraction
 
 
 @shape(startup, "make_static")
-def _change_reservation(change: Change, rule: Any, topology: Any, options: Any, count: int, named_cpus: int) -> Any:
+def _change_reservation(
+    change: Change, rule: Any, topology: Any, options: Any, count: int, named_cpus: int
+) -> Any:
     """Lets the policy be made for another number of CPUs, and others by name."""
     count, named_cpus = change(topology, options, count, named_cpus)
-    return rule(count=count, named=named_cpus)
+    return rule(count=count, named_cpus=named_cpus)
 
 
 @seeds("CPU-RESERVE-011").around(reservation, "reserved_cpus")
@@ -107,7 +109,7 @@ def _round_reservations(
     """Lets `each` amount be rounded otherwise, and then the `total`."""
 
     def reserved_cpus(rule: Any, round_reservation: Any) -> Any:
-        found = rule(counted=Fraction)
+        found = rule(round_reservation=Fraction)
         exactly = round_reservation(_FINE) == _FINE
         return found if exactly else total(found)
 
@@ -119,7 +121,9 @@ _FINE = Fraction(1, 10**5)
 """An amount that counts only where amounts count exactly."""
 
 
-@seeds("CPU-RESERVE-014").of(_round_reservations, lambda amount: Fraction(math.floor(amount * 1000), 1000))
+@seeds("CPU-RESERVE-014").of(
+    _round_reservations, lambda amount: Fraction(math.floor(amount * 1000), 1000)
+)
 def reservations_are_cut_to_thousandths() -> None:
     """What is finer than a thousandth is cut off."""
 
@@ -130,10 +134,12 @@ def reservations_are_cut_to_thousandths() -> None:
 def _reserving(changes: Changes, choose: Callable[[Any, Any, int, Any], int | None]) -> None:
     """Lets CPUs reserved by amount be `chosen` otherwise; None leaves the choice as it is."""
 
-    def make(rule: Any, topology: Any, options: Any, count: int, named_cpus: int, rules: Any) -> Any:
+    def make(
+        rule: Any, topology: Any, options: Any, count: int, named_cpus: int, rules: Any
+    ) -> Any:
         if not named_cpus and count <= topology.cpus.bit_count():
             named_cpus = choose(topology, options, count, rules) or 0
-        return rule(named=named_cpus)
+        return rule(named_cpus=named_cpus)
 
     changes.around(startup, "make_static", make)
 
@@ -193,7 +199,7 @@ def reservation_is_not_aligned_to_uncore_caches() -> None:
 
 
 def _without_reservation(policy: Any) -> Any:
-    return replace(policy, reserved=0, broken=0)
+    return replace(policy, reserved=0, broken_cores=0)
 
 
 @shape(StaticCPUPolicy, "allocate")
@@ -368,7 +374,9 @@ def negative_reservations_are_subtracted(changes: Changes) -> None:
 # Which resources can be reserved
 
 
-@seeds("CPU-CONFIG-013").of(_ignore_amounts, lambda whose, name, text: name.startswith("hugepages-"))
+@seeds("CPU-CONFIG-013").of(
+    _ignore_amounts, lambda whose, name, text: name.startswith("hugepages-")
+)
 def huge_pages_can_be_reserved() -> None:
     """Whatever the Memory Manager knows can be reserved."""
 
@@ -397,7 +405,9 @@ def _other_durations(takes: Change, rule: Any, kubelet_config: Any) -> Any:
     """Lets more be a duration, where the configuration and the value are such that it `takes`."""
     name = "cpuManagerReconcilePeriod"
     if name in kubelet_config and takes(kubelet_config, kubelet_config[name]):
-        return rule(given={each: one for each, one in kubelet_config.items() if each != name})
+        return rule(
+            kubelet_config={each: one for each, one in kubelet_config.items() if each != name}
+        )
     return rule()
 
 

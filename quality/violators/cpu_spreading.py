@@ -26,7 +26,7 @@ from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
 from numaproof.reference.topology.hints import Demand, TopologyHint
 from quality.seeding import Change, Changes, SubjectBugs, shape
-from quality.violators.cpu_options import allocating, add_early, matures, with_options
+from quality.violators.cpu_options import add_early, allocating, matures, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -209,7 +209,9 @@ def rest_beside_whole_uncore_caches_is_packed(rule: Any, self: Any, progress: An
 
 
 @shape(Assignment, "uncore_caches", Changes.after)
-def _refuse_unaligned(when: Change, new_progress: Any, self: Any, progress: PartialAssignment) -> Any:
+def _refuse_unaligned(
+    when: Change, new_progress: Any, self: Any, progress: PartialAssignment
+) -> Any:
     """Refuses what uncore caches leave to be packed, if `when` says so of the request."""
     if new_progress.wanted > 0 and when(self, progress):
         raise NotEnoughCPUsError(progress.remaining_count, progress.free.bit_count())
@@ -252,7 +254,10 @@ def half_used_cores_do_not_count_as_room_in_an_uncore_cache(
 ) -> bool:
     """Counts the cores of a cache that are free."""
     free = self.topology.complete_cores(cache & progress.free).bit_count()
-    return progress.remaining_count >= self.topology.cpus_per_uncore or free >= progress.remaining_count
+    return (
+        progress.remaining_count >= self.topology.cpus_per_uncore
+        or free >= progress.remaining_count
+    )
 
 
 # Machines without uncore caches
@@ -359,29 +364,40 @@ def request_as_large_as_a_free_node_is_spread(sizes: Any, request: CPURequest) -
 # What is left over
 
 
-@shape(DistributedAssignment, "over", Changes.after)
-def _remainder(order: Change, node_distribution: Any, request: CPURequest, nodes: tuple[int, ...]) -> Any:
+@shape(DistributedAssignment, "best_over", Changes.after)
+def _remainder(
+    order: Change, node_distribution: Any, request: CPURequest, nodes: tuple[int, ...]
+) -> Any:
     """Takes what is left over of an even split from the first nodes in `order`."""
     if node_distribution is None or not node_distribution.remainder:
         return node_distribution
     groups = (request.cpu_count - node_distribution.share * len(nodes)) // request.group
     left = [
-        node for node in order(request, node_distribution) if request.free[node] - node_distribution.share >= request.group
+        node
+        for node in order(request, node_distribution)
+        if request.free[node] - node_distribution.share >= request.group
     ]
     for count in range(min(groups, len(left)), len(left) + 1):
         taken = left[:count]
-        if sum((request.free[one] - node_distribution.share) // request.group for one in taken) >= groups:
+        if (
+            sum((request.free[one] - node_distribution.share) // request.group for one in taken)
+            >= groups
+        ):
             return node_distribution._replace(remainder=tuple(taken))
     return node_distribution
 
 
-@seeds("CPU-OPT-DISTNUMA-004").of(_remainder, lambda request, node_distribution: sorted(node_distribution.nodes))
+@seeds("CPU-OPT-DISTNUMA-004").of(
+    _remainder, lambda request, node_distribution: sorted(node_distribution.nodes)
+)
 def remainder_comes_from_the_lowest_nodes() -> None:
     """Hands the rest out from the first node on."""
 
 
 @seeds("CPU-OPT-DISTNUMA-004").by(_remainder)
-def remainder_comes_from_the_fullest_nodes(request: CPURequest, node_distribution: Distribution) -> Any:
+def remainder_comes_from_the_fullest_nodes(
+    request: CPURequest, node_distribution: Distribution
+) -> Any:
     """Fills up nodes as packing does."""
     return sorted(node_distribution.nodes, key=lambda node: request.free[node])
 
@@ -546,14 +562,14 @@ def sockets_needed_are_rounded_down(self: Demand, nodes: int, fewest: int) -> bo
 # Which CPUs are near
 
 
-@seeds("CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned")
+@seeds("CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned_cpus")
 def only_the_first_socket_of_the_affinity_is_near(rule: Any, self: Any, affinity: Any) -> Any:
     """Looks up the socket of the affinity: that of its first node."""
     first = affinity._replace(nodes=affinity.nodes & -affinity.nodes)
     return rule(affinity=first if self.options.by_socket else affinity)
 
 
-@seeds("CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned")
+@seeds("CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned_cpus")
 def sockets_are_near_an_affinity_of_one_node_alone(
     rule: Any, self: Any, affinity: TopologyHint
 ) -> Any:

@@ -35,7 +35,11 @@ seeds = SubjectBugs("cpu-start")
 def unknown_options_may_be_off(rule: Any, policy_options: Any, available: Any) -> Any:
     """An option that is off need not be known."""
     return rule(
-        given={name: text for name, text in policy_options.items() if name in available or text != "false"}
+        policy_options={
+            name: text
+            for name, text in policy_options.items()
+            if name in available or text != "false"
+        }
     )
 
 
@@ -48,7 +52,7 @@ def options_of_later_releases_are_known(changes: Changes) -> None:
         try:
             return rule()
         except OptionError:
-            return rule(known={**newest, **available})
+            return rule(available={**newest, **available})
 
     changes.around(options, "parse", parse)
 
@@ -171,7 +175,9 @@ def unnamed_policy_is_static_where_cpus_are_reserved(config: Any, kubelet_config
 @seeds("CPU-NONE-001").after(configuration, "load")
 def empty_policy_name_is_an_unknown_policy(config: Any, kubelet_config: Any) -> Any:
     """The default is filled in for a field that is absent, not for one that is empty."""
-    return replace(config, cpu_policy="") if kubelet_config.get("cpuManagerPolicy") == "" else config
+    return (
+        replace(config, cpu_policy="") if kubelet_config.get("cpuManagerPolicy") == "" else config
+    )
 
 
 @seeds("CPU-NONE-001")
@@ -190,7 +196,7 @@ def unnamed_policy_is_the_one_of_the_checkpoint(changes: Changes) -> None:
     changes.after(configuration, "load", keep_policy)
 
 
-@seeds("CPU-NONE-005").after(StartedNode, "started")
+@seeds("CPU-NONE-005").after(StartedNode, "start_answer")
 def none_policy_reports_every_cpu_as_allocatable(answer: Any, self: Any) -> Any:
     """Where nothing is reserved and nobody has exclusive CPUs, all can be allocated."""
     if self.setup.cpu:

@@ -149,7 +149,9 @@ def _rank(qos_class: str) -> int:
     return {"Guaranteed": 2, "Burstable": 1}.get(qos_class, 0)
 
 
-@seeds("CPU-STATIC-024").of(_trust_status_class, lambda status_class, own: _rank(status_class) <= _rank(own))
+@seeds("CPU-STATIC-024").of(
+    _trust_status_class, lambda status_class, own: _rank(status_class) <= _rank(own)
+)
 def a_class_in_the_status_only_lowers() -> None:
     """Trusts the status no more than the resources."""
 
@@ -223,7 +225,9 @@ def sidecars_are_guaranteed_by_themselves(count: int, self: Pod, container: PodC
 
 
 @seeds("CPU-STATIC-001").after(Pod, "exclusive_cpus")
-def fractional_init_containers_are_rounded_up(count: int, self: Pod, container: PodContainer) -> Any:
+def fractional_init_containers_are_rounded_up(
+    count: int, self: Pod, container: PodContainer
+) -> Any:
     """Gives an init container whole CPUs, as it runs for a short while only."""
     if container.runs_to_completion and not count and _is_judged(self, container):
         return math.ceil(_requested_amount(container))
@@ -275,7 +279,7 @@ def the_pool_is_counted_without_sidecars_after_a_removal(answer: Any, self: Any,
     return answer
 
 
-@seeds("CPU-STATIC-003").around(CPUState, "where")
+@seeds("CPU-STATIC-003").around(CPUState, "allowed_cpus")
 def the_other_containers_of_a_pinned_pod_run_anywhere(
     rule: Any, self: CPUState, uid: str, container: str
 ) -> Any:
@@ -358,7 +362,9 @@ def a_reconcile_pass_chooses_better_cpus(rule: Any, self: Any) -> Any:
 
 
 @seeds("CPU-STATIC-006").after(StartedNode, "remove")
-def an_app_container_moves_when_its_init_container_is_gone(answer: Any, self: Any, args: Any) -> Any:
+def an_app_container_moves_when_its_init_container_is_gone(
+    answer: Any, self: Any, args: Any
+) -> Any:
     """Takes the end of an init container for the time to choose CPUs for the app container."""
     if (
         args.container is not None
@@ -431,7 +437,9 @@ def one_whole_socket_is_taken_at_most(changes: Changes) -> None:
         if len(self.topology.nodes) != len(self.topology.sockets):
             return rule()
         fitting = [
-            cpus for cpus in self.free_sockets(progress.free) if cpus.bit_count() <= progress.remaining_count
+            cpus
+            for cpus in self.free_sockets(progress.free)
+            if cpus.bit_count() <= progress.remaining_count
         ]
         return progress.take_units(fitting[:1])
 
@@ -451,7 +459,9 @@ def only_multiples_of_a_socket_get_whole_sockets(changes: Changes) -> None:
 
     def multiples(rule: Any, self: Any, progress: PartialAssignment) -> Any:
         size = max(cpus.bit_count() for cpus in self.topology.sockets.values())
-        odd = progress.remaining_count % size and len(self.topology.nodes) == len(self.topology.sockets)
+        odd = progress.remaining_count % size and len(self.topology.nodes) == len(
+            self.topology.sockets
+        )
         return progress if odd else rule()
 
     changes.around(Assignment, "whole_nodes", multiples)

@@ -43,7 +43,9 @@ def _rank(rank: Change, rule: Any, state: Any, request: Any, available: Any, aff
     if affinity == ANYWHERE:
         return rule()
     nodes = state.lists[request.resource].nodes
-    return sorted(available, key=lambda device: (rank(nodes[device] or 0, affinity), request.order(device)))
+    return sorted(
+        available, key=lambda device: (rank(nodes[device] or 0, affinity), request.order(device))
+    )
 
 
 # The affinity
@@ -90,10 +92,12 @@ def new_lists_make_devices_in_use_free(after: Any, lists: Any) -> Any:
     """Makes the list of free devices anew from what the plugin reports."""
     reported = {one.resource for one in lists}
     taken = {name: ids for name, ids in after.taken.items() if name not in reported}
-    return replace(after, taken=taken) if after.held else after
+    return replace(after, allocated_devices=taken) if after.held else after
 
 
-@seeds("DEV-ALLOCATE-002").around(checkpoint, "load", lambda rule: replace(rule(), taken={}))
+@seeds("DEV-ALLOCATE-002").around(
+    checkpoint, "load", lambda rule: replace(rule(), allocated_devices={})
+)
 def restored_devices_count_as_free() -> None:
     """Restores who holds which devices, but not that these are taken."""
 
@@ -102,7 +106,7 @@ def restored_devices_count_as_free() -> None:
 def removals_forget_devices_of_containers_of_the_same_name(after: Any) -> Any:
     """Works out what is taken by container name, without the pod."""
     by_name = {name: ids for pod in after.held.values() for name, ids in pod.items()}
-    return replace(after, taken=devices_by_resource({"": by_name}))
+    return replace(after, allocated_devices=devices_by_resource({"": by_name}))
 
 
 @seeds("DEV-ALLOCATE-002").after(policy, "allocate")
@@ -145,7 +149,7 @@ def devices_of_the_last_resource_replace_the_others(
 ) -> Any:
     """Sets a container's devices where those of a resource are to be added."""
     pod = {**after.held[uid], container: {resource: ids}}
-    return replace(after, held={**after.held, uid: pod})
+    return replace(after, held_devices={**after.held, uid: pod})
 
 
 @seeds("DEV-ALLOCATE-004").around(DeviceManager, "allocate")
@@ -174,8 +178,8 @@ def pods_admitted_again_take_devices_anew(rule: Any, state: Any, request: Any) -
     others = {other: ids for other, ids in mine.items() if other != resource}
     freed = replace(
         state,
-        held={**state.held, uid: {**state.held[uid], name: others}},
-        taken={**state.taken, resource: state.taken.get(resource, NONE) - held},
+        held_devices={**state.held, uid: {**state.held[uid], name: others}},
+        allocated_devices={**state.taken, resource: state.taken.get(resource, NONE) - held},
     )
     return rule(state=freed)
 
@@ -242,7 +246,9 @@ def _with(demand: Demand, **fields: Any) -> Demand:
 def one_device_without_topology_leaves_its_resource_unaligned(changes: Changes) -> None:
     """Aligns a resource only if all its devices have nodes."""
     changes.replace(
-        Devices, "aligned", property(lambda self: bool(self.nodes) and all(self.nodes.values()))
+        Devices,
+        "has_topology",
+        property(lambda self: bool(self.nodes) and all(self.nodes.values())),
     )
 
 
@@ -308,7 +314,9 @@ def devices_of_several_nodes_count_only_for_sets_with_all_of_them(
     def within(nodes: int) -> int:
         return sum(one.amount for one in need.free if not one.nodes & ~nodes)
 
-    return tuple(hint for hint in evaluation.list_hints(demand) if within(hint.nodes) >= need.amount)
+    return tuple(
+        hint for hint in evaluation.list_hints(demand) if within(hint.nodes) >= need.amount
+    )
 
 
 @seeds("DEV-HINT-007").by(_hints)

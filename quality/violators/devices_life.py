@@ -10,7 +10,13 @@ from numaproof.reference import startup
 from numaproof.reference.checkpoints import devices as checkpoint
 from numaproof.reference.devices import policy
 from numaproof.reference.devices.policy import DeviceError
-from numaproof.reference.devices.state import NONE, Devices, DeviceState, ReusableDevices, devices_by_resource
+from numaproof.reference.devices.state import (
+    NONE,
+    Devices,
+    DeviceState,
+    ReusableDevices,
+    devices_by_resource,
+)
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.node import StartedNode
 from numaproof.reference.topology import scope
@@ -31,7 +37,7 @@ def _free_some(some: Callable[[Any], Any], after: Any, self: DeviceState, uid: s
     """Lets a pod that is gone free `some` of the devices that its containers held."""
     free = devices_by_resource({uid: some(self.held_devices[uid])})
     taken = {name: ids - free.get(name, NONE) for name, ids in self.allocated_devices.items()}
-    return replace(after, taken=taken)
+    return replace(after, allocated_devices=taken)
 
 
 @seeds("DEV-REMOVE-001").by(_free_some)
@@ -51,9 +57,13 @@ def removed_pods_free_only_the_devices_of_their_last_container() -> None:
 def _give_back(node: StartedNode, uid: str, *names: str) -> None:
     """Takes the devices back from these containers of a pod that is on the node."""
     state = node.device_manager.state
-    pod = {name: mine for name, mine in state.held_devices.get(uid, {}).items() if name not in names}
+    pod = {
+        name: mine for name, mine in state.held_devices.get(uid, {}).items() if name not in names
+    }
     held = {**state.held_devices, uid: pod}
-    node.device_manager.state = replace(state, held=held, taken=devices_by_resource(held))
+    node.device_manager.state = replace(
+        state, held_devices=held, allocated_devices=devices_by_resource(held)
+    )
 
 
 @shape(StartedNode, "remove", Changes.after)
@@ -92,7 +102,7 @@ def _lose(node: StartedNode, uid: str) -> None:
     mine = held.pop(uid, None)
     if mine:
         held[_LOST + uid] = mine
-        node.device_manager.state = replace(state, held=held)
+        node.device_manager.state = replace(state, held_devices=held)
 
 
 @shape(DeviceState, "release")
@@ -132,7 +142,7 @@ def pods_without_common_nodes_leave_devices_of_earlier_containers() -> None:
 def _filter_restored(keep: Callable[[Any], Any], device_state: Any) -> Any:
     """Lets a restart keep of each pod's devices only these."""
     held = {uid: keep(pod) for uid, pod in device_state.held.items()}
-    return replace(device_state, held=held, taken=devices_by_resource(held))
+    return replace(device_state, held_devices=held, allocated_devices=devices_by_resource(held))
 
 
 @seeds("DEV-RESTART-001").of(_filter_restored, lambda pod: dict(list(pod.items())[-1:]))
@@ -199,7 +209,9 @@ def device_shortages_tell_the_whole_request(message_match: Any, _: Any, request:
 
 
 @seeds("DEV-ERROR-002").by(_reword_error, r"from (\d+) to (\d+)$")
-def changed_device_requests_tell_the_numbers_the_wrong_way_round(message_match: Any, *_: Any) -> Any:
+def changed_device_requests_tell_the_numbers_the_wrong_way_round(
+    message_match: Any, *_: Any
+) -> Any:
     """Swaps what is asked for and what is held."""
     return f"{message_match.string[: message_match.start()]}from {message_match[2]} to {message_match[1]}"
 
@@ -249,7 +261,7 @@ def _take_away(is_lost: Callable[[Devices, str], bool], after: Any, lists: Any) 
         }
         for uid, pod in after.held.items()
     }
-    return replace(after, held=held, taken=devices_by_resource(held))
+    return replace(after, held_devices=held, allocated_devices=devices_by_resource(held))
 
 
 @seeds("DEV-HEALTH-003").by(_take_away)

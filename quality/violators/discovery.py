@@ -179,7 +179,9 @@ def offline_cpus_with_a_topology_are_found(rule: Any, tree: Any) -> Any:
 
 
 @seeds("DISCOVERY-007").after(cpus, "topology_id")
-def cpu_without_a_package_is_in_package_0(topology_id: Any, tree: SysTree, path: str, name: str) -> Any:
+def cpu_without_a_package_is_in_package_0(
+    topology_id: Any, tree: SysTree, path: str, name: str
+) -> Any:
     """Puts every CPU of unknown package in the first one."""
     return 0 if topology_id is None and name == "physical_package_id" else topology_id
 

@@ -40,7 +40,7 @@ def no_cpus_of_an_empty_set_are_too_many(rule: Any, args: Any) -> Any:
     return rule()
 
 
-@seeds("CPU-STATIC-028").around(CPUState, "where", lambda rule, self: rule() | self.shared)
+@seeds("CPU-STATIC-028").around(CPUState, "allowed_cpus", lambda rule, self: rule() | self.shared)
 def exclusive_cpus_are_added_to_the_shared_pool() -> None:
     """Lets a container use its own CPUs first, and the shared pool when these are busy."""
 
@@ -98,14 +98,16 @@ def limits_must_fit_the_allocatable_cpus(rule: Any, self: Any, pod: Any) -> Any:
 # Feature gates
 
 
-@shape(gates, "enabled")
-def _unlock_gate(name: str, passes: Change, rule: Any, decoded_config: Any, known_gates: Any) -> Any:
+@shape(gates, "enabled_gates")
+def _unlock_gate(
+    name: str, passes: Change, rule: Any, decoded_config: Any, known_gates: Any
+) -> Any:
     """Passes over a gate's value where a rule says so, given the value and whether it is known."""
     wanted = decoded_config.get("featureGates")
     if isinstance(wanted, dict) and name in wanted and passes(wanted[name], name in known_gates):
         kept = {one: on for one, on in wanted.items() if one != name}
         decoded_config = {**decoded_config, "featureGates": kept}
-    return rule(given=decoded_config)
+    return rule(decoded_config=decoded_config)
 
 
 @seeds("CPU-GATE-015", kubernetes="1.31").by(_unlock_gate, "CPUManager")
@@ -114,10 +116,12 @@ def stable_gate_cpumanager_may_be_off(on: Any, is_known: Any) -> Any:
     return is_known and not on
 
 
-@seeds("CPU-GATE-015", kubernetes="1.31").around(gates, "enabled")
+@seeds("CPU-GATE-015", kubernetes="1.31").around(gates, "enabled_gates")
 def stable_gate_cpumanager_is_gone_already(rule: Any, known_gates: Any) -> Any:
     """Forgets a gate as soon as it is stable."""
-    return rule(known={name: gate for name, gate in known_gates.items() if name != "CPUManager"})
+    return rule(
+        known_gates={name: gate for name, gate in known_gates.items() if name != "CPUManager"}
+    )
 
 
 @seeds("MEM-GATE-002", kubernetes="1.33").by(_unlock_gate, "MemoryManager")
@@ -135,7 +139,7 @@ def removed_gate_memorymanager_may_be_on(on: Any, is_known: Any) -> Any:
 # Memory
 
 
-@seeds("MEM-HUGE-010").after(requests, "part")
+@seeds("MEM-HUGE-010").after(requests, "container_amounts")
 def only_the_first_container_gets_huge_pages(amounts: Any, pod: Any, container: Any) -> Any:
     """Pins huge pages for a pod's main container, and memory alone for the others."""
     if container is pod.containers[0]:
@@ -143,7 +147,7 @@ def only_the_first_container_gets_huge_pages(amounts: Any, pod: Any, container: 
     return {kind: size for kind, size in amounts.items() if kind == requests.MEMORY}
 
 
-@seeds("MEM-HUGE-010").after(requests, "part")
+@seeds("MEM-HUGE-010").after(requests, "container_amounts")
 def only_one_size_of_huge_pages_is_pinned(amounts: Any) -> Any:
     """Reads one kind of huge pages of a container, whichever comes first."""
     pages = [kind for kind in amounts if kind != requests.MEMORY][:1]
@@ -238,10 +242,15 @@ def affinity_grows_to_all_nodes(rule: Any, self: Any) -> Any:
 # Options
 
 
-@shape(gates, "enabled")
+@shape(gates, "enabled_gates")
 def _off_by_default(name: str, rule: Any, known_gates: Any) -> Any:
     """Turns a gate off unless the configuration turns it on."""
-    return rule(known={**known_gates, name: replace(known_gates[name], default=False, locked=False)})
+    return rule(
+        known_gates={
+            **known_gates,
+            name: replace(known_gates[name], default=False, is_locked=False),
+        }
+    )
 
 
 @seeds("TOPO-OPT-013").of(_off_by_default, "TopologyManagerPolicyOptions")

@@ -32,7 +32,7 @@ seeds = SubjectBugs("memory-hints")
 # Hints
 
 
-@shape(hints, "calculated")
+@shape(hints, "calculate_hints")
 def _change_demand(change: Change, _: Any, state: Any, uid: str, amounts: Any) -> Any:
     """Lets hints be of another demand, where containers are served by the right one.
 
@@ -95,7 +95,7 @@ def memory_hints_leave_out_nodes_in_use(_: Any, demand: Any) -> Any:
     return replace(demand, nodes=tuple(node for node in demand.nodes if node not in used))
 
 
-@seeds("MEM-HINT-006").around(hints, "calculated")
+@seeds("MEM-HINT-006").around(hints, "calculate_hints")
 def memory_types_have_hints_of_their_own(rule: Any, amounts: Any) -> Any:
     """Looks for each type by itself."""
     if not rule():
@@ -104,7 +104,7 @@ def memory_types_have_hints_of_their_own(rule: Any, amounts: Any) -> Any:
     return {kind: found for own in ungroup for kind, found in own.items()}
 
 
-@seeds("MEM-HINT-007").around(hints, "regenerated")
+@seeds("MEM-HINT-007").around(hints, "regenerate_hints")
 def containers_with_another_request_have_hints_for_their_memory(rule: Any, blocks: Any) -> Any:
     """Takes what a container has for what it asks for."""
     found = {block.kind: (TopologyHint(block.nodes, preferred=True),) for block in blocks}
@@ -116,7 +116,9 @@ def _change_peak(total: Callable[[list[tuple[Any, int]]], int], amounts: Any, po
     """Lets a whole pod ask for another amount, given its containers with the amount of each."""
     if pod.budget is not None:
         return amounts
-    parts = [(container, requests.container_amounts(pod, container)) for container in pod.containers]
+    parts = [
+        (container, requests.container_amounts(pod, container)) for container in pod.containers
+    ]
     return {kind: total([(one, own.get(kind, 0)) for one, own in parts]) for kind in amounts}
 
 
@@ -131,7 +133,7 @@ def a_pod_asks_for_memory_of_init_containers_with_all_sidecars(parts: list[tuple
 # Init
 
 
-@shape(policies, "shrunk")
+@shape(policies, "shrink_init_blocks")
 def _keep_blocks(keeps: Callable[[Any], bool], rule: Any, state: Any, container: Any) -> Any:
     """Lets some containers take over nothing of the blocks of init containers before them."""
     return state if keeps(container) else rule()
@@ -184,7 +186,7 @@ def memory_of_init_containers_is_reused_by_the_next_pod(memory_state: Any, pod: 
     return ReusableMemory(pod.uid, reuse.sizes) if reuse.uid in memory_state.entries else reuse
 
 
-@seeds("MEM-INIT-005").around(policies, "reused")
+@seeds("MEM-INIT-005").around(policies, "update_reuse")
 def memory_of_sidecars_is_reused_by_apps(rule: Any, container: Any) -> Any:
     """Takes sidecars for init containers like any other."""
     return rule(container=replace(container, sidecar=False))
@@ -210,7 +212,7 @@ def memory_of_sidecars_is_reused_by_init_containers(changes: Changes) -> None:
         return ReusableMemory(pod.uid, sizes)
 
     _with_reuse(changes, reusable)
-    changes.around(policies, "reused", lambda rule: rule(reuse=own[0]))
+    changes.around(policies, "update_reuse", lambda rule: rule(reuse=own[0]))
 
 
 @seeds("MEM-INIT-006").around(policies, "is_served")
@@ -265,7 +267,9 @@ def groups_are_forgotten_at_a_restart(changes: Changes) -> None:
     """Saves which memory a container has, and not with which nodes."""
 
     def ungroup(memory_state: MemoryState) -> MemoryState:
-        nodes = {node: replace(memory, cells=1 << node) for node, memory in memory_state.nodes.items()}
+        nodes = {
+            node: replace(memory, cells=1 << node) for node, memory in memory_state.nodes.items()
+        }
         return replace(memory_state, nodes=nodes)
 
     def agree(rule: Any, real: Any, expected: Any) -> bool:
@@ -346,7 +350,7 @@ def init_containers_take_back_what_was_reused(
     return rule(state=state)
 
 
-@seeds("MEM-RESTART-004").around(hints, "regenerated")
+@seeds("MEM-RESTART-004").around(hints, "regenerate_hints")
 def memory_on_several_nodes_is_not_judged_again(rule: Any, blocks: Any) -> Any:
     """Gives a hint where there is one node to name."""
     return {} if any(block.nodes & (block.nodes - 1) for block in blocks) else rule()

@@ -69,7 +69,9 @@ def _validated_if(changes: Changes, is_validated: Callable[[Mapping[str, Any]], 
     changes.around(validation, "memory_problems", lambda rule: rule() if validates[0] else ())
 
 
-@seeds("MEM-CONFIG-007").of(_validated_if, lambda kubelet_config: bool(kubelet_config.get("memoryManagerPolicy")))
+@seeds("MEM-CONFIG-007").of(
+    _validated_if, lambda kubelet_config: bool(kubelet_config.get("memoryManagerPolicy"))
+)
 def reserved_memory_is_not_validated_without_a_policy() -> None:
     """Validates what goes with a policy only if one is configured."""
 
@@ -86,7 +88,7 @@ def reservations_without_a_node_are_passed_over(rule: Any, kubelet_config: Any) 
     if not isinstance(entries, list | tuple):
         return rule()
     placed = [one for one in entries if (one or {}).get("numaNode") is not None]
-    return rule(given={**kubelet_config, "reservedMemory": placed})
+    return rule(kubelet_config={**kubelet_config, "reservedMemory": placed})
 
 
 def _without_memory(amounts: Mapping[str, str]) -> dict[str, str]:
@@ -210,7 +212,9 @@ def fractions_of_reserved_bytes_may_add_up_to_bytes(config: Any, machine: Any) -
 # Messages
 
 
-def _reword_refusal(changes: Changes, words: str, reason: str, reword: Callable[[str], str]) -> None:
+def _reword_refusal(
+    changes: Changes, words: str, reason: str, reword: Callable[[str], str]
+) -> None:
     """Lets a refusal with these words have another reason and another message."""
 
     def allocate(rule: Any) -> Any:
@@ -281,7 +285,11 @@ _REFUSED = "UnexpectedAdmissionError"
 
 def _change_settings(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Lets the kubelet read another configuration than the one it is given."""
-    changes.around(configuration, "load", lambda rule, kubelet_config: rule(given=change({**kubelet_config})))
+    changes.around(
+        configuration,
+        "load",
+        lambda rule, kubelet_config: rule(kubelet_config=change({**kubelet_config})),
+    )
 
 
 def _pins_nothing(self: Any) -> bool:
@@ -339,7 +347,9 @@ def _sum_passes(passes: Change, rule: Any, config: Any, machine: Any) -> None:
             raise
 
 
-@seeds("MEM-RESERVE-002").of(_sum_passes, lambda configured_sum, required_sum: configured_sum > required_sum)
+@seeds("MEM-RESERVE-002").of(
+    _sum_passes, lambda configured_sum, required_sum: configured_sum > required_sum
+)
 def more_memory_may_be_reserved_than_is_wanted() -> None:
     """Assumes that a larger reservation does no harm."""
 
@@ -359,7 +369,11 @@ def _change_remaining(changes: Changes, compute_remaining: Callable[[int, int], 
     """Lets something be left of a node on which more is reserved than it has."""
 
     def remaining_bytes(total: int, reserved_bytes: int) -> int:
-        return compute_remaining(total, reserved_bytes) if reserved_bytes > total else total - reserved_bytes
+        return (
+            compute_remaining(total, reserved_bytes)
+            if reserved_bytes > total
+            else total - reserved_bytes
+        )
 
     for policy in (StaticMemoryPolicy, ReservationWraps):
         changes.replace(policy, "left", staticmethod(remaining_bytes))
@@ -370,7 +384,9 @@ def reservations_beyond_a_node_count_as_none() -> None:
     """Passes over a reservation that cannot be kept."""
 
 
-@seeds("MEM-RESERVE-004").of(_change_remaining, lambda total, reserved_bytes: reserved_bytes - total)
+@seeds("MEM-RESERVE-004").of(
+    _change_remaining, lambda total, reserved_bytes: reserved_bytes - total
+)
 def reservations_beyond_a_node_leave_the_difference() -> None:
     """Takes the distance between the two amounts."""
 
@@ -383,7 +399,9 @@ def a_configured_eviction_threshold_is_not_part_of_the_sum(config: Any) -> Any:
     return replace(config, eviction_hard={**given, **usual} if given else given)
 
 
-@seeds("MEM-RESERVE-006").around(eviction, "configured", lambda rule: rule() or eviction.DEFAULTS)
+@seeds("MEM-RESERVE-006").around(
+    eviction, "hard_thresholds", lambda rule: rule() or eviction.DEFAULTS
+)
 def an_empty_eviction_hard_has_the_default_threshold() -> None:
     """Does not tell an empty map from a missing one."""
 
@@ -401,6 +419,8 @@ _MEBIBYTE = 1 << 20
 
 
 @seeds("MEM-RESERVE-008").by(_sum_passes)
-def sums_of_reserved_memory_are_compared_in_mebibytes(configured_sum: Fraction, required_sum: Fraction) -> Any:
+def sums_of_reserved_memory_are_compared_in_mebibytes(
+    configured_sum: Fraction, required_sum: Fraction
+) -> Any:
     """Keeps the amounts in mebibytes, as the logs show them."""
     return configured_sum // _MEBIBYTE == required_sum // _MEBIBYTE

@@ -43,7 +43,7 @@ def _narrowest(changes: Changes, change: Callable[[Any, Any, int], Any]) -> None
     changes.replace(policies, "evaluation", SimpleNamespace(narrowest=narrowest))
 
 
-@shape(hints, "calculated", Changes.after)
+@shape(hints, "calculate_hints", Changes.after)
 def change_hints(change: Callable[[Any, Any], Any], resources: Any, state: Any) -> Any:
     """Lets the manager give other hints; `change` is given the demand and its hints."""
     if not resources or len(state.nodes) > MAX_NODES:
@@ -59,7 +59,9 @@ def _several(nodes: int) -> bool:
 # Groups of nodes
 
 
-@seeds("MEM-GROUP-001").replace(StaticMemoryPolicy, "breaks_group", lambda self, memory_state, nodes: False)
+@seeds("MEM-GROUP-001").replace(
+    StaticMemoryPolicy, "breaks_group", lambda self, memory_state, nodes: False
+)
 def affinities_break_groups() -> None:
     """Takes the nodes that the Topology Manager says."""
 
@@ -104,7 +106,8 @@ def groups_have_two_nodes_at_most(changes: Changes) -> None:
         ),
     )
     change_hints(
-        changes, lambda demand, hint_list: [hint for hint in hint_list if hint.nodes.bit_count() <= pair]
+        changes,
+        lambda demand, hint_list: [hint for hint in hint_list if hint.nodes.bit_count() <= pair],
     )
 
 
@@ -334,7 +337,9 @@ def huge_pages_of_unknown_sizes_are_not_served(changes: Changes) -> None:
     """Passes over what is not in the tables of the nodes."""
     _allocated(
         changes,
-        _skip_unknown_sizes(lambda policy, kind: any(kind in own.tables for own in policy.empty.values())),
+        _skip_unknown_sizes(
+            lambda policy, kind: any(kind in own.tables for own in policy.empty.values())
+        ),
     )
 
 
@@ -364,13 +369,13 @@ def huge_pages_of_init_containers_are_not_hinted_in_scope_container(
 # Pinning
 
 
-@shape(requests, "part")
+@shape(requests, "container_amounts")
 def _part(change: Change, rule: Any, pod: Any, container: Any) -> Any:
     """Lets containers be due other amounts; `change` is given pod, container and amounts."""
     return change(pod, container, rule())
 
 
-@shape(requests, "part")
+@shape(requests, "container_amounts")
 def _change_request(change: Callable[[Any], Any], rule: Any, container: Any) -> Any:
     """Lets the Memory Manager read other quantities of memory than containers request."""
     asked = container.requests
@@ -401,7 +406,9 @@ def init_containers_get_no_memory() -> None:
     """Pins memory for what runs on, and init containers end."""
 
 
-@seeds("MEM-STATIC-001").of(_part, lambda pod, container, amounts: {} if container.sidecar else amounts)
+@seeds("MEM-STATIC-001").of(
+    _part, lambda pod, container, amounts: {} if container.sidecar else amounts
+)
 def sidecars_get_no_memory() -> None:
     """Goes through spec.containers, and sidecars are not there."""
 
@@ -432,7 +439,9 @@ def burstable_pods_whose_memory_is_limited_get_memory(changes: Changes) -> None:
     )
 
 
-@seeds("MEM-STATIC-002").of(_serve_also, lambda pod: pod.qos == "BestEffort" and not pod.shared_pool)
+@seeds("MEM-STATIC-002").of(
+    _serve_also, lambda pod: pod.qos == "BestEffort" and not pod.shared_pool
+)
 def best_effort_pods_get_huge_pages() -> None:
     """Pins huge pages for every pod, since they are always limited."""
 

@@ -46,7 +46,9 @@ def _read(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) 
 
 
 def _without(field: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda config_fields: {name: value for name, value in config_fields.items() if name != field}
+    return lambda config_fields: {
+        name: value for name, value in config_fields.items() if name != field
+    }
 
 
 @shape(configuration, "load")
@@ -66,7 +68,11 @@ def cpu_policy_flag_is_passed_over() -> None:
 @seeds("CPU-CONFIG-016").by(_read)
 def cpu_policy_flag_switches_the_policy_on_alone(flag_fields: dict[str, Any]) -> dict[str, Any]:
     """Reads the flag as a switch."""
-    return _without("cpuManagerPolicy")(flag_fields) if flag_fields.get("cpuManagerPolicy") == "none" else flag_fields
+    return (
+        _without("cpuManagerPolicy")(flag_fields)
+        if flag_fields.get("cpuManagerPolicy") == "none"
+        else flag_fields
+    )
 
 
 @seeds("CPU-CONFIG-016").by(_read)
@@ -86,9 +92,15 @@ def reserved_cpus_flag_is_passed_over() -> None:
 
 
 @seeds("CPU-CONFIG-017").by(_change_flag_settings)
-def reserved_cpus_flag_fills_in_what_is_missing(kubelet_config: Any, flag_fields: Any) -> dict[str, Any]:
+def reserved_cpus_flag_fills_in_what_is_missing(
+    kubelet_config: Any, flag_fields: Any
+) -> dict[str, Any]:
     """Asks the flag only where the configuration names no CPUs."""
-    return _without("reservedSystemCPUs")(flag_fields) if kubelet_config.get("reservedSystemCPUs") else flag_fields
+    return (
+        _without("reservedSystemCPUs")(flag_fields)
+        if kubelet_config.get("reservedSystemCPUs")
+        else flag_fields
+    )
 
 
 @seeds("CPU-CONFIG-017").by(_read)
@@ -136,7 +148,9 @@ def flags_of_earlier_releases_are_taken(rule: Any, command_line: Any, release: A
     """Never takes a flag out."""
     gone = set().union(*flags.table().values()) - flags.table()[release]
     return rule(
-        given=[one for one in command_line if one.removeprefix("--").partition("=")[0] not in gone]
+        command_line=[
+            one for one in command_line if one.removeprefix("--").partition("=")[0] not in gone
+        ]
     )
 
 
@@ -144,26 +158,30 @@ def flags_of_earlier_releases_are_taken(rule: Any, command_line: Any, release: A
 def misspelt_flags_are_guessed(rule: Any, command_line: Any) -> Any:
     """Accepts a flag whose first words are right."""
     known = [one for one in command_line if not one.startswith("--cpu-manager-pol")]
-    return rule(given=known)
+    return rule(command_line=known)
 
 
 @seeds("CPU-CONFIG-019").around(flags, "read")
 def removed_runtime_flag_is_passed_over(rule: Any, command_line: Any) -> Any:
     """Ignores the removed flag, because old unit files still have it."""
-    return rule(given=[one for one in command_line if "container-runtime=" not in one])
+    return rule(command_line=[one for one in command_line if "container-runtime=" not in one])
 
 
 # What counts more
 
 
 @seeds("CPU-CONFIG-020").by(_change_flag_settings)
-def the_file_counts_more_than_flags(kubelet_config: dict[str, Any], flag_fields: dict[str, Any]) -> Any:
+def the_file_counts_more_than_flags(
+    kubelet_config: dict[str, Any], flag_fields: dict[str, Any]
+) -> Any:
     """Takes the file for the last word, as flags are deprecated."""
     return {name: one for name, one in flag_fields.items() if name not in kubelet_config}
 
 
 @seeds("CPU-CONFIG-020").by(_change_flag_settings)
-def flags_add_to_the_maps_of_the_file(kubelet_config: Any, flag_fields: dict[str, Any]) -> dict[str, Any]:
+def flags_add_to_the_maps_of_the_file(
+    kubelet_config: Any, flag_fields: dict[str, Any]
+) -> dict[str, Any]:
     """Merges what is a map in both."""
     return {
         name: {**(kubelet_config.get(name) or {}), **one} if isinstance(one, dict) else one
@@ -174,7 +192,7 @@ def flags_add_to_the_maps_of_the_file(kubelet_config: Any, flag_fields: dict[str
 @seeds("CPU-CONFIG-020").around(configuration, "load")
 def flags_leave_nothing_of_the_file(rule: Any, kubelet_config: Any, flags: Any) -> Any:
     """Reads the file only where there are no flags."""
-    return rule(given={} if flags else kubelet_config)
+    return rule(kubelet_config={} if flags else kubelet_config)
 
 
 # The Topology Manager's policy
@@ -520,9 +538,11 @@ def restart_keeps_devices_of_one_resource(state: DeviceState) -> DeviceState:
         uid: {name: dict([*own.items()][-1:]) for name, own in containers.items()}
         for uid, containers in state.held_devices.items()
     }
-    return replace(state, held=held, taken=devices_by_resource(held))
+    return replace(state, held_devices=held, allocated_devices=devices_by_resource(held))
 
 
-@seeds("NODE-RESTART-001").around(device_checkpoint, "load", lambda rule: replace(rule(), taken={}))
+@seeds("NODE-RESTART-001").around(
+    device_checkpoint, "load", lambda rule: replace(rule(), allocated_devices={})
+)
 def restart_gives_held_devices_to_others() -> None:
     """Restores who holds devices, not that they are taken."""

@@ -68,7 +68,9 @@ def containers_without_a_part_run_on_all_cpus_of_the_budget(after: Any, pod: Any
 def pods_get_the_memory_of_their_containers_instead_of_their_request(rule: Any, pod: Any) -> Any:
     """Gives CPUs as a whole, and memory by container."""
     whole = rule()
-    if pod.budget is None or any(not requests.container_amounts(pod, one) for one in pod.containers):
+    if pod.budget is None or any(
+        not requests.container_amounts(pod, one) for one in pod.containers
+    ):
         return whole
     return rule(pod=replace(pod, budget=None)) or whole
 
@@ -182,13 +184,13 @@ def memory_of_init_containers_is_pinned_by_the_default_hint() -> None:
     """Lets the Memory Manager choose for containers that end soon."""
 
 
-@seeds("NODE-ALIGN-002").around(StaticCPUPolicy, "aligned")
+@seeds("NODE-ALIGN-002").around(StaticCPUPolicy, "aligned_cpus")
 def cpus_follow_only_the_first_node_of_an_affinity(rule: Any, affinity: Any) -> Any:
     """Handles affinities of one node only."""
     return rule(affinity=affinity._replace(nodes=affinity.nodes & -affinity.nodes))
 
 
-@seeds("NODE-ALIGN-002").around(StaticCPUPolicy, "aligned")
+@seeds("NODE-ALIGN-002").around(StaticCPUPolicy, "aligned_cpus")
 def align_by_socket_takes_cpus_of_any_socket(rule: Any, self: Any) -> Any:
     """Takes every socket for aligned, not those of the affinity."""
     return self.topology.cpus if self.options.by_socket else rule()
@@ -298,16 +300,20 @@ def the_gate_for_pod_level_managers_needs_no_other(rule: Any, gates: Any, known_
     name = "PodLevelResourceManagers"
     if name in known_gates and True:
         known_gates = {**known_gates, name: replace(known_gates[name], needs=())}
-    return rule(known=known_gates)
+    return rule(known_gates=known_gates)
 
 
-@seeds("NODE-PODLEVEL-007").around(gates, "enabled")
-def gates_that_are_not_named_are_not_missed(rule: Any, decoded_config: Any, known_gates: Any) -> Any:
+@seeds("NODE-PODLEVEL-007").around(gates, "enabled_gates")
+def gates_that_are_not_named_are_not_missed(
+    rule: Any, decoded_config: Any, known_gates: Any
+) -> Any:
     """Looks only at the gates that the configuration names."""
     name = "PodLevelResourceManagers"
-    if name in known_gates and "PodLevelResources" not in (decoded_config.get("featureGates") or {}):
+    if name in known_gates and "PodLevelResources" not in (
+        decoded_config.get("featureGates") or {}
+    ):
         known_gates = {**known_gates, name: replace(known_gates[name], needs=())}
-    return rule(known=known_gates)
+    return rule(known_gates=known_gates)
 
 
 # Files
@@ -319,7 +325,9 @@ def _together(change: Callable[[Any], Any], rule: Any, members: Any) -> Any:
     return rule(members=tuple(change(one) for one in members))
 
 
-@seeds("NODE-PODLEVEL-017").of(_together, lambda container: replace(container, init=False, sidecar=False))
+@seeds("NODE-PODLEVEL-017").of(
+    _together, lambda container: replace(container, init=False, sidecar=False)
+)
 def pod_level_requests_add_init_containers_up() -> None:
     """Sums up what all containers request."""
 

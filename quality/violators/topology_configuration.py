@@ -40,9 +40,11 @@ _POLICIES = (policies.NONE, policies.BEST_EFFORT, policies.RESTRICTED, policies.
 
 
 @shape(configuration, "load")
-def _reading(change: Callable[[dict[str, Any]], dict[str, Any]], rule: Any, kubelet_config: Any) -> Any:
+def _reading(
+    change: Callable[[dict[str, Any]], dict[str, Any]], rule: Any, kubelet_config: Any
+) -> Any:
     """Lets the configuration be read as `change` says."""
-    return rule(given=change(dict(kubelet_config)))
+    return rule(kubelet_config=change(dict(kubelet_config)))
 
 
 # Rejected pods
@@ -174,22 +176,28 @@ def _pass_over_options(over: Change, rule: Any, policy_options: Any, available: 
         for name, value in policy_options.items()
         if name in available or not over(name, dict(policy_options), available)
     }
-    return rule(given=known)
+    return rule(policy_options=known)
 
 
-@seeds("TOPO-ERROR-004").of(_pass_over_options, lambda name, policy_options, available: policy_options[name] == "false")
+@seeds("TOPO-ERROR-004").of(
+    _pass_over_options, lambda name, policy_options, available: policy_options[name] == "false"
+)
 def unknown_options_that_are_off_are_passed_over() -> None:
     """Looks only at options that are turned on."""
 
 
 @seeds("TOPO-ERROR-004").by(_pass_over_options)
-def unknown_options_are_passed_over_beside_known_ones(name: Any, policy_options: Any, available: Any) -> Any:
+def unknown_options_are_passed_over_beside_known_ones(
+    name: Any, policy_options: Any, available: Any
+) -> Any:
     """Stops at the first option that is known."""
     return any(one in available for one in policy_options)
 
 
 @shape(startup, "make_topology_policy", Changes.after)
-def _check_under_none(check: Callable[[Any, Any], None], topology_policy: Any, config: Any, release: Any) -> Any:
+def _check_under_none(
+    check: Callable[[Any, Any], None], topology_policy: Any, config: Any, release: Any
+) -> Any:
     """Lets `check` look at the options under policy none, too."""
     if config.topology_policy == policies.NONE:
         try:
@@ -249,15 +257,17 @@ def negative_numbers_of_numa_nodes_are_passed_over() -> None:
 # Feature gates
 
 
-@seeds("TOPO-ERROR-009").around(gates, "enabled")
-def the_gate_of_options_can_still_be_turned_off(rule: Any, decoded_config: Any, known_gates: Any) -> Any:
+@seeds("TOPO-ERROR-009").around(gates, "enabled_gates")
+def the_gate_of_options_can_still_be_turned_off(
+    rule: Any, decoded_config: Any, known_gates: Any
+) -> Any:
     """Overlooks that the gate is locked since 1.36."""
     wanted = decoded_config.get("featureGates") or {}
     locked = isinstance(wanted, dict) and known_gates.get(_GATE) and known_gates[_GATE].locked
     if not locked or wanted.get(_GATE) is not False:
         return rule()
     others = {name: on for name, on in wanted.items() if name != _GATE}
-    return {**rule(given={**decoded_config, "featureGates": others}), _GATE: False}
+    return {**rule(decoded_config={**decoded_config, "featureGates": others}), _GATE: False}
 
 
 # Distances
@@ -323,7 +333,9 @@ def nodes_without_cpus_do_not_count(_name: str, parsed_options: Any, machine: An
 
 
 @seeds("TOPO-OPT-004").by(_limit)
-def limit_is_raised_to_twice_the_default_at_most(name: str, parsed_options: Any, machine: Any) -> Any:
+def limit_is_raised_to_twice_the_default_at_most(
+    name: str, parsed_options: Any, machine: Any
+) -> Any:
     """Caps what takes too long."""
     return min(parsed_options.most_nodes, 2 * MAX_NODES)
 
@@ -491,7 +503,9 @@ def nodes_beyond_their_number_are_unreachable(changes: Changes) -> None:
 
 
 @seeds("TOPO-OPT-010").after(startup, "make_topology_policy")
-def policy_none_ends_where_a_mask_of_nodes_does(topology_policy: Any, config: Any, machine: Any) -> Any:
+def policy_none_ends_where_a_mask_of_nodes_does(
+    topology_policy: Any, config: Any, machine: Any
+) -> Any:
     """Keeps nodes in half a machine word."""
     if topology_policy is None and len(machine.topology or ()) > 4 * MAX_NODES:
         raise StartError(
@@ -509,7 +523,7 @@ def devices_have_no_hints_on_many_nodes(rule: Any, self: DeviceHints) -> Any:
     return None if len(self.nodes) > MAX_NODES else rule()
 
 
-@seeds("TOPO-OPT-011").around(DeviceHints, "considered")
+@seeds("TOPO-OPT-011").around(DeviceHints, "candidate_nodes")
 def devices_are_found_on_the_first_nodes_alone(rule: Any, self: DeviceHints) -> Any:
     """Looks at the sets of eight nodes, and not beyond."""
     first = sorted(self.nodes)[:MAX_NODES]

@@ -69,7 +69,9 @@ def by_definition(changes: Changes) -> None:
 
 
 @shape(evaluation, "merge")
-def change_providers(change: Callable[[Rules, Any], Any], rule: Any, rules: Any, providers: Any) -> Any:
+def change_providers(
+    change: Callable[[Rules, Any], Any], rule: Any, rules: Any, providers: Any
+) -> Any:
     """Lets the merge see what `change` makes of the providers' answers."""
     return rule(providers=change(rules, providers))
 
@@ -181,7 +183,9 @@ def a_hint_without_nodes_does_no_harm_to_the_preference(_: Any, hint: Any) -> An
 
 
 @shape(TopologyPolicy, "merge")
-def _change_affinity(name: str, choose_affinity: Change, rule: Any, self: TopologyPolicy, providers: Any) -> Any:
+def _change_affinity(
+    name: str, choose_affinity: Change, rule: Any, self: TopologyPolicy, providers: Any
+) -> Any:
     """Lets `found` say what affinity the policy `name` finds."""
     kept, admitted = rule()
     return (choose_affinity(kept, self, providers) if self.name == name else kept), admitted
@@ -260,7 +264,7 @@ def _defaulting(policy: Callable[[Any], str], rule: Any, kubelet_config: Any) ->
     """Lets `policy` say which one a configuration has that names none."""
     if not kubelet_config.get("topologyManagerPolicy"):
         kubelet_config = {**kubelet_config, "topologyManagerPolicy": policy(kubelet_config)}
-    return rule(given=kubelet_config)
+    return rule(kubelet_config=kubelet_config)
 
 
 @seeds("TOPO-POLICY-001").by(_defaulting)
@@ -279,7 +283,11 @@ def aligning_without_policy(
 
     def make(topology_policy: Any, config: Any, machine: Any) -> Any:
         nodes = machine.topology or ()
-        if topology_policy is not None or not applies(config) or any(node.node_id < 0 for node in nodes):
+        if (
+            topology_policy is not None
+            or not applies(config)
+            or any(node.node_id < 0 for node in nodes)
+        ):
             return topology_policy
         options = TopologyOptions(most_nodes=_ANY_NUMBER)
         return policies.on_machine(policies.NONE, options, machine)

@@ -68,7 +68,7 @@ def pods_without_requests_are_not_preferred_anywhere(changes: Changes) -> None:
         return () if hints == merging.IMPOSSIBLE else rule()
 
     changes.around(CPUManager, "hints", hints)
-    changes.around(evaluation, "listed", list_hints)
+    changes.around(evaluation, "list_hints", list_hints)
 
 
 @seeds("TOPO-EXAMPLE-002").of(_impossible, "Burstable")
@@ -245,10 +245,12 @@ def _lose_resources(
 @seeds("TOPO-ORDER-003")
 def memory_of_containers_before_the_refused_one_is_lost(changes: Changes) -> None:
     """Has only CPUs given back when a later container is refused."""
-    _lose_resources(changes, MemoryManager, lambda manager, pod, served_names: tuple(served_names[:-1]))
+    _lose_resources(
+        changes, MemoryManager, lambda manager, pod, served_names: tuple(served_names[:-1])
+    )
 
 
-@seeds("TOPO-ORDER-004").around(memory_hints, "calculated")
+@seeds("TOPO-ORDER-004").around(memory_hints, "calculate_hints")
 def too_little_memory_is_an_empty_list_of_hints(rule: Any, amounts: Any) -> Any:
     """Reports what cannot be met as the other managers do."""
     return rule() or dict.fromkeys(amounts, ())
@@ -274,7 +276,7 @@ def _after_start(on_start: Callable[[Any, Any], None], node: Any, args: Any) -> 
     return node
 
 
-@seeds("TOPO-RESTART-001").replace(memory_hints, "regenerated", lambda blocks, amounts: {})
+@seeds("TOPO-RESTART-001").replace(memory_hints, "regenerate_hints", lambda blocks, amounts: {})
 def memory_has_no_say_in_the_affinity_after_a_restart() -> None:
     """Has the Memory Manager say nothing of what it has handed out already."""
 
@@ -347,7 +349,9 @@ def containers_that_are_admitted_again_get_devices_anew(
     if container.name in mine and not any(one.runs_to_completion for one in pod.containers):
         left = {name: held for name, held in mine.items() if name != container.name}
         held = {**self.state.held, pod.uid: left}
-        self.state = replace(self.state, held=held, taken=devices_by_resource(held))
+        self.state = replace(
+            self.state, held_devices=held, allocated_devices=devices_by_resource(held)
+        )
     rule()
 
 

@@ -40,7 +40,9 @@ def _dump_pod_entry(entry: Mapping[str, str]) -> str:
 
 _BY_ID = decoding.Map(decoding.Text(), "map[string]string", starts_empty=True)
 _BY_POD = decoding.Map(
-    decoding.Map(decoding.Text(), "map[string]string"), "map[string]map[string]string", starts_empty=True
+    decoding.Map(decoding.Text(), "map[string]string"),
+    "map[string]map[string]string",
+    starts_empty=True,
 )
 _POD_ENTRIES = decoding.Map(
     decoding.Fields(

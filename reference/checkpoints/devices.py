@@ -59,4 +59,6 @@ def load(content: bytes | None) -> DeviceState:
     for entry in data.pod_device_entries:
         container = held.setdefault(entry.pod, {}).setdefault(entry.container, {})
         container[entry.resource] = frozenset(entry.devices)
-    return DeviceState({name: Devices() for name in data.registered_devices}, held, devices_by_resource(held))
+    return DeviceState(
+        {name: Devices() for name in data.registered_devices}, held, devices_by_resource(held)
+    )

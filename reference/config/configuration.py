@@ -97,7 +97,9 @@ def load(
     """
     if "featureGates" in flags:
         _check_gates(flags, enabled_gates)
-    decoded = fields.decode({name: one for name, one in kubelet_config.items() if name not in unknown})
+    decoded = fields.decode(
+        {name: one for name, one in kubelet_config.items() if name not in unknown}
+    )
     # Gates are set while the defaults are filled in, before the validation.
     on = enabled_gates(decoded)
     if "featureGates" in flags:
@@ -151,7 +153,9 @@ def _with_defaults(decoded_config: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _check_gates(decoded_config: Mapping[str, Any], enabled_gates: EnabledGates) -> Mapping[str, bool]:
+def _check_gates(
+    decoded_config: Mapping[str, Any], enabled_gates: EnabledGates
+) -> Mapping[str, bool]:
     """The gates that the command line sets, or that it and the configuration set together."""
     try:
         return enabled_gates(decoded_config)

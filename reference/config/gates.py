@@ -89,7 +89,9 @@ def _gate(cell: str, needs: tuple[str, ...]) -> Gate:
     )
 
 
-def enabled_gates(decoded_config: Mapping[str, Any], known_gates: Mapping[str, Gate]) -> Mapping[str, bool]:
+def enabled_gates(
+    decoded_config: Mapping[str, Any], known_gates: Mapping[str, Gate]
+) -> Mapping[str, bool]:
     """Which of the `known` gates are on in a decoded configuration.
 
     Raises:
@@ -112,7 +114,9 @@ def enabled_gates(decoded_config: Mapping[str, Any], known_gates: Mapping[str, G
     for maturity in ("alpha", "beta"):
         every = wanted.get(f"All{maturity.capitalize()}")
         if every is not None:
-            found |= {name: every for name, gate in known_gates.items() if gate.maturity == maturity}
+            found |= {
+                name: every for name, gate in known_gates.items() if gate.maturity == maturity
+            }
     found |= {name: on for name, on in wanted.items() if name in found}
     problems = list(dependency_problems(found, known_gates))
     if problems:
@@ -121,7 +125,9 @@ def enabled_gates(decoded_config: Mapping[str, Any], known_gates: Mapping[str, G
     return found
 
 
-def dependency_problems(gates: Mapping[str, bool], known_gates: Mapping[str, Gate]) -> Iterator[str]:
+def dependency_problems(
+    gates: Mapping[str, bool], known_gates: Mapping[str, Gate]
+) -> Iterator[str]:
     """The gates that are on without those they need; the kubelet names them in any order.
 
     Requirements: CPU-GATE-011, NODE-PODLEVEL-007.

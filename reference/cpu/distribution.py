@@ -84,7 +84,11 @@ class DistributedAssignment(Assignment):
         free = {node: (nodes[node] & available).bit_count() for node in order}
         request = CPURequest(free, count, group)
         best = self.choose(request, self.sizes(request, min_nodes))
-        return self._take_distribution(available, request, best) if best else self.pack(available, count)
+        return (
+            self._take_distribution(available, request, best)
+            if best
+            else self.pack(available, count)
+        )
 
     def sizes(self, request: CPURequest, min_nodes: int) -> list[int]:
         """How many NUMA nodes to try, in order: as few as possible, but `least` if possible."""
@@ -186,7 +190,9 @@ class DistributedAssignment(Assignment):
                     best = Distribution(balance, nodes, share, subset)
         return best
 
-    def _take_distribution(self, available: int, request: CPURequest, distribution: Distribution) -> int:
+    def _take_distribution(
+        self, available: int, request: CPURequest, distribution: Distribution
+    ) -> int:
         nodes, group = self.topology.nodes, request.group
         progress = PartialAssignment(available, 0, request.cpu_count)
         for node in distribution.nodes:

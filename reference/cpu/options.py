@@ -72,7 +72,9 @@ def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, boo
 
 
 def parse(
-    policy_options: Mapping[str, str], available: Mapping[str, Maturity], gates: Mapping[str, bool] | None
+    policy_options: Mapping[str, str],
+    available: Mapping[str, Maturity],
+    gates: Mapping[str, bool] | None,
 ) -> StaticOptions:
     """The options that a configuration asks for, out of those `known` with their maturity.
 
@@ -85,7 +87,10 @@ def parse(
     Requirements: CPU-CONFIG-007, CPU-ERROR-006, CPU-OPT-001, CPU-OPT-PAIR-001, CPU-OPT-PAIR-002,
     CPU-OPT-PAIR-003, CPU-OPT-PAIR-004.
     """
-    on = {name: value(name, policy_options[name], available.get(name), gates) for name in sorted(policy_options)}
+    on = {
+        name: value(name, policy_options[name], available.get(name), gates)
+        for name in sorted(policy_options)
+    }
     for one, other in INCOMPATIBLE:
         if on.get(one) and on.get(other):
             raise OptionError(

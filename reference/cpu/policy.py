@@ -81,7 +81,7 @@ class StaticCPUPolicy(Readmission):
 
     def with_reserved(self, reserved: int) -> Self:
         """The same policy with other reserved CPUs."""
-        return replace(self, reserved=reserved, broken=self.topology.whole_cores(reserved))
+        return replace(self, reserved=reserved, broken_cores=self.topology.whole_cores(reserved))
 
     def available(self, state: CPUState) -> int:
         """The CPUs that can be assigned now.

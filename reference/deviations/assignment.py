@@ -264,7 +264,9 @@ class OddRequestsPassedOver(HalfUsedCores):
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
         """The request out of the first cores, of which none is split."""
-        return self._first_cores(progress, cache, progress.remaining_count // self.topology.cpus_per_core)
+        return self._first_cores(
+            progress, cache, progress.remaining_count // self.topology.cpus_per_core
+        )
 
 
 class CacheCountedTwice(Assignment):

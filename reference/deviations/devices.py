@@ -79,7 +79,7 @@ class AnyDeviceReused(DeviceManager):
 
     def near(self, affinity: TopologyHint) -> Near:
         """As documented for free devices, anywhere for others."""
-        return super().near(affinity)._replace(reused=ANYWHERE)
+        return super().near(affinity)._replace(reusable=ANYWHERE)
 
 
 ALL_NODES_FOR_DEVICES = Defect(

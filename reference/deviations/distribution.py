@@ -170,7 +170,9 @@ class CombinationOverwritten(DistributedAssignment):
         if best is None or not best.remainder:
             return best
         takers = tuple(node for node in nodes if request.free[node] - best.share >= request.group)
-        return best._replace(remainder=_overwrite_combination(best.remainder, takers, to_the_end=True))
+        return best._replace(
+            remainder=_overwrite_combination(best.remainder, takers, to_the_end=True)
+        )
 
 
 class OverwrittenShareKept(CombinationOverwritten):

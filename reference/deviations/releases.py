@@ -188,7 +188,9 @@ _TOPOLOGY_OPTIONS = {
 
 def _options(maturity_rows: Mapping[str, str], column: int) -> Mapping[str, Maturity]:
     return {
-        name: gates.MATURITIES[row[column]] for name, row in maturity_rows.items() if row[column] != "."
+        name: gates.MATURITIES[row[column]]
+        for name, row in maturity_rows.items()
+        if row[column] != "."
     }
 
 

@@ -185,7 +185,9 @@ def by_affinity(
     Requirements: DEV-ALLOCATE-001, DEV-ALLOCATE-006, DEV-ALLOCATE-007.
     """
     if affinity == ANYWHERE:
-        return sorted(available, key=lambda device: (request.preference(device), *request.order(device)))
+        return sorted(
+            available, key=lambda device: (request.preference(device), *request.order(device))
+        )
     nodes = state.lists[request.resource].nodes
 
     def rank(device: str) -> tuple[bool, int, bool, bool, str]:

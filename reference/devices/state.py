@@ -103,8 +103,10 @@ class DeviceState:
 
         Requirements: DEV-INIT-002, DEV-REMOVE-001, DEV-RESTART-002.
         """
-        held = {other: containers for other, containers in self.held_devices.items() if other != uid}
-        return replace(self, held=held, taken=devices_by_resource(held))
+        held = {
+            other: containers for other, containers in self.held_devices.items() if other != uid
+        }
+        return replace(self, held_devices=held, allocated_devices=devices_by_resource(held))
 
     def with_reuse(self, reuse: ReusableDevices) -> DeviceState:
         """The state in which this may be taken again."""
@@ -124,7 +126,9 @@ class DeviceState:
 
         Requirements: DEV-ALLOCATE-002, DEV-HEALTH-001, DEV-HEALTH-002.
         """
-        return self.lists.get(resource, Devices()).healthy - self.allocated_devices.get(resource, NONE)
+        return self.lists.get(resource, Devices()).healthy - self.allocated_devices.get(
+            resource, NONE
+        )
 
     def serves(self, resource: str) -> bool:
         """Whether the resource is one of devices: a plugin serves it, or a container holds one.
@@ -137,11 +141,19 @@ class DeviceState:
         """The state with the devices `ids` in the container's hands."""
         pod = self.held_devices.get(uid, {})
         mine = {**pod.get(container, {}), resource: ids}
-        return replace(self, held={**self.held_devices, uid: {**pod, container: mine}}).take(resource, ids)
+        return replace(
+            self, held_devices={**self.held_devices, uid: {**pod, container: mine}}
+        ).take(resource, ids)
 
     def take(self, resource: str, ids: frozenset[str]) -> DeviceState:
         """The state with the devices `ids` out of reach, though no container holds them yet."""
-        return replace(self, taken={**self.allocated_devices, resource: self.allocated_devices.get(resource, NONE) | ids})
+        return replace(
+            self,
+            allocated_devices={
+                **self.allocated_devices,
+                resource: self.allocated_devices.get(resource, NONE) | ids,
+            },
+        )
 
 
 def devices_by_resource(held_devices: HeldDevices) -> ByResource:

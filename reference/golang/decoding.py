@@ -182,7 +182,9 @@ class _Store:
                     break
         return found
 
-    def decode_checked(self, tree: Any, kind: Fields, struct: str | None, path: str) -> dict[str, Any]:
+    def decode_checked(
+        self, tree: Any, kind: Fields, struct: str | None, path: str
+    ) -> dict[str, Any]:
         own = _Store()
         found = _zeros(kind)
         if isinstance(tree, Pairs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.golang.decoding import Fields, Map, Array
+from numaproof.reference.golang.decoding import Array, Fields, Map
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

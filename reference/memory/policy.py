@@ -298,7 +298,9 @@ def update_reuse(
     return ReusableMemory(pod.uid, sizes)
 
 
-def shrink_init_blocks(state: MemoryState, pod: Pod, container: PodContainer, blocks: Blocks) -> MemoryState:
+def shrink_init_blocks(
+    state: MemoryState, pod: Pod, container: PodContainer, blocks: Blocks
+) -> MemoryState:
     """The state in which earlier init containers no longer have what these blocks took over.
 
     So the blocks of a pod sum up to what it occupies.

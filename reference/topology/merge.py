@@ -98,7 +98,9 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
 
     Requirements: TOPO-MERGE-002, TOPO-MERGE-007, TOPO-MERGE-010.
     """
-    lists = [rules.filter_hints(list_hints(hints) or IMPOSSIBLE) for hints in by_resource(providers)]
+    lists = [
+        rules.filter_hints(list_hints(hints) or IMPOSSIBLE) for hints in by_resource(providers)
+    ]
     found = results(rules, lists)
     if not found:
         return TopologyHint(rules.nodes, preferred=False)

@@ -72,7 +72,11 @@ def parse(
     """
     for name in sorted(policy_options):
         check_available(name, available, gates, hidden_message)
-        _ = boolean(name, policy_options[name]) if name == CLOSEST else read_most_nodes(policy_options[name])
+        _ = (
+            boolean(name, policy_options[name])
+            if name == CLOSEST
+            else read_most_nodes(policy_options[name])
+        )
     return TopologyOptions(
         closest=CLOSEST in policy_options and boolean(CLOSEST, policy_options[CLOSEST]),
         most_nodes=read_most_nodes(

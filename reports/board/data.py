@@ -174,7 +174,9 @@ def is_documented(requirement: ReportedRequirement) -> bool:
     return bool(requirement.document) and requirement.area != _RECORDINGS
 
 
-def encode_board_data(runs: Iterable[RunData], requirements: Iterable[ReportedRequirement] = ()) -> bytes:
+def encode_board_data(
+    runs: Iterable[RunData], requirements: Iterable[ReportedRequirement] = ()
+) -> bytes:
     """A file of board data: one line for each run and each requirement, to compare by line."""
     data = BoardData(VERSION, tuple(requirements), tuple(runs))
     lines = {

@@ -307,7 +307,9 @@ def summaries(
                 _events(started, "check", Counter(run.outcome for run in runs), runs, message)
             )
         if one.scenarios:
-            found = sorted(one.divergences(), key=lambda divergence: (divergence.signature, divergence.title))
+            found = sorted(
+                one.divergences(), key=lambda divergence: (divergence.signature, divergence.title)
+            )
             yield summarize(_events(started, "fuzz", one.scenarios, found, message))
 
 
@@ -321,4 +323,6 @@ def _events(
     """The events of a run; `unfinished` says why it is not complete, and is empty where it is."""
     yield msgspec.structs.replace(start, kind=kind, total=outcomes.total())
     yield from results
-    yield RunEnded(at=0.0, complete=not incomplete_reason, outcomes=dict(outcomes), message=incomplete_reason)
+    yield RunEnded(
+        at=0.0, complete=not incomplete_reason, outcomes=dict(outcomes), message=incomplete_reason
+    )

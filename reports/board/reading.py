@@ -269,4 +269,6 @@ def write_data(reading: RunsRead, path: Path) -> None:
         return
     for name, runs in group_values((data.data_name(run), run) for run in entries).items():
         cited = {cited for run in runs for cited in run.requirements}
-        write_file(path / name, data.encode_board_data(runs, [one for one in others if one.id in cited]))
+        write_file(
+            path / name, data.encode_board_data(runs, [one for one in others if one.id in cited])
+        )

@@ -76,7 +76,9 @@ class Board:
             for name in (*run.machines, *run.discovery):
                 if name != OWN_MACHINE and (name in run.sizes or name in run.discovery):
                     found[name] = run.sizes.get(name) or found.get(name)
-        return {name: found[name] for name in sorted(found, key=lambda machine: _size(found, machine))}
+        return {
+            name: found[name] for name in sorted(found, key=lambda machine: _size(found, machine))
+        }
 
     @cached_property
     def elsewhere(self) -> tuple[str, ...]:
@@ -104,10 +106,16 @@ class Board:
 
     def finding_counts(self, implementation: BoardImplementation) -> dict[str, int]:
         """The findings of an implementation by kind."""
-        counts = Counter(found.finding.kind for found in self.own_findings if found.implementation is implementation)
+        counts = Counter(
+            found.finding.kind
+            for found in self.own_findings
+            if found.implementation is implementation
+        )
         return {kind: counts[kind] for kind in KINDS if counts[kind]}
 
-    def worst_finding_on(self, implementation: BoardImplementation, machine: str) -> ShownFinding | None:
+    def worst_finding_on(
+        self, implementation: BoardImplementation, machine: str
+    ) -> ShownFinding | None:
         """The worst finding that discovery on a machine shows."""
         shown = (
             found
@@ -119,7 +127,11 @@ class Board:
 
     def agreement(self, implementation: BoardImplementation) -> str:
         """On how many machines discovery agrees, of those asked about."""
-        asked = [state for state in implementation.newest.discovery_states.values() if state != "unsupported"]
+        asked = [
+            state
+            for state in implementation.newest.discovery_states.values()
+            if state != "unsupported"
+        ]
         return f"{asked.count('pass')}/{len(asked)}" if asked else ""
 
     def on_machine(self, implementation: BoardImplementation, machine: str) -> tuple[Score, State]:
@@ -290,7 +302,11 @@ def _page(name: str, board: Board, root: str = "", **more: Any) -> str:
 
 def _badge_text(entry: Entry) -> str:
     met = entry.requirement_score
-    said = f"{met.good:,} of {plural(met.asked_count, 'requirement')}" if met.asked_count else "nothing tested"
+    said = (
+        f"{met.good:,} of {plural(met.asked_count, 'requirement')}"
+        if met.asked_count
+        else "nothing tested"
+    )
     if met.as_kubelet:
         # The word "requirements", too, would be more than a badge shows.
         said = f"{met.good:,} of {met.asked_count:,} met, {met.as_kubelet:,} as the kubelet"

@@ -123,7 +123,9 @@ class Entry:
     @cached_property
     def states(self) -> Mapping[str, State]:
         """What became of each requirement that any case run cites."""
-        kinds = group_values((one, kind) for kind, where in self._where for one in where.requirements)
+        kinds = group_values(
+            (one, kind) for kind, where in self._where for one in where.requirements
+        )
         return {one: worst(tally, kinds.get(one, ())) for one, tally in self.requirements.items()}
 
     @cached_property

@@ -180,7 +180,9 @@ def shown_findings(implementations: Iterable[BoardImplementation]) -> tuple[Show
                 before = made.setdefault(found, new)
                 releases = dict.fromkeys((*before.releases, entry.kubernetes))
                 made[found] = replace(before, releases=tuple(releases))
-    return tuple(sorted(made.values(), key=lambda shown_finding: KINDS.index(shown_finding.finding.kind)))
+    return tuple(
+        sorted(made.values(), key=lambda shown_finding: KINDS.index(shown_finding.finding.kind))
+    )
 
 
 @dataclass(frozen=True)

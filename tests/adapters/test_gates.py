@@ -46,7 +46,9 @@ def write_table(table: Path, *programs: str) -> list[list[str]]:
     return [line.split() for line in table.read_text(encoding="ascii").splitlines()]
 
 
-def gate(maturity: str, *, default: bool, lock_to_default: bool = False, needs: tuple[str, ...] = ()) -> Any:
+def gate(
+    maturity: str, *, default: bool, lock_to_default: bool = False, needs: tuple[str, ...] = ()
+) -> Any:
     return {"maturity": maturity, "default": default, "locked": lock_to_default, "needs": needs}
 
 
@@ -56,7 +58,10 @@ def test_the_table_is_written_as_it_stands(table: Path, program: Write) -> None:
             release,
             {
                 name: gate(
-                    each.maturity, default=each.default, lock_to_default=each.is_locked, needs=each.needs
+                    each.maturity,
+                    default=each.default,
+                    lock_to_default=each.is_locked,
+                    needs=each.needs,
                 )
                 for name, each in known.items()
             },

@@ -175,7 +175,9 @@ def test_a_file_that_is_not_of_a_campaign_is_left_alone(
     assert path.read_bytes() == b"nonsense\n" * 2
 
 
-def test_two_campaigns_do_not_write_to_one_file(campaign_spec: CampaignSpec, tmp_path: Path) -> None:
+def test_two_campaigns_do_not_write_to_one_file(
+    campaign_spec: CampaignSpec, tmp_path: Path
+) -> None:
     with (
         Journal(tmp_path, campaign_spec.plan, clock),
         pytest.raises(JournalError, match=r"events\.jsonl: another campaign is writing to it"),

@@ -52,7 +52,9 @@ def same(out: Path, undisturbed_run: Path) -> None:
     for name in ("summary.json", "summary.txt"):
         assert (out / name).read_bytes() == (undisturbed_run / name).read_bytes()
     found = {file.name: file.read_bytes() for file in (out / "findings").iterdir()}
-    assert found == {file.name: file.read_bytes() for file in (undisturbed_run / "findings").iterdir()}
+    assert found == {
+        file.name: file.read_bytes() for file in (undisturbed_run / "findings").iterdir()
+    }
     assert lines(out)[-1]["complete"]
 
 

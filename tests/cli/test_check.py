@@ -25,7 +25,11 @@ def outcomes(runs: list[CaseFinished]) -> list[str]:
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_3_and_what_was_measured_is_reported(
-    program: Program, small: Small, read_case_runs: Finished, tmp_path: Path, signal_number: signal.Signals
+    program: Program,
+    small: Small,
+    read_case_runs: Finished,
+    tmp_path: Path,
+    signal_number: signal.Signals,
 ) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

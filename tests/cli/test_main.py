@@ -76,7 +76,10 @@ SHELLS = ("bash", "fish", "zsh")
 
 
 def completions_of(shell: str, command_line: str) -> str:
-    words = {"COMP_WORDS": command_line, "COMP_CWORD": "" if shell == "fish" else str(command_line.count(" "))}
+    words = {
+        "COMP_WORDS": command_line,
+        "COMP_CWORD": "" if shell == "fish" else str(command_line.count(" ")),
+    }
     asked = {"_NUMAPROOF_COMPLETE": f"{shell}_complete", **words}
     ended = subprocess.run(
         NUMAPROOF, capture_output=True, text=True, check=True, env={**os.environ, **asked}

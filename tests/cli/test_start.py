@@ -51,7 +51,11 @@ SUBCOMMANDS = tuple(f"numaproof.cli.{name}" for name in SENTENCES if name != "re
 
 def loaded_modules(*args: str, command_line: str | None = None) -> list[str]:
     """The modules that a command loads; `typed` is what TAB is pressed after."""
-    words = {} if command_line is None else {"COMP_WORDS": command_line, "COMP_CWORD": str(command_line.count(" "))}
+    words = (
+        {}
+        if command_line is None
+        else {"COMP_WORDS": command_line, "COMP_CWORD": str(command_line.count(" "))}
+    )
     asked = {"_NUMAPROOF_COMPLETE": "bash_complete", **words} if words else {}
     ended = subprocess.run(
         [sys.executable, "-c", LISTED.format(args=args)],
@@ -72,11 +76,16 @@ def is_slow(module: str) -> bool:
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_the_command_alone_loads_none_of_its_subcommands(option: str) -> None:
-    assert not [one for one in loaded_modules(option) if is_slow(one) or one.startswith(SUBCOMMANDS)]
+    assert not [
+        one for one in loaded_modules(option) if is_slow(one) or one.startswith(SUBCOMMANDS)
+    ]
 
 
 def test_completing_the_name_of_a_subcommand_loads_none() -> None:
-    found = {*loaded_modules(command_line="numaproof "), *loaded_modules(command_line="numaproof ch")}
+    found = {
+        *loaded_modules(command_line="numaproof "),
+        *loaded_modules(command_line="numaproof ch"),
+    }
     assert not [one for one in found if is_slow(one) or one.startswith(SUBCOMMANDS)]
 
 

@@ -25,8 +25,8 @@ from numaproof.conformance.requirements import (
     TracedDocument,
     load_registry,
     problems,
-    traced_documents,
     trace_problems,
+    traced_documents,
 )
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.deviations.defects import DEFECTS

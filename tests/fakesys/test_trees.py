@@ -110,7 +110,9 @@ def machine_directory(
 
 
 @pytest.mark.skipif(shutil.which("lscpu") is None, reason="lscpu (util-linux) is not installed")
-def test_lscpu_reads_the_machine_as_the_profile_says(machine_directory: tuple[Machine, Path]) -> None:
+def test_lscpu_reads_the_machine_as_the_profile_says(
+    machine_directory: tuple[Machine, Path],
+) -> None:
     machine, root = machine_directory
     command = ["lscpu", "--sysroot", str(root), "-p=CPU,CORE,SOCKET,NODE,CACHE"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -131,7 +133,9 @@ def test_lscpu_reads_the_machine_as_the_profile_says(machine_directory: tuple[Ma
 @pytest.mark.skipif(
     shutil.which("lstopo-no-graphics") is None, reason="lstopo-no-graphics (hwloc) is not installed"
 )
-def test_hwloc_reads_the_machine_as_the_profile_says(machine_directory: tuple[Machine, Path]) -> None:
+def test_hwloc_reads_the_machine_as_the_profile_says(
+    machine_directory: tuple[Machine, Path],
+) -> None:
     machine, root = machine_directory
     command = ["lstopo-no-graphics", "--if", "fsroot", "-i", str(root), "--no-io", "--of", "xml"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -56,6 +56,9 @@ def test_the_next_start_asks_for_itself() -> None:
 
 def test_answers_that_tell_nothing_are_right_whatever_was_asked() -> None:
     hello = Reference().hello(messages.HelloArgs((1, 1), "tests"))
-    for made in (requested_fields(), requested_fields("quota", "refused-pods", "effective-configuration")):
+    for made in (
+        requested_fields(),
+        requested_fields("quota", "refused-pods", "effective-configuration"),
+    ):
         for answer in (hello, messages.Admitted({"app": running("1")}), messages.Done()):
             assert made.check_answer(answer) is answer

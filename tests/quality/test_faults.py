@@ -158,7 +158,9 @@ def mutants_by_id() -> dict[str, Mutant]:
     return {one.id: one for one in mutants()}
 
 
-def test_each_mutant_changes_one_rule_that_names_requirements(mutants_by_id: dict[str, Mutant]) -> None:
+def test_each_mutant_changes_one_rule_that_names_requirements(
+    mutants_by_id: dict[str, Mutant],
+) -> None:
     known = load_registry().by_id().keys()
     assert len(mutants_by_id) > 700
     for one in mutants_by_id.values():
@@ -167,7 +169,9 @@ def test_each_mutant_changes_one_rule_that_names_requirements(mutants_by_id: dic
         assert one.code is not rule_function(one.rule).__code__
 
 
-def test_a_mutant_is_in_the_reference_only_while_it_is_seeded(mutants_by_id: dict[str, Mutant]) -> None:
+def test_a_mutant_is_in_the_reference_only_while_it_is_seeded(
+    mutants_by_id: dict[str, Mutant],
+) -> None:
     for one in mutants_by_id.values():
         own = rule_function(one.rule).__code__
         with one.inject():

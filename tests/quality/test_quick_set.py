@@ -64,7 +64,11 @@ def machines(tmp_path: Path) -> dict[str, ProfileMachine]:
 def good(bug: Bug, selected_case: SelectedCase, release: str, level: Level, scratch: Path) -> bool:
     """Whether a case passes on the reference with a bug, with nothing to compare it with."""
     target = replace(suite.target(bug.implementation()), kubernetes=release, level=level)
-    return Run(target, selected_case.case, selected_case.info, selected_case.machine.tree, scratch).play().good
+    return (
+        Run(target, selected_case.case, selected_case.info, selected_case.machine.tree, scratch)
+        .play()
+        .good
+    )
 
 
 @pytest.mark.slow

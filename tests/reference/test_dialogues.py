@@ -64,7 +64,9 @@ def _build_args(args: dict[str, Any]) -> dict[str, Any]:
     if "pods" in args:
         made["pods"] = [_pod(one) for one in args["pods"]]
     if "devices" in args:
-        made["devices"] = [codec.to_plain(devices.device_resource(**one)) for one in args["devices"]]
+        made["devices"] = [
+            codec.to_plain(devices.device_resource(**one)) for one in args["devices"]
+        ]
     return made
 
 

@@ -61,7 +61,12 @@ def docstrings(path: Path) -> Iterator[str]:
 
 def rules() -> dict[str, str]:
     """A module that names each requirement, by its id."""
-    return {one: module for module, groups in requirement_groups().items() for ids in groups for one in ids}
+    return {
+        one: module
+        for module, groups in requirement_groups().items()
+        for ids in groups
+        for one in ids
+    }
 
 
 def test_every_requirement_that_the_reference_names_is_in_the_registry() -> None:

@@ -46,7 +46,7 @@ PLAN = CampaignPlanned(
     program=("mine",),
     timeout=30.0,
     implementation=HELLO,
-    configurations=(Configuration("1.36", "kubelet", judged_as="documented"),),
+    configurations=(Configuration("1.36", "kubelet", baseline="documented"),),
     cases="",
     selected_cases="",
     machines={"laptop": ""},

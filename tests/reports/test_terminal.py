@@ -65,7 +65,9 @@ def test_a_message_that_is_the_title_is_said_once_in_each_place(
     stream: MakeStream, divergence: MakeDivergence
 ) -> None:
     said = "two containers have CPU 1"
-    lines = terminal_text(stream(divergence(title=said, message=said), start={"kind": "fuzz"})).split("\n")
+    lines = terminal_text(
+        stream(divergence(title=said, message=said), start={"kind": "fuzz"})
+    ).split("\n")
     assert [line for line in lines if said in line] == [f"✗ FAIL  {said}"] * 2
 
 
@@ -89,7 +91,9 @@ def test_plain_output_of_a_large_run_is_short(stream: MakeStream, run: MakeRun) 
     assert len(text.split("\n")) < 40
 
 
-def test_plain_output_says_now_and_then_how_far_it_is_without_a_total(run_start: MakeStarted) -> None:
+def test_plain_output_says_now_and_then_how_far_it_is_without_a_total(
+    run_start: MakeStarted,
+) -> None:
     events = [run_start(kind="fuzz"), *(Progress(float(n), n * 10) for n in range(35))]
     text = terminal_text(events)
     assert re.findall(r"([\d.]+) s  (\d+) done", text) == [

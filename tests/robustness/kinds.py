@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 
 from numaproof.fakesys.entries import Directory, Symlink
 from robustness import bases
-from robustness.mutations import HOSTILE, TEXTS, changed_documents, damaged_files, poisoned_documents, serialize
+from robustness.mutations import (
+    HOSTILE,
+    TEXTS,
+    changed_documents,
+    damaged_files,
+    poisoned_documents,
+    serialize,
+)
 from robustness.trials import File, Folder, Link, Trial
 
 if TYPE_CHECKING:
@@ -201,7 +208,9 @@ def _of_hostile_text(draw: Draw) -> Trial:
     kind = FILES[draw(st.sampled_from(list(FILES)))]
     name = draw(st.sampled_from(kind.files))
     args = draw(st.sampled_from(kind.commands(name)))
-    content = SOUND[name].write(draw(poisoned_documents(draw(st.sampled_from(SOUND[name].documents())))))
+    content = SOUND[name].write(
+        draw(poisoned_documents(draw(st.sampled_from(SOUND[name].documents()))))
+    )
     files = sound_files(args, kind.stdin) | {name: _pack(name, content)}
     return Trial(args, files, stdin=kind.stdin, terminal=True)
 
@@ -277,7 +286,9 @@ def _of_examples(draw: Draw) -> Trial:
     numbers = st.integers(0, 3)
     names = (numbers.map("db/{0:016x}/{0:016x}".format), numbers.map("db/{}".format))
     name = st.one_of(*names, st.just("db/.hypothesis-keys"))
-    files = st.dictionaries(name, damaged_files(bytes(range(40)), b"\x00" * 16), min_size=1, max_size=3)
+    files = st.dictionaries(
+        name, damaged_files(bytes(range(40)), b"\x00" * 16), min_size=1, max_size=3
+    )
     args = ("fuzz", "--explore", "--seed", "1", "--examples", "1")
     return Trial((*args, "--database", "db"), draw(files))
 

@@ -222,7 +222,9 @@ def serialize(value: Any, form: Form, *, ascii_only: bool = True) -> bytes:
         return part
 
     if form == "yaml":
-        made = yaml.dump(plain(value), Dumper=_Dumper, sort_keys=False, allow_unicode=not ascii_only)
+        made = yaml.dump(
+            plain(value), Dumper=_Dumper, sort_keys=False, allow_unicode=not ascii_only
+        )
     else:
         indent = 1 if form == "json" else None
         made = json.dumps(plain(value), indent=indent, ensure_ascii=ascii_only)

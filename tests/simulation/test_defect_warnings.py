@@ -87,7 +87,9 @@ def names(simulation: CheckedSimulation) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "defect", [one for one in ANSWERED if one.name not in OUT_OF_REACH], ids=lambda defect: defect.name
+    "defect",
+    [one for one in ANSWERED if one.name not in OUT_OF_REACH],
+    ids=lambda defect: defect.name,
 )
 def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -> None:
     question, found = simulate_defect(defect, tmp_path)
@@ -116,7 +118,9 @@ def test_an_upgrade_whose_outcome_a_defect_shapes_names_it(defect: Defect, tmp_p
     (tmp_path / "play").mkdir()
     found = upgrade(question, pods, tmp_path / "play")
     assert defect.name in {each.name for one in found.warnings for each in one.defects}
-    text = "\n".join(str(line) for line in upgrade_lines(found, Setting("machine", None, True, True)))
+    text = "\n".join(
+        str(line) for line in upgrade_lines(found, Setting("machine", None, True, True))
+    )
     assert f"docs/findings.md#{defect.name}" in text
 
 

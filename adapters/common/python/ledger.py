@@ -21,7 +21,9 @@ Json = dict[str, Any]
 class Allocator(Protocol):
     """What chooses CPUs for a node."""
 
-    def start(self, machine: Json, allocatable: set[int], held_cpus: list[set[int]], at: Path) -> None:
+    def start(
+        self, machine: Json, allocatable: set[int], held_cpus: list[set[int]], at: Path
+    ) -> None:
         """Takes over a machine on which these sets are held; `at` is a folder of its own."""
 
     def take(self, count: int) -> set[int]:

@@ -20,8 +20,13 @@ def smallest_cover(names_by_seed: Mapping[int, AbstractSet[str]]) -> list[int]:
     Args:
         reached: by seed, the names of what its scenario reaches.
     """
-    bits = {name: 1 << number for number, name in enumerate(sorted(set().union(*names_by_seed.values())))}
-    masks = {seed: sum(bits[name] for name in names) for seed, names in sorted(names_by_seed.items())}
+    bits = {
+        name: 1 << number
+        for number, name in enumerate(sorted(set().union(*names_by_seed.values())))
+    }
+    masks = {
+        seed: sum(bits[name] for name in names) for seed, names in sorted(names_by_seed.items())
+    }
     left = _union(masks.values())
     chosen: list[int] = []
     while left:

@@ -94,7 +94,9 @@ class ReachReport:
                 name,
                 sum(one.statements for one in found[name]),
                 sum(one.statements for one in found[name] if one.is_reached),
-                sum(one.statements for one in found[name] if not one.is_reached and self.reason(one)),
+                sum(
+                    one.statements for one in found[name] if not one.is_reached and self.reason(one)
+                ),
             )
             for name in GOALS
             if found[name]

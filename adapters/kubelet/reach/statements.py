@@ -48,7 +48,9 @@ def read_profile(text: str) -> list[StatementBlock]:
 
 def reached_blocks(text: str) -> frozenset[str]:
     """Where the blocks are that count and were reached: file, lines, columns."""
-    return frozenset(line.partition(" ")[0] for line in _counted_lines(text) if not line.endswith(" 0"))
+    return frozenset(
+        line.partition(" ")[0] for line in _counted_lines(text) if not line.endswith(" 0")
+    )
 
 
 def _counted_lines(text: str) -> Iterator[str]:

@@ -134,7 +134,9 @@ def _inits(capabilities: Capabilities) -> tuple[InitKind, ...]:
     return tuple(kind for kind, claim in kinds if capabilities.makes(claim))
 
 
-def _only(claimed_policies: Sequence[str], main_policy: str, other_policy: str, *, on: bool) -> tuple[str, ...]:
+def _only(
+    claimed_policies: Sequence[str], main_policy: str, other_policy: str, *, on: bool
+) -> tuple[str, ...]:
     """The policies to choose from, mostly the wanted one; none if none is claimed."""
     weighted = (main_policy,) * 7 + (other_policy,) if on else (other_policy,)
     return tuple(policy for policy in weighted if policy in claimed_policies)
@@ -147,7 +149,9 @@ def _topology_policies(choices: Choices, claimed_policies: Sequence[str]) -> tup
     if kind == "one":
         return (choices.pick(claimed_policies),)
     if kind == "single":
-        return tuple(policy for policy in claimed_policies if policy in _SINGLE) or (claimed_policies[0],)
+        return tuple(policy for policy in claimed_policies if policy in _SINGLE) or (
+            claimed_policies[0],
+        )
     return tuple(claimed_policies)
 
 

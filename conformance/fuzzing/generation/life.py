@@ -226,7 +226,9 @@ class NodeScenario:
 
     def lose_cpu(self, choices: Choices) -> tuple[Step, ...]:
         """A CPU went offline while the kubelet was down."""
-        return self._start_changed_machine(choices, offline=str(choices.pick([*self.facts.all][1:])))
+        return self._start_changed_machine(
+            choices, offline=str(choices.pick([*self.facts.all][1:]))
+        )
 
     def change_memory(self, choices: Choices) -> tuple[Step, ...]:
         """A node has a little, or much, more or less memory after a reboot."""

@@ -426,7 +426,9 @@ class _Upgrade:
         for file in files if self.life.keeps_files else ():
             yield open_step(tamper=TamperStep(file, "delete"))
         gone = tuple(pod.pod for pod in pods)
-        yield open_step(start=StartStep(config=start.config, removed_pods=gone, kubernetes=self.after))
+        yield open_step(
+            start=StartStep(config=start.config, removed_pods=gone, kubernetes=self.after)
+        )
         for pod in pods:
             yield open_step(admit=msgspec.structs.replace(pod, pod=f"{pod.pod}-again"))
         yield from self.reconcile_steps()

@@ -12,7 +12,13 @@ from numaproof.conformance.judging.entitlement import (
     options,
     topology_policy,
 )
-from numaproof.conformance.judging.invariants.view import Place, View, Violation, format_place, nodes_of
+from numaproof.conformance.judging.invariants.view import (
+    Place,
+    View,
+    Violation,
+    format_place,
+    nodes_of,
+)
 from numaproof.inputs.plurals import format_numbers, plural
 
 if TYPE_CHECKING:
@@ -60,7 +66,12 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
         had = before.state.pods.get(uid, {}).get(name)
         # An init container's memory may be another's by now.
         passed = place in before.ended_containers or name in after.passing(uid)
-        if had is None or passed or uid in after.reclassified_pods or had.memory != container.memory:
+        if (
+            had is None
+            or passed
+            or uid in after.reclassified_pods
+            or had.memory != container.memory
+        ):
             continue
         numa = container.affinity.numa
         for block in container.memory:
@@ -90,12 +101,12 @@ def _no_affinity(view: View) -> Iterator[Violation]:
 
 def _as_policy(policy: str, place: Place, affinity: messages.Hint) -> Iterator[Violation]:
     if policy != "best-effort" and not affinity.preferred:
-        message = f"{format_place(place)} runs under {policy} with an affinity that is not preferred"
+        message = (
+            f"{format_place(place)} runs under {policy} with an affinity that is not preferred"
+        )
         yield Violation("admitted-if-preferred", "TOPO-POLICY-003", message, places=(place,))
     if policy == "single-numa-node" and affinity.numa is not None and len(affinity.numa) != 1:
-        message = (
-            f"{format_place(place)} has the affinity {nodes_of(affinity.numa)} under single-numa-node"
-        )
+        message = f"{format_place(place)} has the affinity {nodes_of(affinity.numa)} under single-numa-node"
         yield Violation("single-node-is-one", "TOPO-POLICY-004", message, places=(place,))
 
 

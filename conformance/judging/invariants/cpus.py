@@ -32,7 +32,9 @@ def on_start(view: View) -> Iterator[Violation]:
         yield Violation("start-names-all-cpus", "DISCOVERY-001", message)
     beyond = view.start_answer.cpus.allocatable - known
     if beyond:
-        message = f"the allocatable CPUs include {format_numbers('CPU', beyond)}, which the machine lacks"
+        message = (
+            f"the allocatable CPUs include {format_numbers('CPU', beyond)}, which the machine lacks"
+        )
         yield Violation("allocatable-within-machine", "CPU-RESERVE-001", message, beyond)
     if is_static(view.config):
         yield from _reserved_as_configured(view)
@@ -64,7 +66,9 @@ def on_state(view: View) -> Iterator[Violation]:
 
 def _nothing_pinned(view: View) -> Iterator[Violation]:
     for (uid, name), cpus in view.exclusive().items():
-        message = f"container {uid}/{name} has exclusive {format_numbers('CPU', cpus)} under policy none"
+        message = (
+            f"container {uid}/{name} has exclusive {format_numbers('CPU', cpus)} under policy none"
+        )
         yield Violation("none-pins-nothing", "CPU-NONE-002", message, cpus, ((uid, name),))
     for place, container in view.containers():
         if container.cpus and not container.exclusive:
@@ -115,7 +119,9 @@ def _reservation(view: View) -> Iterator[Violation]:
     reserved = reserved_cpus(view.config) or view.reserved()
     for place, cpus in view.exclusive().items():
         if cpus & reserved:
-            message = f"container {'/'.join(place)} has reserved {format_numbers('CPU', cpus & reserved)}"
+            message = (
+                f"container {'/'.join(place)} has reserved {format_numbers('CPU', cpus & reserved)}"
+            )
             yield Violation(
                 "reserved-never-exclusive", "CPU-RESERVE-008", message, cpus & reserved, (place,)
             )
@@ -129,7 +135,9 @@ def _reservation(view: View) -> Iterator[Violation]:
                 view.state.shared & reserved,
             )
     elif not reserved.issubset(view.state.shared):
-        message = f"the shared pool lacks reserved {format_numbers('CPU', reserved - view.state.shared)}"
+        message = (
+            f"the shared pool lacks reserved {format_numbers('CPU', reserved - view.state.shared)}"
+        )
         yield Violation(
             "reserved-stay-shared", "CPU-RESERVE-009", message, reserved - view.state.shared
         )

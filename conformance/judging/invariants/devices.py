@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.entitlement import device_counts, topology_policy
-from numaproof.conformance.judging.invariants.view import Place, View, Violation, format_names, format_place
+from numaproof.conformance.judging.invariants.view import (
+    Place,
+    View,
+    Violation,
+    format_names,
+    format_place,
+)
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
@@ -26,7 +32,9 @@ def on_state(view: View) -> Iterator[Violation]:
         for number, left in enumerate(places):
             for right in places[number + 1 :]:
                 if not view.may_share(left, right):
-                    message = f"{format_place(left)} and {format_place(right)} both have {resource} {one}"
+                    message = (
+                        f"{format_place(left)} and {format_place(right)} both have {resource} {one}"
+                    )
                     yield Violation(
                         "device-held-by-one", "DEV-ALLOCATE-002", message, places=(left, right)
                     )
@@ -79,9 +87,7 @@ def _healthy(
     healthy = {device.id for device in device_resource.ids if device.healthy}
     wrong = sorted(set(new) - healthy)
     if wrong:
-        message = (
-            f"{format_place(place)} was given {device_resource.resource} {format_names(wrong)}, which are not healthy"
-        )
+        message = f"{format_place(place)} was given {device_resource.resource} {format_names(wrong)}, which are not healthy"
         yield Violation("devices-given-are-healthy", "DEV-HEALTH-001", message, places=(place,))
 
 

@@ -350,7 +350,11 @@ def _max_reuse(view: View, place: Place, amounts_due: Mapping[str, Amounts]) -> 
     taken: Counter[str] = Counter()
     if name not in view.passing(uid):
         return taken
-    if view.was_there(uid) or uid in view.readmitted_pods or any(one == uid for one, _ in view.ended_containers):
+    if (
+        view.was_there(uid)
+        or uid in view.readmitted_pods
+        or any(one == uid for one, _ in view.ended_containers)
+    ):
         return None
     names = [one.name for one in view.pod_readings[uid].containers]
     for later in names[names.index(name) + 1 :]:

@@ -85,7 +85,9 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
         moved = had.memory != container.memory and _differ(had.memory, container.memory)
         if kept == keeps and moved and not gained:
             of = _whose_memory(place, before, after)
-            message = f"{format_place(place)} had memory {_blocks(had)} and has {_blocks(container)}"
+            message = (
+                f"{format_place(place)} had memory {_blocks(had)} and has {_blocks(container)}"
+            )
             yield Violation(f"memory{of}-stays", "MEM-STATIC-012", message, places=(place,))
         for resource, ids in (had.devices or {}).items():
             now = (container.devices or {}).get(resource, ())

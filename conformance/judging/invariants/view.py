@@ -117,7 +117,9 @@ class View:
     @cached_property
     def budgets(self) -> frozenset[str]:
         """The pods whose own CPUs and memory are allocated; the state has only their shares."""
-        return frozenset(uid for uid, pod in self.pod_readings.items() if has_budget(pod, self.config))
+        return frozenset(
+            uid for uid, pod in self.pod_readings.items() if has_budget(pod, self.config)
+        )
 
     def came_under(self, uid: str) -> messages.KubeletConfiguration:
         """The configuration that was in force when a pod of the node was admitted first."""
@@ -156,7 +158,9 @@ class View:
 
     def passing(self, uid: str) -> frozenset[str]:
         """The init containers of a pod that end before its app containers start."""
-        return frozenset(one.name for one in self.pod_readings[uid].containers if one.kind == "init")
+        return frozenset(
+            one.name for one in self.pod_readings[uid].containers if one.kind == "init"
+        )
 
     def aligned_cpus(self, uid: str, name: str) -> int:
         """The exclusive CPUs that a container's affinity is for: in the pod scope its pod's."""

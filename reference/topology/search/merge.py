@@ -67,7 +67,9 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
     for candidates in _candidates(rules, classes, rules.target(lists)):
         tied = candidates
         if not pairwise:
-            tied = [nodes for nodes in candidates if _is_reachable(nodes, rules.nodes, masks, classes)]
+            tied = [
+                nodes for nodes in candidates if _is_reachable(nodes, rules.nodes, masks, classes)
+            ]
         for nodes in rules.sort_tied(tied):
             if _is_reachable(nodes, rules.nodes, masks, classes):
                 return TopologyHint(nodes, preferred=False)
@@ -150,7 +152,9 @@ def _is_reachable(nodes: int, every: int, lists: Sequence[set[int]], classes: No
     left = {classes.lowest(every & ~nodes)}
     for fitting in around:
         smallest = _smallest(fitting)
-        left = {classes.smallest_intersection(outside, mask) for outside in left for mask in smallest}
+        left = {
+            classes.smallest_intersection(outside, mask) for outside in left for mask in smallest
+        }
         if 0 in left:
             return True
     return False

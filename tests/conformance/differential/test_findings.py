@@ -76,7 +76,7 @@ def outcome(name: str, kubernetes: str, folder: Path, *, as_documented: bool) ->
         machine = ProfileMachine(fakesys.load_profile(profile), folder / "trees")
     reference = InProcess(lambda: Reference(follows_docs=as_documented))
     target = target_of(
-        reference, kubernetes=kubernetes, judged_as="documented" if as_documented else "kubelet"
+        reference, kubernetes=kubernetes, baseline="documented" if as_documented else "kubelet"
     )
     harness_run = HarnessRun(target, load_registry(), "numaproof replay", "0")
     return run_case(SelectedCase(case, machine), harness_run, folder / "state").outcome

@@ -119,7 +119,9 @@ def test_what_follows_from_other_devices_of_an_earlier_container_is_no_failure(
     assert recordings._other_devices(step) is is_excused
 
 
-def test_a_recording_answers_what_it_was_made_of_only(reference_recordings: tuple[Recording, ...]) -> None:
+def test_a_recording_answers_what_it_was_made_of_only(
+    reference_recordings: tuple[Recording, ...],
+) -> None:
     run = Recorded(reference_recordings[0])
     with pytest.raises(BrokeProtocol, match="the recording has start here"):
         run.call("state", messages.NoArgs())
@@ -204,7 +206,7 @@ def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
 def test_whoever_is_not_judged_as_a_kubelet_or_claims_little_is_held_to_none(
     tmp_path: Path,
 ) -> None:
-    for about in ({"judged_as": "documented"}, {"judged_as": "either"}, {"level": "invariants"}):
+    for about in ({"baseline": "documented"}, {"baseline": "either"}, {"level": "invariants"}):
         assert recordings.of_target(target(**about)) == ()
     assert recordings.bundled_recordings("1.12") == ()
     assert recordings.record_seed(target(operations=("discover",)), 0, tmp_path) is None

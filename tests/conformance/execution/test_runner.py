@@ -31,7 +31,9 @@ BAD = msgspec.structs.replace(
 )
 
 
-def check_events(target: Target, cases: list[Case], *catalogue: ProfileMachine) -> list[events.AnyEvent]:
+def check_events(
+    target: Target, cases: list[Case], *catalogue: ProfileMachine
+) -> list[events.AnyEvent]:
     run = HarnessRun(target, load_registry(), "numaproof check", "0.1")
     return list(check(runner.select(cases, catalogue, target), run))
 
@@ -74,7 +76,7 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
             kubernetes="1.34",
             level="placement",
             command=("./my driver", "--x"),
-            judged_as="documented",
+            baseline="documented",
         )
         given = ProfileMachine(laptop.profile, laptop.folder, requested_name="dir/my.yaml")
         own = msgspec.structs.replace(GOOD, machine=laptop.info)

@@ -112,9 +112,13 @@ CHANGES: dict[str, Callable[[], dict[str, Change]]] = {
     "breaks at pods": lambda: {"admit": instead(messages.Fault("boom", "line 3"))},
     "refuses pods": lambda: {"admit": instead(messages.AdmissionRefused("SMTAlignmentError", ""))},
     "supports no state": lambda: {"state": instead(messages.Unsupported("state"))},
-    "loses CPU 7": lambda: {"state": lambda state: replace_fields(state, shared=state.shared - CPUSet([7]))},
+    "loses CPU 7": lambda: {
+        "state": lambda state: replace_fields(state, shared=state.shared - CPUSet([7]))
+    },
     "names the other option": lambda: {"start": SWAPPED, "assign": SWAPPED},
-    "forgets an update": lambda: {"reconcile": lambda answer: messages.Reconciled(answer.updates[1:])},
+    "forgets an update": lambda: {
+        "reconcile": lambda answer: messages.Reconciled(answer.updates[1:])
+    },
     "takes d0": lambda: {"admit": app(devices={"v.example/nic": ("d0",)})},
     "is half blind": lambda: {"discover": half_blind},
     "lists cores from the last": lambda: {"discover": backwards},

@@ -7,9 +7,9 @@ from numaproof.conformance.execution.truncation import (
     MAX_ITEMS,
     MAX_PROBLEMS,
     MAX_SHOWN,
-    truncate,
     cut,
     reported_problems,
+    truncate,
 )
 
 

@@ -181,7 +181,9 @@ def wait_for_exit(pid: int) -> None:
 def test_what_cannot_be_ended_is_named(
     start_program: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = start_program("child(stay, leave=True); ready(); os.kill(os.getppid(), signal.SIGKILL)")
+    process = start_program(
+        "child(stay, leave=True); ready(); os.kill(os.getppid(), signal.SIGKILL)"
+    )
     process.wait(30)
     assert process.supervision.supervisor_killed
     wait_for_exit(process.supervision.pid)

@@ -12,7 +12,12 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
-from numaproof.conformance.fuzzing.exploration import Explorer, node_scenario, unusual_start, upgrade
+from numaproof.conformance.fuzzing.exploration import (
+    Explorer,
+    node_scenario,
+    unusual_start,
+    upgrade,
+)
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 

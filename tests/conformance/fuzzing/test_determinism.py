@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     Play = Callable[..., tuple[RunResult, Run]]
 
 
-def find_divergence(target: Target, findings: Path, replay_every: int = 0) -> events.DivergenceFound:
+def find_divergence(
+    target: Target, findings: Path, replay_every: int = 0
+) -> events.DivergenceFound:
     """The one thing that a run finds."""
     options = FuzzOptions(replay_every=replay_every)
     (one,) = found_in([*fuzz_events(target, findings, 50, options=options)])
@@ -71,7 +73,10 @@ def test_a_failure_that_does_not_come_again_is_no_plain_failure(tmp_path: Path) 
         lost = next(numbers) == 12
         return msgspec.structs.replace(answer, shared=CPUSet()) if lost else answer
 
-    assert find_divergence(target_of(changed_reference(state=losing)), tmp_path).outcome == "nondeterministic"
+    assert (
+        find_divergence(target_of(changed_reference(state=losing)), tmp_path).outcome
+        == "nondeterministic"
+    )
 
 
 def test_a_crash_that_does_not_come_again_is_a_crash_and_no_change_of_answers(

@@ -22,7 +22,12 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
-from numaproof.conformance.fuzzing.interrupts import Interrupts, OutOfTimeError, TimeLimit, with_time_limit
+from numaproof.conformance.fuzzing.interrupts import (
+    Interrupts,
+    OutOfTimeError,
+    TimeLimit,
+    with_time_limit,
+)
 from numaproof.conformance.fuzzing.shrinking import CUT_SHORT
 from numaproof.protocol import events, messages
 from numaproof.reference.implementation import Reference
@@ -107,7 +112,11 @@ def test_an_interrupt_in_the_callback_of_the_garbage_collector_is_only_noted() -
 
 @pytest.mark.parametrize(
     ("sent", "becomes"),
-    [(signal.SIGINT, _lose_interrupt), (signal.SIGTERM, _raise_flaky), (signal.SIGHUP, _lose_interrupt)],
+    [
+        (signal.SIGINT, _lose_interrupt),
+        (signal.SIGTERM, _raise_flaky),
+        (signal.SIGHUP, _lose_interrupt),
+    ],
 )
 def test_an_interrupt_ends_the_run_also_where_it_is_lost_or_mistaken(
     becomes: Callable[[], None], signal_number: signal.Signals, tmp_path: Path

@@ -113,7 +113,9 @@ def test_an_interrupted_run_tells_what_it_has_met(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return no(answer)
 
-    stream = fuzz_events(target_of(changed_reference(hints=impatient)), tmp_path, 40, options=options_knowing(HINTS))
+    stream = fuzz_events(
+        target_of(changed_reference(hints=impatient)), tmp_path, 40, options=options_knowing(HINTS)
+    )
     seen: list[events.AnyEvent] = []
     with pytest.raises(KeyboardInterrupt):
         seen.extend(stream)

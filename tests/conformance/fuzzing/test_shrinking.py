@@ -65,7 +65,9 @@ def test_steps_parts_and_machine_are_left_out_as_far_as_it_still_shows(scenario:
 
 
 def test_distances_and_memory_go_with_their_node(scenario: Scenario) -> None:
-    small = Shrinking(lambda candidate: len(candidate.machine.topology or ()) >= 2, LONG).smallest(scenario)
+    small = Shrinking(lambda candidate: len(candidate.machine.topology or ()) >= 2, LONG).smallest(
+        scenario
+    )
     nodes = small.machine.topology or ()
     assert [len(node.distances or ()) for node in nodes] == [2, 2]
     assert small.machine.memory_capacity == sum(node.memory for node in nodes)

@@ -61,13 +61,13 @@ def test_either_way_is_right_where_kubelets_break_their_documents(
     machine = regular(nodes=2) if "kubernetes" in row else info
     said = {}
     for run in row["runs"]:
-        followed, judged_as, level = re.split(" as | at ", run)
+        followed, baseline, level = re.split(" as | at ", run)
         target = target_of(
             InProcess(partial(reference_for, parse_baseline(followed))),
             kubernetes=row.get("kubernetes", "1.35"),
             level=level,
             oracle=True,
-            judged_as=judged_as,
+            baseline=baseline,
         )
         said[run] = outcome_line(*play(target, row["case"], machine))
     BASELINES.check(row, said)
@@ -88,12 +88,12 @@ def reference_for(baseline: Baseline) -> Reference:
 def outcome_line(result: RunResult, run: Run) -> str:
     """How a run ended, and whose way was taken."""
     found = run.baseline_divergence(result)
-    way = f", {found.side} by {', '.join(found.defects)}" if found else ""
+    way = f", {found.baseline} by {', '.join(found.defects)}" if found else ""
     return f"{result.outcome}{way}{': ' * bool(result.message)}{result.message}"
 
 
 def baseline_target(implementation: InProcess, **about: Any) -> Target:
-    return target_of(implementation, **{"oracle": True, "judged_as": "either", **about})
+    return target_of(implementation, **{"oracle": True, "baseline": "either", **about})
 
 
 def test_an_answer_of_no_baseline_is_a_failure_against_the_documents(play: Play) -> None:
@@ -125,7 +125,9 @@ def test_once_a_baseline_is_left_later_answers_are_compared_with_it(play: Play) 
     text = REUSES + "- admit: {pod: b, containers: {app: {limits: {cpu: 2, memory: 64Mi}}}}\n"
     result, run = play(baseline_target(InProcess(Forgetful), level="placement"), text)
     assert result.outcome == "fail"
-    assert run.baseline_divergence(result) == BaselineDivergence("kubelet", ("init-cpus-not-reused",))
+    assert run.baseline_divergence(result) == BaselineDivergence(
+        "kubelet", ("init-cpus-not-reused",)
+    )
 
 
 def test_an_expectation_that_both_baselines_meet_stays_one(play: Play) -> None:
@@ -153,7 +155,9 @@ def test_each_baseline_reads_a_tree_once_and_only_those_that_discover_otherwise(
 
     class Reading(Reference):
         def __init__(self, baseline: Baseline) -> None:
-            super().__init__(follows_docs=baseline.follows_documents, exceptions=baseline.exceptions)
+            super().__init__(
+                follows_docs=baseline.follows_documents, exceptions=baseline.exceptions
+            )
             self._baseline = baseline
 
         def discover(self, args: messages.DiscoverArgs) -> MachineInfo:

@@ -13,9 +13,9 @@ from builders.pods import container, pod
 from builders.tables import Table
 from numaproof.conformance.judging.known_defects import (
     BrokenCall,
-    known_defects,
     defect_of_hang,
     defect_of_panic,
+    known_defects,
 )
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo

@@ -60,7 +60,9 @@ def sentences(value: object) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "table", [file for one in TABLES for file in sorted(FOLDER.glob(one))], ids=lambda path: path.name
+    "table",
+    [file for one in TABLES for file in sorted(FOLDER.glob(one))],
+    ids=lambda path: path.name,
 )
 def test_no_message_shows_a_value_as_python_writes_it(table: Path) -> None:
     rows = [*yaml.load_all(table.read_text("utf-8"), yaml.CSafeLoader)]

@@ -75,7 +75,9 @@ def test_what_any_pattern_selects_is_selected_but_for_what_is_excluded() -> None
     assert {*selected_ids("area:topology-merge")} < {*both} <= {*selected_ids("area:topology")}
     left = selected_ids("area:memory", exclude=("MEM-HUGE*", "*-restart-*"))
     assert left
-    assert set(left) == set(selected_ids("area:memory")) - set(selected_ids("MEM-HUGE*", "*-restart-*"))
+    assert set(left) == set(selected_ids("area:memory")) - set(
+        selected_ids("MEM-HUGE*", "*-restart-*")
+    )
 
 
 def test_recordings_are_selected_as_cases_are() -> None:

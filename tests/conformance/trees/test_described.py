@@ -52,7 +52,9 @@ def test_a_discovered_machine_has_the_nodes_cpus_and_sizes_of_the_description() 
 
 
 def _by_id(machine: MachineInfo) -> list[object]:
-    return [_node_fields(one) for one in sorted(machine.topology or (), key=lambda node: node.node_id)]
+    return [
+        _node_fields(one) for one in sorted(machine.topology or (), key=lambda node: node.node_id)
+    ]
 
 
 def _node_fields(node: Node) -> object:

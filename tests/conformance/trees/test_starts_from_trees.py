@@ -150,7 +150,10 @@ def test_a_third_of_all_case_runs_starts_from_a_tree(catalogue: list[ProfileMach
     target = target_of(InProcess(Reference), kubernetes=NEWEST)
     runs = runner.select(loading.bundled_cases()[::2], catalogue, target)
     from_trees = [run.machine for run in runs if run.case.tree]
-    assert len(from_trees) >= LEAST * len(runs) + LEAST * len(recordings.bundled_recordings(NEWEST)) / 2
+    assert (
+        len(from_trees)
+        >= LEAST * len(runs) + LEAST * len(recordings.bundled_recordings(NEWEST)) / 2
+    )
     # All on small machines, a few on large ones.
     bundled = [run.machine for run in runs if run.case.machine is None]
     large = {machine.name for machine in bundled if machine.facts and machine.cpus > 64}

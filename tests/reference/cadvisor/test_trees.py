@@ -32,7 +32,9 @@ def test_a_tree_is_discovered_as_a_kubelet_does(row: dict[str, Any], tmp_path: P
         for release in row.get("releases", ["1.35"]):
             root = tmp_path / f"{number}-{release}"
             _write(root, [*_tree(row), *row["tree"]], text)
-            said[f"{release} {text}" if "releases" in row else text] = _discovery_outcome(root, release)
+            said[f"{release} {text}" if "releases" in row else text] = _discovery_outcome(
+                root, release
+            )
     TREES.check(row, alike(said))
 
 
