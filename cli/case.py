@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
-
-_FIELDS = ("id", "title", "requirements", "level", "kubernetes", "aliases")
-"""What `case list --json` says of a case."""
+    from numaproof.reports.json_output import CaseRow
 
 _LISTED = 5
 """So many machines are named where a case does not run on the one asked for."""
@@ -82,11 +80,21 @@ def list_cases(
     if patterns or exclude:
         cases = selection(patterns, exclude, cases, option="").of(cases)
     if as_json:
-        rows = [{name: getattr(case, name) for name in _FIELDS} for case in cases]
-        click.echo(codec.encode(rows))
+        click.echo(codec.encode([_row(case) for case in cases]))
         return
     width = max((len(case.id) for case in cases), default=0)
     show(Text.assemble((f"{case.id:<{width}}", "bold"), "  ", case.title) for case in cases)
+
+
+def _row(case: Case) -> CaseRow:
+    return {
+        "id": case.id,
+        "title": case.title,
+        "requirements": list(case.requirements),
+        "level": case.level,
+        "kubernetes": case.kubernetes,
+        "aliases": list(case.aliases),
+    }
 
 
 @case_group.command("show")

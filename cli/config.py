@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,14 +12,18 @@ from numaproof.cli.machine_names import discover_machine, profile_option
 from numaproof.cli.targets import release_option
 from numaproof.cli.user_files import USER_FILE, UserFile, lenient_option
 from numaproof.protocol import codec
+from numaproof.reports.json_output import ConfigurationProblem
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from numaproof.inputs.documents import Document
+    from numaproof.inputs.errors import DocumentError
     from numaproof.simulation import configuration_check
     from numaproof.simulation.defects import DefectNote
 
 ERRORS = 1
-_IGNORED = "which the kubelet ignores"
+_IGNORED = ", which the kubelet ignores"
 
 
 @click.group(cls=SentenceGroup)
@@ -63,61 +67,68 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
         shaped = configuration_check.shaped_findings(question, verdict)
     except CannotAnswerError as error:
         raise document.error(error.path, str(error)) from None
-    unread = "warning" if lenient else "error"
-    told = [
-        *(
-            _finding(unread, one.field, one.line, f"{one.message}, {_IGNORED}", one.fix)
-            for one in found.unknown
-        ),
-        *(
-            _finding("error", one.field, one.line, one.message, one.fix)
-            for one in found.type_errors
-        ),
+    unread: Literal["warning", "error"] = "warning" if lenient else "error"
+    problems = [
+        *(_of_field(unread, one, _IGNORED) for one in found.unknown),
+        *(_of_field("error", one) for one in found.type_errors),
         *(_plain(document, one) for one in verdict.findings),
         *(_defect_warning(document, one) for one in shaped),
     ]
     if as_json:
-        click.echo(codec.encode(told))
+        click.echo(codec.encode(problems))
     else:
-        for one in told:
+        for one in problems:
             click.echo(encodable(_line(document.file, one), sys.stdout))
-    return 0 if all(one["severity"] == "warning" for one in told) else ERRORS
+    return 0 if all(one["severity"] == "warning" for one in problems) else ERRORS
 
 
-_FIELDS = ("severity", "field", "line", "message", "fix", "section")
+def _of_field(
+    severity: Literal["warning", "error"], one: DocumentError, consequence: str = ""
+) -> ConfigurationProblem:
+    return ConfigurationProblem(
+        severity=severity,
+        field=one.field,
+        line=one.line,
+        message=one.message + consequence,
+        fix=one.fix,
+        section="",
+    )
 
 
-def _finding(*values: str | int) -> dict[str, Any]:
-    """A finding of these fields, in their order; the section may be left out."""
-    return dict.fromkeys(_FIELDS, "") | dict(zip(_FIELDS, values, strict=False))
-
-
-def _defect_warning(document: Document, note: DefectNote) -> dict[str, Any]:
+def _defect_warning(document: Document, note: DefectNote) -> ConfigurationProblem:
     """A warning that defects of the kubelet cause a finding, or hide one."""
     finding = note.kubelet or note.documented_answer
     names = " and ".join(defect.name for defect in note.defects)
     whose = "by the documents, but not with" if note.kubelet is None else "only because of"
     where = ", ".join(defect.issue or defect.page for defect in note.defects)
     message = f"{whose} {names}: {finding.message}"
-    return _finding("warning", note.part, document.line(finding.path), message, f"see {where}")
-
-
-def _plain(document: Document, finding: configuration_check.ConfigurationFinding) -> dict[str, Any]:
-    from numaproof.inputs.documents import dotted_path
-
-    line = document.line(finding.path)
-    return _finding(
-        finding.severity,
-        dotted_path(finding.path),
-        line,
-        finding.message,
-        finding.fix,
-        finding.section,
+    return ConfigurationProblem(
+        severity="warning",
+        field=note.part,
+        line=document.line(finding.path),
+        message=message,
+        fix=f"see {where}",
+        section="",
     )
 
 
-def _line(file: str, finding: dict[str, Any]) -> str:
-    field = f"{finding['field']}: " if finding["field"] else ""
-    source = f" [{finding['section']}]" if finding["section"] else ""
-    where = f"{file}:{finding['line']}"
-    return f"{where}: {finding['severity']}: {field}{finding['message']} ({finding['fix']}){source}"
+def _plain(
+    document: Document, one: configuration_check.ConfigurationFinding
+) -> ConfigurationProblem:
+    from numaproof.inputs.documents import dotted_path
+
+    return ConfigurationProblem(
+        severity=one.severity,
+        field=dotted_path(one.path),
+        line=document.line(one.path),
+        message=one.message,
+        fix=one.fix,
+        section=one.section,
+    )
+
+
+def _line(file: str, one: ConfigurationProblem) -> str:
+    field = f"{one['field']}: " if one["field"] else ""
+    source = f" [{one['section']}]" if one["section"] else ""
+    where = f"{file}:{one['line']}"
+    return f"{where}: {one['severity']}: {field}{one['message']} ({one['fix']}){source}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.events import AnyEvent
     from numaproof.reports.files import Recorder
+    from numaproof.reports.json_output import RunReport
     from numaproof.reports.terminal import Terminal
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -175,8 +176,11 @@ def follow(
     recorded = recorder.events()
     summary = summarize(recorded)
     if as_json:
-        found = [group.plain() for group in causes(summary)]
-        click.echo(codec.encode({**summary.plain(), "causes": found}))
+        report: RunReport = {
+            **summary.plain(),
+            "causes": [group.plain() for group in causes(summary)],
+        }
+        click.echo(codec.encode(report))
     elif summary.verdict == "nothing tested":
         # Exit code 2: whoever keeps only standard error learns why.
         click.echo("numaproof: nothing was tested: no case ran, or none is supported", err=True)

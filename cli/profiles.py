@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numaproof import fakesys
     from numaproof.protocol.machine import HugePages, MachineInfo
+    from numaproof.reports.json_output import ProfileRow
 
 
 _MIB = 1 << 20
@@ -111,7 +112,8 @@ def list_profiles(*, as_json: bool) -> None:
 
     rows = [(one.name, one.title) for one in map(fakesys.load_profile, fakesys.bundled_profiles())]
     if as_json:
-        click.echo(codec.encode([{"name": name, "title": title} for name, title in rows]))
+        listed: list[ProfileRow] = [{"name": name, "title": title} for name, title in rows]
+        click.echo(codec.encode(listed))
         return
     width = max(len(name) for name, _ in rows)
     for name, title in rows:

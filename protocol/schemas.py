@@ -33,7 +33,7 @@ def document() -> dict[str, Any]:
     }
     ordered = sorted(kinds | {messages.Unsupported, messages.Fault}, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(
-        ordered, schema_hook=_SETS.__getitem__, ref_template="#/$defs/{name}"
+        ordered, schema_hook=SETS.__getitem__, ref_template="#/$defs/{name}"
     )
     lines: dict[str, Any] = {}
     for name, operation in OPERATIONS.items():
@@ -88,7 +88,7 @@ def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_SETS: dict[type, dict[str, Any]] = {
+SETS: dict[type, dict[str, Any]] = {
     CPUSet: {
         "type": "string",
         "pattern": _LIST_FORMAT,

@@ -12,7 +12,8 @@ from numaproof.reports.wording import release_and_level
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reports.summary import Summary, Verdict
+    from numaproof.reports.json_output import Verdict
+    from numaproof.reports.summary import Summary
 
 _COLOURS: Mapping[Verdict, str] = {
     "passed": "#1a7a43",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
 from numaproof.reports.story import all_failures
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numaproof.protocol.events import Outcome
+    from numaproof.reports.json_output import Cause, FailurePlace
     from numaproof.reports.story import Failure
     from numaproof.reports.summary import Summary
 
@@ -76,7 +77,7 @@ class FailureGroup:
         runs = plural(len(self.others), "more case run" if self.first.name else "more finding")
         return f"and in {runs}: {_few(named, most)}"
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Cause:
         """The group as plain JSON values, for programs."""
         return {
             "signature": next(iter(self.signatures)),
@@ -91,10 +92,10 @@ def _few(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (" …" if len(names) > most else "")
 
 
-def _place(failure: Failure) -> dict[str, str]:
-    named = {"case": failure.name} if failure.name else {"title": failure.title}
+def _place(failure: Failure) -> FailurePlace:
     return {
-        **named,
+        "case": failure.name,
+        "title": failure.title,
         "machine": failure.machine,
         "outcome": failure.outcome,
         "message": failure.message,

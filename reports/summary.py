@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
+from numaproof.reports.json_output import (
+    ChanceAnswer,
+    Claims,
+    CoverageCounts,
+    Divergence,
+    FailedRun,
+    RunSummary,
+    Verdict,
+)
 from numaproof.reports.values import group_values
 
 if TYPE_CHECKING:
@@ -17,6 +26,7 @@ if TYPE_CHECKING:
 
 
 E = TypeVar("E")
+T = TypeVar("T")
 K = TypeVar("K")
 
 OUTCOMES: tuple[events.Outcome, ...] = get_args(events.Outcome)
@@ -27,9 +37,6 @@ NO_AREA = "(no requirement)"
 
 KNOWN_FAILURES = "known failures"
 """The area of an entry for a known failure that no case run matched: the entry failed, no case."""
-
-Verdict = Literal["passed", "failed", "incomplete", "nothing tested"]
-"""The result of a run. If everything was unsupported, nothing was tested."""
 
 EXIT_CODES: Mapping[Verdict, int] = {
     "passed": 0,
@@ -133,9 +140,10 @@ class Summary:
         """The exit code of the command."""
         return EXIT_CODES[self.verdict]
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> RunSummary:
         """The summary as plain JSON values, for programs."""
         claims = self.end.claims if self.end else None
+        coverage = self.coverage
         return {
             "verdict": self.verdict,
             "exit_code": self.exit_code,
@@ -145,22 +153,18 @@ class Summary:
             "outcomes": dict(self.tally.counts),
             "areas": {area: dict(tally.counts) for area, tally in self.areas.items()},
             "machines": {name: dict(tally.counts) for name, tally in self.machines.items()},
-            "failures": [_plain(run, _RUN) for run in self.failures],
-            "expected_failures": [_plain(run, _RUN) for run in self.expected_failures],
-            "known_failures": [
-                *(_plain(run, _RUN) for run in self.known_failures),
-                *(_plain(one, _DIVERGENCE) for one in self.known_examples),
-            ],
+            "failures": [_part(FailedRun, run) for run in self.failures],
+            "expected_failures": [_part(FailedRun, run) for run in self.expected_failures],
+            "known_failures": [_part(FailedRun, run) for run in self.known_failures],
             "divergences": [
-                _plain(one, _DIVERGENCE)
-                for one in self.divergences
-                if one.outcome != "known failure"
+                _part(Divergence, one) for one in self.divergences if one.outcome != "known failure"
             ],
-            "by_chance": [_plain(one, "scenario call operation message") for one in self.by_chance],
-            "reached": self.coverage and _plain(self.coverage, "examples counts highest"),
+            "known_divergences": [_part(Divergence, one) for one in self.known_examples],
+            "by_chance": [_part(ChanceAnswer, one) for one in self.by_chance],
+            "coverage": _part(CoverageCounts, coverage) if coverage else None,
             "untested": list(self.untested_ids),
-            "claims": claims and _plain(claims, "assumed unclaimed declined possible untrue"),
-            "left": list(self.end.leftover_processes) if self.end else [],
+            "claims": _part(Claims, claims) if claims else None,
+            "leftover_processes": list(self.end.leftover_processes) if self.end else [],
         }
 
     def area(self, run: events.CaseFinished) -> str:
@@ -286,10 +290,8 @@ def _gaps(
         yield f"The stream has only {tally.total:,} of {plural(start.total, 'case run')}."
 
 
-def _plain(of: Any, names: str) -> dict[str, Any]:
-    """These fields of an event as plain JSON values."""
-    return {name: msgspec.to_builtins(getattr(of, name)) for name in names.split()}
-
-
-_RUN = "case machine outcome requirements violated message defect reproduce parted"
-_DIVERGENCE = "title outcome requirements message signature file reproduce"
+def _part(kind: type[T], event: msgspec.Struct) -> T:
+    """The fields of an event that a part of the summary has, as plain JSON values."""
+    return cast(
+        "T", {name: msgspec.to_builtins(getattr(event, name)) for name in get_type_hints(kind)}
+    )

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from numaproof.protocol.events import Sentence
+    from numaproof.reports.json_output import Verdict
     from numaproof.reports.story import BadStep, Failure
-    from numaproof.reports.summary import Summary, Verdict
+    from numaproof.reports.summary import Summary
 
 MAX_FAILURES = 10
 """Causes shown, each with its smallest failure; the others are in the written reports."""

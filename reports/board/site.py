@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.protocol.events import ReportedRequirement
-    from numaproof.reports.board.data import FoundIn, MachineSize, RunData
+    from numaproof.reports.board.data import FoundIn, Kind, MachineSize, RunData
     from numaproof.reports.board.reading import RunsRead
     from numaproof.reports.board.standing import BoardImplementation, Entry, State
     from numaproof.reports.board.views import ShownFinding
+    from numaproof.reports.json_output import BoardReport, BoardRow
 
 _PACKAGE = "numaproof.reports.board"
 _MARK = '<meta name="generator" content="numaproof board">'
@@ -104,7 +105,7 @@ class Board:
     def _newest_runs(self) -> Iterator[RunData]:
         return (run for one in self.implementations for run in one.newest.runs)
 
-    def finding_counts(self, implementation: BoardImplementation) -> dict[str, int]:
+    def finding_counts(self, implementation: BoardImplementation) -> dict[Kind, int]:
         """The findings of an implementation by kind."""
         counts = Counter(
             found.finding.kind
@@ -140,11 +141,11 @@ class Board:
         states = group_values((worst({outcome: 1}, ()), count) for outcome, count in tally.items())
         return Score({state: sum(counts) for state, counts in states.items()}), worst(tally, ())
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> BoardReport:
         """Where each implementation stands, as plain JSON values."""
         return {"implementations": [self._plain(one) for one in self.implementations]}
 
-    def _plain(self, implementation: BoardImplementation) -> dict[str, Any]:
+    def _plain(self, implementation: BoardImplementation) -> BoardRow:
         newest = implementation.newest
         met = newest.requirement_score
         return {

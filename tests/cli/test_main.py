@@ -20,7 +20,6 @@ from click.shell_completion import ShellComplete
 from builders.input_files import KUBELET
 from numaproof import fakesys
 from numaproof.cli import main as entry
-from numaproof.cli.commands import COMMANDS
 from numaproof.cli.doctor import doctor
 from numaproof.cli.entry import run
 from numaproof.cli.main import cli
@@ -70,46 +69,6 @@ def test_files_complete_the_program_of_doctor() -> None:
     (argument,) = (one for one in doctor.params if one.name == "command")
     (item,) = argument.shell_complete(click.Context(doctor), "./my")
     assert (item.value, item.type) == ("./my", "file")
-
-
-SHELLS = ("bash", "fish", "zsh")
-
-
-def completions_of(shell: str, command_line: str) -> str:
-    words = {
-        "COMP_WORDS": command_line,
-        "COMP_CWORD": "" if shell == "fish" else str(command_line.count(" ")),
-    }
-    asked = {"_NUMAPROOF_COMPLETE": f"{shell}_complete", **words}
-    ended = subprocess.run(
-        NUMAPROOF, capture_output=True, text=True, check=True, env={**os.environ, **asked}
-    )
-    return ended.stdout
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_completion_offers_every_command_with_its_whole_first_sentence(shell: str) -> None:
-    offered = completions_of(shell, "numaproof ")
-    for section in COMMANDS.values():
-        for name, summary in section.items():
-            assert name in offered
-            assert shell == "bash" or summary in offered
-    ending = "validate\tCheck that profile files are well-formed and describe machines that can be"
-    assert shell != "fish" or ending in completions_of(shell, "numaproof profile ")
-
-
-def test_fish_shows_a_description_beyond_its_commas() -> None:
-    script = completed_source("fish")
-    assert 'string split --max 1 "," $completion' in script
-    assert 'string split ","' not in script
-
-
-def completed_source(shell: str) -> str:
-    asked = {"_NUMAPROOF_COMPLETE": f"{shell}_source"}
-    ended = subprocess.run(
-        NUMAPROOF, capture_output=True, text=True, check=True, env={**os.environ, **asked}
-    )
-    return ended.stdout
 
 
 def test_the_module_is_the_command() -> None:

@@ -1,0 +1,164 @@
+"""Writes the JSON Schemas of what commands print with ``--json``.
+
+Usage: ``python docs/schemas/write.py``; a test holds the files equal to the types.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import types
+import typing
+from collections import abc
+from pathlib import Path
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from numaproof.conformance.selection.needs import FeatureRow
+from numaproof.protocol.campaign import CampaignSummary
+from numaproof.protocol.diagnosis import Diagnosis
+from numaproof.protocol.events import AnyEvent
+from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.schemas import SETS
+from numaproof.reports.json_output import (
+    BoardReport,
+    CaseRow,
+    ConfigurationProblem,
+    ProfileRow,
+    RunReport,
+)
+from numaproof.simulation.admission import CheckedSimulation
+from numaproof.simulation.checkpoints import Judgement
+from numaproof.simulation.upgrades import Upgrade
+
+FOLDER = Path(__file__).parent
+
+
+class Output(NamedTuple):
+    """What one or more commands print; `version` grows when a field is renamed or removed."""
+
+    name: str
+    commands: tuple[str, ...]
+    kind: Any
+    meaning: str
+    version: int = 1
+
+    @property
+    def file(self) -> str:
+        """The name of the file with the schema."""
+        return f"{self.name}.v{self.version}.json"
+
+
+OUTPUTS = (
+    Output("run", ("check", "fuzz", "diff", "replay"), RunReport, "verdict, counts, failures"),
+    Output("events", (), AnyEvent, "a line of `events.jsonl`"),
+    Output("campaign", ("campaign",), CampaignSummary, "counts and findings by configuration"),
+    Output("doctor", ("doctor",), Diagnosis, "what works, what is wrong, how to fix it"),
+    Output("board", ("board",), BoardReport, "where each implementation stands"),
+    Output("simulate", ("simulate",), CheckedSimulation, "what each pod gets, or why not"),
+    Output("config", ("config check",), list[ConfigurationProblem], "problems by file line"),
+    Output("state", ("state check",), Judgement, "what the kubelet makes of a checkpoint"),
+    Output("upgrade", ("upgrade",), Upgrade, "what an upgrade changes, in order"),
+    Output("discover", ("discover",), MachineInfo, "cAdvisor's MachineInfo"),
+    Output("profiles", ("profile list",), list[ProfileRow], "bundled machines"),
+    Output("cases", ("case list",), list[CaseRow], "cases, with their requirements"),
+    Output("features", ("features",), list[FeatureRow], "claims, with the cases they need"),
+)
+
+
+def schema(output: Output) -> dict[str, Any]:
+    """The JSON Schema of an output."""
+    definitions: dict[str, Any] = {}
+    top = _Translator(definitions).schema(output.kind)
+    what = " and ".join(f"numaproof {name} --json" for name in output.commands)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:numaproof:{output.name}:{output.version}",
+        "title": f"{what or output.meaning}, version {output.version}",
+        **top,
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+class _Translator:
+    """Translates types as msgspec encodes them; its own schemas know no union of plain Structs."""
+
+    def __init__(self, definitions: dict[str, Any]) -> None:
+        self._definitions = definitions
+        self._classes: dict[str, type] = {}
+
+    def schema(self, kind: Any) -> dict[str, Any]:
+        """The schema of a type; those of classes are added to the definitions."""
+        plain = SETS.get(kind) or _PLAIN.get(kind)
+        if plain is not None:
+            return plain
+        found: dict[str, Any]
+        match get_origin(kind), get_args(kind):
+            case typing.Literal, values:
+                found = {"enum": list(values)}
+            case ((typing.Union | types.UnionType), members):
+                found = {"anyOf": [self.schema(member) for member in members]}
+            case builtins.tuple, members if members[-1] is not ...:
+                found = {"type": "array", "prefixItems": [self.schema(one) for one in members]}
+            case ((builtins.tuple | builtins.list | builtins.frozenset), (member, *_)):
+                found = {"type": "array", "items": self.schema(member)}
+            case ((builtins.dict | abc.Mapping), (_, value)):
+                found = {"type": "object", "additionalProperties": self.schema(value)}
+            case _:
+                found = self._reference(kind)
+        return found
+
+    def _reference(self, kind: type) -> dict[str, Any]:
+        name = kind.__name__
+        if self._classes.setdefault(name, kind) is not kind:
+            raise TypeError(f"two classes are named {name}")
+        if name not in self._definitions:
+            self._definitions[name] = {}  # types can be recursive
+            self._definitions[name] = self._object(kind)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _object(self, kind: type) -> dict[str, Any]:
+        hints = get_type_hints(kind)
+        names, optional = dict(zip(hints, hints, strict=True)), set[str]()
+        tag: dict[str, Any] = {}
+        if issubclass(kind, msgspec.Struct):
+            names = {one.name: one.encode_name for one in msgspec.structs.fields(kind)}
+            config = kind.__struct_config__
+            if config.omit_defaults:
+                optional = {
+                    one.encode_name for one in msgspec.structs.fields(kind) if not one.required
+                }
+            if config.tag_field:
+                tag = {config.tag_field: {"const": config.tag}}
+        properties = tag | {encoded: self.schema(hints[name]) for name, encoded in names.items()}
+        return {
+            "type": "object",
+            "description": inspect.cleandoc(kind.__doc__ or ""),
+            "properties": properties,
+            "required": [name for name in properties if name not in optional],
+            "additionalProperties": False,
+        }
+
+
+_PLAIN: dict[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+    Any: {},
+}
+
+
+def files() -> dict[str, str]:
+    """The files of the folder, by their names."""
+    return {
+        one.file: msgspec.json.format(msgspec.json.encode(schema(one))).decode() + "\n"
+        for one in OUTPUTS
+    }
+
+
+if __name__ == "__main__":
+    for name, text in files().items():
+        (FOLDER / name).write_text(text, "utf-8")
