@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def demand(
     nodes: int, total: Mapping[int, int], amount: int, in_use: Mapping[int, int] | None = None
 ) -> Demand:
-    """The hints for `amount` on nodes 0 to `nodes` - 1 with `total` each, some of it `used`."""
+    """The hints for `amount` on nodes 0 to `nodes` - 1 with `total` each, some of it `in_use`."""
     in_use = in_use or {}
     return Demand(
         nodes=tuple(range(nodes)),

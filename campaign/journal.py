@@ -47,9 +47,9 @@ class Journal:
     Args:
         folder: of the campaign; made if missing.
         plan: of the campaign.
-        elapsed: seconds since it began or resumed.
+        elapsed_seconds: seconds since it began or resumed.
         fresh: whether to start over, whatever was done before.
-        known: the failures that are known.
+        known_failures: the failures that are known.
 
     Raises:
         JournalError: another campaign's file is there, or somebody else is writing to it.
@@ -170,7 +170,8 @@ class Journal:
             old, new = getattr(other_plan, name), getattr(self._plan, name)
             if old != new:
                 return self._unusable(
-                    f"it belongs to another campaign: its {name.replace('_', ' ')}: {_format_value(old)},"
+                    f"it belongs to another campaign: its {name.replace('_', ' ')}:"
+                    f" {_format_value(old)},"
                     f" now: {_format_value(new)}"
                 )
         raise AssertionError(other_plan)
@@ -257,8 +258,8 @@ class JournalLines:
 
     Attributes:
         plan: of the campaign that is resumed.
-        found: the plan in the first line; None where that is damaged or missing.
-        damaged: what to say of each run of damaged lines.
+        recorded_plan: the plan in the first line; None where that is damaged or missing.
+        damage_notes: what to say of each run of damaged lines.
     """
 
     plan: CampaignPlanned

@@ -77,7 +77,7 @@ class CampaignSpec:
         targets: what is tested, once for each configuration; it may have ended since.
         cases: the table, which every worker has.
         machines: that cases run on.
-        chosen: those of the cases that are run.
+        selected_cases: those of the cases that are run.
         seeds: of the scenarios; none are made for an implementation without `start`.
         cases_per_unit: at the most.
         seeds_per_unit: at the most.

@@ -37,7 +37,7 @@ class _FailureGroup:
 
 
 class FinishedUnits:
-    """Counts units as they finish, each once, whoever did it; `known` are the known failures."""
+    """Counts units as they finish, each once, whichever worker did it."""
 
     def __init__(
         self, plan: campaign.CampaignPlanned, known_failures: KnownFailures | None = None

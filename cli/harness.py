@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def command_line(extra_options: Iterable[str] = ()) -> str:
-    """The command as the user typed it, with what it takes to do the same again `added`."""
+    """The command as the user typed it, with what it takes to do the same again `extra_options`."""
     from numaproof.inputs.shell_words import quote_words
 
     return quote_words(["numaproof", *sys.argv[1:], *extra_options])
@@ -62,7 +62,7 @@ def run_harness(
         target: the values of `targets.target_options`.
         out: the folder of the reports.
         as_json: whether the summary is printed as JSON.
-        added: what the command needs besides what was typed to do the same again.
+        extra_options: what the command needs besides what was typed to do the same again.
         calls: whether to show every call.
         findings: the id of the cases that the command writes to the folder; empty for none.
         afterwards: called with all events of the run.

@@ -41,7 +41,7 @@ class Skeleton:
         command: what runs the adapter.
         tests: what runs the adapter's own tests.
         build: what builds it, if anything.
-        ignored: what building and testing leave behind, as patterns for git.
+        ignore_patterns: what building and testing leave behind, as patterns for git.
         program: the command of the language's tools that tox may run, from outside its environment.
         variables: the environment variables that it reads.
         action: the GitHub action that installs it, unless GitHub's runners have it.

@@ -27,7 +27,7 @@ class KnownFailureOptions:
 
     Attributes:
         file: names what is known; None for nothing.
-        written: gets entries for what is new; None for none. What it has already is known, too.
+        output_file: gets entries for what is new; None for none. What it has already is known, too.
         today: the day that dates are compared with.
     """
 

@@ -73,7 +73,7 @@ def differences(kubelet: Answer | None, documented_answer: Answer | None) -> Ite
 def note_lines(notes: Sequence[DefectNote], describe: Callable[[Any], str]) -> Iterator[str]:
     """A line about each answer that defects shaped, and one about where each defect is described.
 
-    `described` gives the text of an answer, or of None for no such answer.
+    `describe` gives the text of an answer, or of None for no such answer.
     """
     for note in notes:
         about = ", ".join(filter(None, (_PARTS.get(note.part, note.part), note.subject)))

@@ -165,7 +165,7 @@ class CheckOptions:
         every_call: whether the events of cases that pass list their calls, too.
         times: how often each case is played, each time in a new process. Where answers differ, the
             outcome is ``nondeterministic``.
-        known: the failures that are known, and do not fail the run.
+        known_failures: the failures that are known, and do not fail the run.
         whole: whether the whole table of cases was asked for. Only then the run ends with the
             requirements that no case can test.
     """

@@ -90,7 +90,7 @@ class Expecting:
         self._shared = shared
 
     def all_of(self, answer: messages.Answer, expected: Expected) -> Expected:
-        """Everything that an answer says and that counts, added to `begun`."""
+        """Everything that an answer says and that counts, added to `expected`."""
         return msgspec.structs.replace(expected, **self._fields(answer))
 
     def _fields(self, answer: messages.Answer) -> dict[str, Any]:
@@ -255,9 +255,9 @@ def promote(
 
     Args:
         finding: concrete steps on a machine of its own, as `numaproof fuzz` writes them.
-        wanted: what a person says of the case.
+        options: what a person says of the case.
         registry: the requirements that there are.
-        taken: ids that other cases have.
+        taken_ids: ids that other cases have.
         target: an implementation with the failure, which the case must fail on; None where
             there is none at hand.
 
@@ -372,7 +372,7 @@ class _Rehearsal:
         run: the run, after all steps.
         steps: those that the reference made.
         state: its state after them, if the node was up then.
-        forced: whether every correct implementation accepts what is accepted here, wherever it
+        is_forced: whether every correct implementation accepts what is accepted here, wherever it
             puts it.
     """
 
@@ -465,7 +465,7 @@ def _is_forced(config: Mapping[str, Any], step: Step) -> bool:
 def _with_expectations(
     case: Case, rehearsal: _Rehearsal, level: Level, *, with_state: bool
 ) -> Case:
-    """The case with what is expected at a level; `asked` adds a look at the state in the end."""
+    """The case with what is expected at a level; `with_state` adds a final state check."""
     played = [*rehearsal.steps, *([rehearsal.state] if with_state and rehearsal.state else [])]
     open_ended = level == "invariants" and not rehearsal.is_forced
     view = rehearsal.run.player.checker.now

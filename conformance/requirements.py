@@ -65,9 +65,9 @@ class SourceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One normative statement. `id` never changes; `level` is the lowest that reveals a violation.
 
-    `untested` says why no case can test it; `releases` says what differs by release. One that is
-    about discovery names in `discovers` the `ASPECTS` of a machine that it is about, by any of
-    which a violation shows; `everywhere` is whether it is about every machine.
+    `untestable_reason` says why no case can test it; `releases` says what differs by release. One
+    that is about discovery names in `discovers` the `ASPECTS` of a machine that it is about, by any
+    of which a violation shows; `everywhere` is whether it is about every machine.
     """
 
     id: str

@@ -17,7 +17,7 @@ from numaproof.inputs.plurals import plural
 
 @dataclass
 class _Draft:
-    """The nodes as described by the rows so far; `placed` is each CPU's node."""
+    """The nodes as described by the rows so far; `node_of_cpu` is each CPU's node."""
 
     members: dict[int, tuple[int, ...]]
     memory: dict[int, int | None] = field(default_factory=dict)

@@ -37,7 +37,7 @@ class LazyDirectory(FakeDirectory):
     """
 
     def __init__(self, name: str, filesystem: FakeFilesystem, pending: Folder) -> None:
-        """Is to have what is in `unmade`, which is its own from now on."""
+        """Is to have what is in `pending`, which is its own from now on."""
         super().__init__(name, 0o755, filesystem=filesystem)
         self._pending = pending
 

@@ -36,7 +36,7 @@ class Checker:
 
     Attributes:
         target: the implementation, and the release and level it is tested for.
-        known: the failures that are known.
+        known_failures: the failures that are known.
     """
 
     def __init__(self, target: Target, known_failures: entries.KnownFailures) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def start_target(implementation: str, options: Mapping[str, str | None]) -> Iterator[Target]:
     """The target of a command, past its handshake; it is stopped when the block ends.
 
-    An error fails the tests that need the target, without a traceback of the plugin. `given` are
+    An error fails the tests that need the target, without a traceback of the plugin. `options` are
     the options by their names.
     """
     freeze_at_exit()

@@ -103,8 +103,8 @@ class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
     `source` is who says so: ``expectation``, ``invariant``, ``reference``, ``other side`` or
     ``node``. `rule` is what was compared: a path in the answer, words for a part of it, or the name
-    of an invariant. `what` is the sentence without the two sides `expected` and `got`; it is empty
-    if the sentence has none. `requirement` is what is broken, where that is known.
+    of an invariant. `what` is the sentence without the two sides `expected` and `actual`; it is
+    empty if the sentence has none. `requirement` is what is broken, where that is known.
     """
 
     source: str
@@ -179,10 +179,10 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClaimsReview(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a run shows of the claims of an implementation.
 
-    `assumed` is whether `hello` named no features; `unclaimed` counts the case runs (or examples)
-    that were not asked to the end, by the claim that was missing first; `declined` those that the
-    program answered with ``unsupported`` itself. `possible` are claims that could be made, and
-    `untrue` claims that the run contradicts, in sentences.
+    `assumes_features` is whether `hello` named no features; `missing_claims` counts the case runs
+    (or examples) that were not asked to the end, by the claim that was missing first;
+    `declined_runs` those that the program answered with ``unsupported`` itself. `possible` are
+    claims that could be made, and `untrue` claims that the run contradicts, in sentences.
     """
 
     assumes_features: bool = False
@@ -197,21 +197,22 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
     `seconds` is its duration; `stderr` the implementation's standard error in a run that failed,
     without the middle of a long one, or the trace of a fault; `defect` the named defect behind an
-    expected failure; `reproduce` the command that repeats just this case run; `signature` the
-    cause of a failure in a few words, the same in every case and on every machine; `reason` why a
-    known failure is accepted, as its file says it; `baseline_divergence` the baseline followed, where either
-    was right and they differ; `finding` the fields of the message, where a wrong answer is behind
-    it.
+    expected failure; `reproduce` the command that repeats just this case run; `signature` the cause
+    of a failure in a few words, the same in every case and on every machine; `reason` why a known
+    failure is accepted, as its file says it; `baseline_divergence` the baseline followed, where
+    either was right and they differ; `finding` the fields of the message, where a wrong answer is
+    behind it.
 
-    `needs` are the claims that its calls need, `unclaimed` the first of them that the
-    implementation does not make, `declined` those that it makes and answered ``unsupported``;
-    `agreed` is the highest level at which no answer differs from the reference's.
+    `needs` are the claims that its calls need, `missing_claim` the first of them that the
+    implementation does not make, `declined_claims` those that it makes and answered
+    ``unsupported``; `agreed_level` is the highest level at which no answer differs from the
+    reference's.
 
-    `requirements` are those of the case, the same however it ends; `violated` are requirements that
-    the answers of a failed run violated, of the case or others, the most telling first. Of the
-    `requirements`, `unseen` are about what the implementation does not find out about a
-    machine, and `kept` are met although the run failed: what they are about was discovered as it
-    is, and something else was not.
+    `requirements` are those of the case, the same however it ends; `violated_requirements` are
+    requirements that the answers of a failed run violated, of the case or others, the most telling
+    first. Of the `requirements`, `undiscovered` are about what the implementation does not find out
+    about a machine, and `unaffected` are met although the run failed: what they are about was
+    discovered as it is, and something else was not.
     """
 
     case: str
@@ -308,7 +309,7 @@ class Coverage(Event, frozen=True, tag="reached"):
 
 
 class Progress(Event, frozen=True, tag="progress"):
-    """Fuzzing or comparing has played `done` examples so far. Not kept in saved streams."""
+    """The number of examples that fuzzing has played so far. Not in saved streams."""
 
     played_examples: int
 
@@ -316,9 +317,9 @@ class Progress(Event, frozen=True, tag="progress"):
 class RunEnded(Event, frozen=True, tag="campaign ended"):
     """The run finished (`complete`) or was cut short.
 
-    `outcomes` counts case runs (or examples) by outcome; `untested` holds the ids of requirements
-    that no case covers; `claims` is about the implementation's own claims; `left` names the
-    processes that it has started and that could not be ended.
+    `outcomes` counts case runs (or examples) by outcome; `untested_requirements` holds the ids of
+    requirements that no case covers; `claims` is about the implementation's own claims;
+    `leftover_processes` names the processes that it has started and that could not be ended.
     """
 
     complete: bool

@@ -29,7 +29,7 @@ class Feature(msgspec.Struct, frozen=True):
         meaning: what an implementation that has it does, in one line.
         operations: the operations that it needs.
         policies: what it needs in ``policies``: the manager and one of these policies.
-        named: whether ``features`` names it; otherwise it follows from these operations and
+        is_named: whether ``features`` names it; otherwise it follows from these operations and
             policies.
         since: the version of the protocol that has it; those of 1 are assumed of whoever names
             none.
@@ -117,15 +117,15 @@ _TABLE = (
     _feature("refused-pods", "extended", "admit", since="1.1"),
     _feature("flags", "extended", "start", since="1.1"),
     _feature("preferred-devices", "extended", "devices", since="1.1"),
-    _feature("cpu-manager", "core", "start admit", policies=_STATIC, named=False),
-    _feature("memory-manager", "extended", "start admit", policies=_STATIC_MEMORY, named=False),
-    _feature("topology-manager", "extended", "start admit", policies=_ALIGNING, named=False),
-    _feature("devices", "extended", "devices", named=False),
-    _feature("discovery", "extended", "discover", named=False),
-    _feature("hints", "extended", "hints", named=False),
-    _feature("reconcile", "extended", "reconcile", named=False),
-    _feature("merge", "extended", "merge", named=False),
-    _feature("assignment", "extended", "assign", named=False),
+    _feature("cpu-manager", "core", "start admit", policies=_STATIC, is_named=False),
+    _feature("memory-manager", "extended", "start admit", policies=_STATIC_MEMORY, is_named=False),
+    _feature("topology-manager", "extended", "start admit", policies=_ALIGNING, is_named=False),
+    _feature("devices", "extended", "devices", is_named=False),
+    _feature("discovery", "extended", "discover", is_named=False),
+    _feature("hints", "extended", "hints", is_named=False),
+    _feature("reconcile", "extended", "reconcile", is_named=False),
+    _feature("merge", "extended", "merge", is_named=False),
+    _feature("assignment", "extended", "assign", is_named=False),
 )
 
 FEATURES: Mapping[str, Feature] = MappingProxyType({one.name: one for one in _TABLE})

@@ -17,7 +17,7 @@ class OptionalField(NamedTuple):
     Attributes:
         path: where it is, such as ``containers.app.quota``.
         of: what the start asks to be told of.
-        told: whether something stands there.
+        is_present: whether something stands there.
     """
 
     path: str

@@ -64,8 +64,8 @@ def search(
     Args:
         bug: the id of the bug.
         trials: the runs, in order.
-        least: how many are made even if one of them has caught it.
-        most: how many are made if none catches it.
+        min_runs: how many are made even if one of them has caught it.
+        max_runs: how many are made if none catches it.
     """
     runs = 0
     catches: list[Catch] = []

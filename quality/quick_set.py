@@ -75,7 +75,7 @@ def cover(kills_by_bug: Mapping[str, Kills]) -> tuple[QuickRun, ...]:
     """Few case runs that catch every bug at every level at which one of its own kills does.
 
     Args:
-        found: the kills of each bug by its id. The order does not matter.
+        kills_by_bug: the kills of each bug by its id. The order does not matter.
     """
     chosen: dict[Place, dict[Level, tuple[str, ...]]] = {}
     for level in LEVELS:

@@ -52,7 +52,7 @@ class Changes:
         )
 
     def around(self, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-        """Lets `changed` answer in the place of a rule: a function or a method.
+        """Lets `replacement` answer in the place of a rule: a function or a method.
 
         It is given the rule first, and then those arguments of the rule that it names; all of
         them, in their order, if it takes ``*args``. Called by it, the rule has the arguments that
@@ -64,7 +64,7 @@ class Changes:
         self._stand_in(owner, name, replacement, lambda rule: rule)
 
     def after(self, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-        """Lets `changed` make another answer of a rule's, which it is given in the rule's place."""
+        """Lets `replacement` change the answer of a rule, which it gets instead of the rule."""
         self._stand_in(owner, name, replacement, lambda rule: rule())
 
     def _stand_in(
@@ -108,7 +108,7 @@ def _by_name(
     replacement: Callable[..., Any],
     first: Callable[[Any], Any],
 ) -> Callable[..., Any]:
-    """What gives `changed` what is made of the rule, and the `wanted` arguments of the rule."""
+    """What gives `replacement` what is made of the rule, and the `names` arguments of the rule."""
     own = {one.name.lstrip("_"): one for one in inspect.signature(original).parameters.values()}
     if not own.keys() >= {*names}:
         raise TypeError(f"{original.__qualname__} has the arguments {', '.join(own)}")

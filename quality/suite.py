@@ -117,7 +117,7 @@ def target(
 ) -> Target:
     """An implementation as what it says it is, in the newest release where none is given.
 
-    `compared` holds its answers against a healthy reference's.
+    `with_oracle` holds its answers against a healthy reference's.
     """
     hello = handshake(implementation, "numaproof")
     return Target(

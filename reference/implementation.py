@@ -43,7 +43,7 @@ class Reference:
     """The reference implementation.
 
     Args:
-        documented: keep every documented rule, where kubelets of the same release break some.
+        follows_docs: keep every documented rule, where kubelets of the same release break some.
         exceptions: the names of defects for which it is the other way round, and of changes
             between releases that are left out.
     """

@@ -45,9 +45,9 @@ class NodeSetup:
     """What a start decided, for as long as the node runs.
 
     `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu`, `memory` and
-    `topology_policy` are None for the policies none; `scope` is the Topology Manager's.
-    `pod_level` is what pod-level resources do, `pod_rules` how they are read. `effective_config` is
-    the configuration in force, if the start asked for it, and `tell` what answers say on request.
+    `topology_policy` are None for the policies none; `scope` is the Topology Manager's. `pod_level`
+    is what pod-level resources do, `pod_rules` how they are read. `effective_config` is the
+    configuration in force, if the start asked for it, and `include` what answers say on request.
     """
 
     nodes: tuple[int, ...]
@@ -68,9 +68,10 @@ class NodeSetup:
 class StartedNode:
     """A started node; its parts change only in these methods.
 
-    `setup` is what the start decided, `pods` those on the node in order of arrival; `told` are the
-    CPUs that the container runtime was told, `ended` the containers of pods on the node that have
-    ended, and `affinity` what the Topology Manager keeps, all by pod uid and container name.
+    `setup` is what the start decided, `pods` those on the node in order of arrival; `runtime_cpus`
+    are the CPUs that the container runtime was told, `ended_containers` the containers of pods on
+    the node that have ended, and `affinity` what the Topology Manager keeps, all by pod uid and
+    container name.
     """
 
     def __init__(

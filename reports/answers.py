@@ -82,7 +82,7 @@ class StoryStep:
 class Story:
     """Why a pod, or several identical ones, was refused or admitted.
 
-    `said` is the kubelet's message, `summary` ours.
+    `message` is the kubelet's message, `summary` ours.
     """
 
     pod: str

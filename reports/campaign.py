@@ -133,7 +133,7 @@ class Standing:
     """The state of a campaign.
 
     Attributes:
-        done: units finished, including those of earlier runs.
+        units_done: units finished, including those of earlier runs.
         total: all units.
         failures: case runs and scenarios that failed.
         signatures: distinct failures among those.

@@ -96,7 +96,7 @@ def show(parts: Iterable[RenderableType], *, fold: bool = False) -> None:
 
     Args:
         parts: what to print.
-        folded: whether a terminal folds long lines; nothing else does.
+        fold: whether a terminal folds long lines; nothing else does.
     """
     console = ShownConsole() if is_live(sys.stdout, os.environ) else None
     for part in parts:

@@ -142,7 +142,7 @@ class _Drawing:
         ]
 
     def _rows(self, cores: tuple[layout.DrawnCore, ...], indent: int) -> Iterator[Text]:
-        """Rows of cores that fit beside `used` columns, separated by lines."""
+        """Rows of cores that fit beside `indent` columns, separated by lines."""
         holders = self.ownership.holders
         cell = self.digits + (0 if holders[cores[0].cpus[0]].kind == "plain" else 1)
         column = max(len(core.cpus) for core in cores) * (cell + 1)

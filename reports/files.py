@@ -68,7 +68,7 @@ class Recorder:
         folder: where the files go.
 
     Attributes:
-        written: whether the reports have been written.
+        has_reports: whether the reports have been written.
 
     Raises:
         OSError: the folder or a file in it cannot be written.

@@ -228,7 +228,7 @@ class Holder:
 class Ownership:
     """The holder of each CPU, and the legend: each holder with its CPUs.
 
-    `named` maps the names of owners to holders.
+    `by_name` maps the names of owners to holders.
     """
 
     holders: Mapping[int, Holder]

@@ -23,7 +23,7 @@ class ShownStream(io.TextIOWrapper):
     """Text that is made visible as it is written.
 
     Attributes:
-        styled: the stream below, for the control sequences of a `ShownConsole`.
+        inner_stream: the stream below, for the control sequences of a `ShownConsole`.
     """
 
     def __init__(self, stream: TextIO) -> None:

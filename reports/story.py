@@ -27,8 +27,8 @@ BROKEN: frozenset[events.Outcome] = frozenset({"fault", "crash", "time-out", "pr
 class Failure:
     """A case that did not pass on a machine, or a divergence that fuzzing found.
 
-    `name` is the case's id, empty for a divergence; `drawn` is the machine if the stream describes
-    it. Requirements missing from the registry say so.
+    `name` is the case's id, empty for a divergence; `machine_info` is the machine if the stream
+    describes it. Requirements missing from the registry say so.
     """
 
     name: str

@@ -233,7 +233,7 @@ class Bar:
         stream: where to write.
         environment: the variables that decide between live and plain output (default: those of
             the process).
-        counted: what is counted, such as "units".
+        unit: what is counted, such as "units".
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] | None, unit: str) -> None:

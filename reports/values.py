@@ -76,7 +76,7 @@ def _lines(value: Any, lead: str, width: int, depth: int) -> Iterator[str]:
 
 
 def differences(expected: Any, actual: Any) -> tuple[Difference, ...]:
-    """The innermost places where `got` differs from `expected`, in the order of `expected`."""
+    """The innermost places where `actual` differs from `expected`, in the order of `expected`."""
     return tuple(_differences(_limit_depth(expected), _limit_depth(actual), ""))
 
 

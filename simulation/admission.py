@@ -134,7 +134,7 @@ class CannotAnswerError(Exception):
 class Question(msgspec.Struct, frozen=True):
     """A node: its machine, its configuration, the release, and what its device plugins report.
 
-    With `documented`, the reference follows the documents instead of the kubelet's named defects;
+    With `follows_docs`, the reference follows the documents instead of the kubelet's named defects;
     for the defects named in `exceptions` it is the other way round.
     """
 
@@ -350,12 +350,12 @@ class _Subject(NamedTuple):
 def warnings(
     question: Question, pods: Pods, simulation: Simulation, folder: Path, *, explain_all: bool
 ) -> tuple[DefectWarning, ...]:
-    """The warnings about the simulation `found`, in the order of its answers.
+    """The warnings about the simulation `simulation`, in the order of its answers.
 
     Args:
         question: the node, whose reference has the kubelet's defects.
         pods: those that were simulated.
-        found: the simulation.
+        simulation: the simulation.
         folder: an empty directory for the state directories of further simulations.
         explain_all: whether admissions were explained.
 

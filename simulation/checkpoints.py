@@ -132,7 +132,8 @@ def _blocks(fields: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Ite
         )
         if size != reserved and all(node in tables for node in nodes):
             yield (
-                f"{format_numbers('NUMA node', nodes)}: {kind}: containers hold {size}, but {reserved} is"
+                f"{format_numbers('NUMA node', nodes)}: {kind}: containers hold {size},"
+                f" but {reserved} is"
                 " reserved"
             )
     for node, content in sorted(_nodes(fields).items()):

@@ -241,7 +241,7 @@ def _fix_refused(
     refusal: messages.StartRefused,
     findings: list[ConfigurationFinding],
 ) -> dict[str, Any]:
-    """The configuration without what is refused, which is added to `found`."""
+    """The configuration without what is refused, which is added to `findings`."""
     after = config
     for problem in _problems(refusal.message):
         rule, meant = rule_for(refusal.stage, problem) or (UNKNOWN, ())

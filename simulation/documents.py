@@ -202,7 +202,7 @@ class ConfigurationFile(NamedTuple):
         document: its fields, with the line numbers of the file.
         settings: its fields, without apiVersion and kind.
         unknown: errors about the fields that no kubelet of the releases has.
-        mistyped: errors about values that are not of their fields' types, among the fields that
+        type_errors: errors about values that are not of their fields' types, among the fields that
             the resource managers do not read.
         notes: what else to say about how the file was read.
     """

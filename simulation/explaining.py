@@ -65,7 +65,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """The sets worth showing (`told`), and how many more there are."""
+    """The sets worth showing (`sets`), and how many more there are."""
 
     sets: tuple[Candidate, ...] = ()
     more: int = 0
@@ -309,7 +309,7 @@ class FailedAllocation:
 
 @dataclass(frozen=True, slots=True)
 class ObservedAdmission:
-    """Everything that happened at an admission, in order; `failed` is None if nothing failed."""
+    """Everything that happened at an admission, in order; `failure` is None if nothing failed."""
 
     pod: Pod
     merges: tuple[ObservedMerge, ...]
@@ -430,7 +430,8 @@ def _cpus(
     where = candidates(cpu_hints.generate(policy, available, reusable, count), ("cpu",))
     per_core = policy.assignment.cpus_per_core
     if failure.error.reason != "SMTAlignmentError":
-        text = f"{amount('cpu', count)} requested, {free} free. {_describe_holders(policy, manager, reusable)}"
+        holders = _describe_holders(policy, manager, reusable)
+        text = f"{amount('cpu', count)} requested, {free} free. {holders}"
         return _allocation(failure, text, where), (f"request at most {amount('cpu', free)}",) * (
             0 < free < count
         )
@@ -521,7 +522,7 @@ def _allocation(failure: FailedAllocation, text: str, where: Candidates) -> Allo
 def hint_steps(
     setup: NodeSetup, pod: Pod, observed_hints: ObservedHints, requested_amounts: dict[str, int]
 ) -> Iterator[ManagerHints]:
-    """The manager's hints for each requested resource (`asked` has the amounts)."""
+    """The manager's hints for each requested resource (`requested_amounts` has the amounts)."""
     if not observed_hints.resources:
         yield _explain_no_preference(setup, pod, observed_hints, requested_amounts)
     first = None

@@ -46,7 +46,7 @@ class GateChange(msgspec.Struct, frozen=True):
     """A feature gate that is not in both releases as it was.
 
     `before` and `after` say how it stands, such as ``beta, on``, and are None where the release
-    does not know it. `given` is its value in the configuration, None if it has none.
+    does not know it. `configured_value` is its value in the configuration, None if it has none.
     """
 
     gate: str
@@ -258,7 +258,7 @@ class Upgrade(msgspec.Struct, frozen=True):
         unknown: uids of pods that hold something by the given files and are not among the pods.
         never_here: pods that the old kubelet refuses.
         staying: the outcome if the pods stay on the node.
-        drained: the outcome if the node is drained before.
+        after_drain: the outcome if the node is drained before.
         warnings: what named defects of either kubelet shaped; empty if other programs answered.
     """
 

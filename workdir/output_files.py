@@ -210,7 +210,7 @@ def resolve_target(path: Path) -> Path:
 def _exists(path: Path, *, follow_links: bool = False) -> bool:
     """Whether there is something; unlike `Path.exists`, says when this cannot be known.
 
-    A link that is `followed` must lead to something; one that leads to itself is an error.
+    A link that is `follow_links` must lead to something; one that leads to itself is an error.
     """
     try:
         path.stat(follow_symlinks=follow_links)

@@ -80,8 +80,8 @@ def open_root(path: str) -> Root:
 class _Tree:
     """A tree's root, with its links resolved, and the bytes that may still be read of it.
 
-    A path that begins with `given` is shown with `name` in its place: an archive is unpacked to a
-    folder that means nothing to whoever named the archive.
+    A path that begins with `given_path` is shown with `name` in its place: an archive is unpacked
+    to a folder that means nothing to whoever named the archive.
     """
 
     root: str

@@ -69,7 +69,7 @@ def _list(go: str, item: _Kind) -> _Kind:
 def _map(
     go: str, item: _Kind, key: type[int | str] = str, *, empty_if_missing: bool = False
 ) -> _Kind:
-    """`made` is whether a file without the key leaves an empty map, and not none."""
+    """`empty_if_missing` is whether a file without the key leaves an empty map, and not none."""
 
     def show(value: Any) -> str:
         if value is None:

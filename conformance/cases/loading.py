@@ -221,5 +221,5 @@ def merge_configs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any
 
 
 def applies(level: Level, claimed_level: Level) -> bool:
-    """Whether something checked at `level` applies to an implementation that claims `claimed`."""
+    """Whether a check at `level` applies to an implementation that claims `claimed_level`."""
     return LEVELS.index(level) <= LEVELS.index(claimed_level)

@@ -63,7 +63,7 @@ def did_you_mean(pattern: str, known_ids: Iterable[str]) -> str:
 
     Args:
         pattern: the id or glob.
-        known: every id that there is.
+        known_ids: every id that there is.
 
     Returns:
         ``; did you mean 'static-*'?``, or nothing where no id is close.

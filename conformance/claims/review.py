@@ -23,7 +23,7 @@ class ClaimsTally:
 
     Attributes:
         hello: what it claims.
-        called: what is counted: ``case run`` or ``example``.
+        unit_noun: what is counted: ``case run`` or ``example``.
     """
 
     hello: Hello
@@ -64,9 +64,9 @@ class ClaimsTally:
 
         Args:
             needs: the claims that its calls needed.
-            unclaimed: the first of them that is not made; empty if all are.
-            declined: those that were answered ``unsupported``.
-            failed: whether it failed.
+            missing_claim: the first of them that is not made; empty if all are.
+            declined_claims: those that were answered ``unsupported``.
+            has_failed: whether it failed.
         """
         if missing_claim:
             self._unclaimed_counts[missing_claim] += 1

@@ -49,7 +49,7 @@ class Pair:
         baselines: makes references that the right side may agree with where kubelets contradict
             their documents; None to compare it with the left side alone.
         tell: what starts ask both to tell.
-        tested: the side that is under test; what the other one says is what is expected.
+        tested_side: the side that is under test; what the other one says is what is expected.
     """
 
     left: Implementation
@@ -81,8 +81,9 @@ class LockstepResult(RunResult):
         pictures: the machine on either side after the last call.
         chance: the operation that the right side answers differently from run to run, where
             that is why no more was compared; empty where it was not.
-        baseline_divergence: whose behaviour the right side has, where either is right and they differ.
-        tested: the side that was under test.
+        baseline_divergence: whose behaviour the right side has, where either is right and they
+            differ.
+        tested_side: the side that was under test.
     """
 
     calls: int = 0

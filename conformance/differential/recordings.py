@@ -61,7 +61,7 @@ class RecordingError(ValueError):
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where recordings come from.
 
-    `name`, `version` and `language` are the implementation's own words for itself; `recorded` is
+    `name`, `version` and `language` are the implementation's own words for itself; `recorded_on` is
     the date (YYYY-MM-DD); `numaproof` the version that made the scenarios.
     """
 

@@ -42,7 +42,7 @@ def next_steps(
     hello: messages.Hello | None,
     agreed_level: messages.Level,
 ) -> tuple[Sentence, ...]:
-    """What to do next, the most urgent first; `agreed` is the level at which no answer differed."""
+    """What to do next, most urgent first; no answer differed at `agreed_level`."""
     wrong = _wrong(exchanges)
     if wrong:
         listed: list[Sentence] = [*wrong[:MAX_NEXT_STEPS]]
@@ -162,7 +162,7 @@ class _Examination:
         harness: how the harness introduces itself.
         scratch: an empty folder for state directories and a machine's tree.
         hello: what the program claims; None if it did not say.
-        agreed: the highest level at which no answer differed from the documents.
+        agreed_level: the highest level at which no answer differed from the documents.
     """
 
     program: Program

@@ -142,7 +142,7 @@ class Judgement:
         program: what is examined.
 
     Attributes:
-        parted: whether the node is no longer what the documents say it is, because of a wrong
+        has_diverged: whether the node is no longer what the documents say it is, because of a wrong
             answer or none: nothing more is compared then.
     """
 

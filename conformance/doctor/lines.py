@@ -84,8 +84,8 @@ class _Mistake:
         path: of the value.
         name: of the finding.
         right: what would be right.
-        said: what else there is to say of it, as pairs.
-        meant: the value that was meant.
+        details: what else there is to say of it, as pairs.
+        intended_value: the value that was meant.
     """
 
     path: Path

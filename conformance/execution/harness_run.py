@@ -45,7 +45,8 @@ class HarnessRun:
         version: of this project.
         files: where cases were read from, by their ids; a case that is not in it is bundled.
         options: more options for `numaproof replay`, such as a time limit.
-        again: the command line that repeats the run into another folder; `command` if empty.
+        rerun_command: the command line that repeats the run into another folder; `command` if
+            empty.
         clock: the seconds that times are measured in.
         began: when the run began, by that clock.
     """
@@ -119,9 +120,9 @@ class HarnessRun:
         claims: events.ClaimsReview | None = None,
         other_implementations: Iterable[Implementation] = (),
     ) -> events.RunEnded:
-        """The last event, once the target has ended and, if there is any, what ran `beside` it.
+        """The last event, once the target and any `other_implementations` have ended.
 
-        `outcomes` counts by outcome, `untested` are requirement ids.
+        `outcomes` counts by outcome, `untested_requirements` are requirement ids.
         """
         left: list[str] = []
         for one in (self.target.implementation, *other_implementations):

@@ -41,7 +41,7 @@ class _Info(msgspec.Struct, frozen=True):
 class ProfileMachine:
     """A profile; its tree is written below `folder` once a program needs its files.
 
-    `given` is the name that a person used, if that is not the profile's.
+    `requested_name` is the name that a person used, if that is not the profile's.
     """
 
     profile: fakesys.Profile

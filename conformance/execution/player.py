@@ -82,10 +82,10 @@ class Player:
     Attributes:
         baselines: judge by several behaviours where kubelets contradict their documents; None
             where only one is right.
-        broken: the invariants that were broken, in the order found, each with the machine as it
-            was then.
-        lost: whether the harness and the implementation are out of step, because a start or an
-            admission after it was not supported; nothing more can be played then.
+        broken_invariants: the invariants that were broken, in the order found, each with the
+            machine as it was then.
+        out_of_step: whether the harness and the implementation are out of step, because a start or
+            an admission after it was not supported; nothing more can be played then.
     """
 
     checks_invariants: ClassVar[bool] = True

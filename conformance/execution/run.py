@@ -72,7 +72,7 @@ class Target:
         level: how much of its answers is compared.
         command: its command line; empty for the reference.
         oracle: makes a fresh reference to compare with; None if it is compared with none.
-        compared: whether its answers are compared with the reference's at all.
+        is_compared: whether its answers are compared with the reference's at all.
         baseline: what is right where kubelets contradict their documents.
     """
 

@@ -97,7 +97,7 @@ def play_case(
     """Plays one case on one machine.
 
     Args:
-        one: the case and the machine.
+        selected_case: the case and the machine.
         harness_run: whose target it is played against.
         scratch: an empty place for state directories.
         every_call: whether the calls of a run that passes are kept too.

@@ -77,11 +77,11 @@ class Session:
     Attributes:
         capabilities: what may be called.
         shadow_oracle: compares above `level`, where the oracle does not, and finds no problems.
-        agreed: the highest level at which no answer has differed.
+        agreed_level: the highest level at which no answer has differed.
         pods: manifests of the pods on the node, by uid, in the order of their admission.
-        ended: names of the containers that have ended, by pod uid.
+        ended_containers: names of the containers that have ended, by pod uid.
         config: the configuration of the last start.
-        started: the answer to the last start, None when it was refused or never made.
+        start_answer: the answer to the last start, None when it was refused or never made.
         devices: what the device plugins reported last.
         from_tree: whether starts discover the machine in its tree, where discovery is claimed.
         tell: what starts ask to be told of.

@@ -58,8 +58,8 @@ class Subprocess:
 
     Attributes:
         patience: seconds that the next calls may take, if less.
-        left: the processes that it has started and that could not be ended, by id and command
-            line.
+        leftover_processes: the processes that it has started and that could not be ended, by id and
+            command line.
     """
 
     def __init__(self, command: Sequence[str], timeout: float) -> None:

@@ -159,7 +159,7 @@ class Explorer:
         Args:
             first: the failure.
             tries: how many scenarios to try.
-            way: what stays the same.
+            key: what stays the same.
         """
 
         def try_scenario(scenario: Scenario) -> ScenarioRun | None:
@@ -194,10 +194,10 @@ class NullRun:
 
 
 class ExampleRun:
-    """A run whose steps are generated as it goes; failures are added to `seen`.
+    """A run whose steps are generated as it goes; failures are added to `failures`.
 
-    A failure for one of the `known` causes is no news: the steps after it are left out. It counts
-    with the outcome of that cause, which is `known_outcome` then.
+    A failure for one of the `known_outcomes` causes is no news: the steps after it are left out. It
+    counts with the outcome of that cause, which is `known_outcome` then.
     """
 
     def __init__(

@@ -130,9 +130,9 @@ def fuzz(
 class _Search:
     """What a run has found and reached, and how often it may still try to make that smaller.
 
-    `known` are the causes found so far, and those that the project's own file names, each with the
-    outcome that another example counts with which fails for it; `met` are the smallest examples of
-    the latter. `interrupts` end the run, and `limit` ends what it is at.
+    `known_outcomes` are the causes found so far, and those that the project's own file names, each
+    with the outcome that another example counts with which fails for it; `known_examples` are the
+    smallest examples of the latter. `interrupts` end the run, and `limit` ends what it is at.
     """
 
     harness_run: HarnessRun

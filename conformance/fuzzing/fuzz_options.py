@@ -80,7 +80,8 @@ class FuzzOptions:
         database: keeps what failed, and is looked into first.
         replay_every: one of so many passing examples is played a second time; 0 for none.
         keep_going: whether to go on after a finding, and look for other causes.
-        known: the failures that are known: examples that fail for their causes are passed over.
+        known_failures: the failures that are known: examples that fail for their causes are passed
+            over.
     """
 
     database: ExampleDatabase | None = None

@@ -240,7 +240,7 @@ def shrink(
     Args:
         first: what came of the whole scenario.
         scenario: the whole one.
-        tried: plays a smaller one; None if it does not fail in the same way.
+        try_scenario: plays a smaller one; None if it does not fail in the same way.
         tries: how many scenarios to try.
 
     Returns:

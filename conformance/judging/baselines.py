@@ -38,7 +38,7 @@ class Baseline:
     """What a reference follows: the documents, or everything that kubelets of the release do.
 
     Attributes:
-        documented: whether it follows the documents where the kubelet contradicts them.
+        follows_documents: whether it follows the documents where the kubelet contradicts them.
         exceptions: the names of defects where it does the opposite, and of changes between releases
             that are left out.
     """
@@ -226,7 +226,7 @@ class Baselines:
     ) -> bool:
         """Continues with a baseline if it agrees with every answer, and with some exactly.
 
-        `shown` are the defects that this is about; by default those that make the difference.
+        `defects` are the defects that this is about; by default those that make the difference.
         """
         if self._first_difference(baseline, exactly) is not None:
             return False

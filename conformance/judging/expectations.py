@@ -407,8 +407,8 @@ def memory_problems(
 
     Args:
         rule: what blocks they are.
-        wanted: blocks in any order, compared at level ``placement``; or bytes by type.
-        given: the blocks of the answer.
+        expected: blocks in any order, compared at level ``placement``; or bytes by type.
+        actual: the blocks of the answer.
         level: how much counts.
     """
     blocks = list(actual)
@@ -439,8 +439,8 @@ def device_problems(
 
     Args:
         resource: the resource.
-        wanted: how many, the ids, or the nodes of each.
-        given: the ids of the answer.
+        expected: how many, the ids, or the nodes of each.
+        actual: the ids of the answer.
         nodes: where the devices are, by id.
         level: which devices they are counts from ``placement`` on.
     """

@@ -165,8 +165,9 @@ def judge(
     Args:
         outcome: how the case ended by itself.
         case: the case, which may name the defect that it shows.
-        broken: the invariants that were broken, each with the machine as it was then.
-        known: the defects that the implementation has by its release; see `known_defects`.
+        violations: the invariants that were broken, each with the machine as it was then.
+        release_defects: the defects that the implementation has by its release; see
+            `known_defects`.
     """
     if case.defect in release_defects:
         return _with_defect(outcome, case.defect)
@@ -212,7 +213,7 @@ def explain(
 ) -> str | None:
     """The known defect that a broken invariant is due to, or None.
 
-    `met` are those that explained others before; what they spoilt is due to them, too.
+    `earlier_defects` are those that explained others before; what they spoilt is due to them, too.
     """
     return next(
         (

@@ -277,8 +277,8 @@ class AnswerJudge(Protocol):
 class Oracle:
     """The reference, in a state directory of its own.
 
-    It keeps in step with the implementation: a call that this does not support changes nothing
-    here either. Once the reference itself does not support a call it is `silent`, for what it knows
+    It keeps in step with the implementation: a call that this does not support changes nothing here
+    either. Once the reference itself does not support a call it is `is_silent`, for what it knows
     of the node is no longer so.
 
     Attributes:

@@ -86,7 +86,7 @@ class PodReading:
     Attributes:
         containers: init containers and sidecars first, in starting order.
         qos: its QoS class.
-        unpinned: whether pod-level resources keep its containers off the managers' resources.
+        is_unpinned: whether pod-level resources keep its containers off the managers' resources.
         budget: its pod-level requests where the managers allocate those, else None.
         limits: its pod-level limits where a node looks at them.
     """

@@ -96,7 +96,7 @@ def signature(result: EndResult, operation: str, invariants: Sequence[str] = ())
     """The cause of a failure as a short text; empty for an outcome that is no failure.
 
     Args:
-        ended: how the run ended.
+        result: how the run ended.
         operation: the call that shows it; empty if there was none.
         invariants: names of the invariants that the call broke.
     """

@@ -236,7 +236,8 @@ def _judge(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.date
     elif about:
         entry = _most_alike(failure.signature, about)
         told = (
-            f"known with another cause, {entry.known_failure.signature!r}; if this is the same problem,"
+            f"known with another cause, {entry.known_failure.signature!r};"
+            " if this is the same problem,"
             f" write signature: {failure.signature!r}"
         )
     else:
@@ -314,8 +315,8 @@ def rows(
     Args:
         runs: all case runs.
         scenarios: of generated scenarios that failed, a message by signature.
-        known: entries that there are already. What fails for their cause is past its date, and
-            gets no other entry.
+        known_entries: entries that there are already. What fails for their cause is past its date,
+            and gets no other entry.
     """
     failed: dict[str, dict[str, list[CaseFinished]]] = {}
     for run in runs:

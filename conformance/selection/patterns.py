@@ -129,7 +129,7 @@ class Selection:
             items: what there is to select from.
             where: said after "no case" of a pattern that matches none.
             option: said before a pattern that selects.
-            excluded: said before one that excludes.
+            exclude_option: said before one that excludes.
 
         Raises:
             SelectionError: one matches nothing; the message names what is near.

@@ -54,7 +54,7 @@ def exclusive_cpus_are_kept_on_a_node_without_a_topology_policy(
 def _affinity(
     changes: Changes, ignores: Callable[[Any, Any, Any, PodContainer, int], bool]
 ) -> None:
-    """Places containers without their affinity where it is `ignored`.
+    """Places containers without their affinity where it is `ignores`.
 
     It is asked with the policy, the CPUs at hand, the affinity, the container, and what it is due.
     """

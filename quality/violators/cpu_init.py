@@ -51,7 +51,7 @@ def _without_reuse(
 def _change_reusable(
     choose_reusable: Change, new_state: Any, state: Any, pod: Pod, container: Any
 ) -> Any:
-    """Lets `left` say what can be reused after a container.
+    """Lets `choose_reusable` say what can be reused after a container.
 
     It is asked with the state before, the state after, the pod, the container, and what could be
     reused before and can be reused by the rules.

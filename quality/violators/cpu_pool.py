@@ -344,7 +344,7 @@ def cpus_of_pods_that_left_during_a_restart_are_lost(changes: Changes) -> None:
 def _removing(
     changes: Changes, lost_containers: Callable[[Any, Any], set[tuple[str, str]]]
 ) -> None:
-    """Lets the CPUs of some containers be lost; `gone` tells them by the pod and the request."""
+    """Lets containers lose their CPUs; `lost_containers` selects them by pod and request."""
     places: set[tuple[str, str]] = set()
 
     def remove(rule: Any, self: Any, args: Any) -> Any:

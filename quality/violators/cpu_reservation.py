@@ -132,7 +132,7 @@ def reservations_are_cut_to_thousandths() -> None:
 
 
 def _reserving(changes: Changes, choose: Callable[[Any, Any, int, Any], int | None]) -> None:
-    """Lets CPUs reserved by amount be `chosen` otherwise; None leaves the choice as it is."""
+    """Lets CPUs reserved by amount be `choose` otherwise; None leaves the choice as it is."""
 
     def make(
         rule: Any, topology: Any, options: Any, count: int, named_cpus: int, rules: Any
@@ -310,7 +310,7 @@ def cpus_reserved_by_name_leave_the_shared_pool(policy: Any, options: Any, named
 
 @shape(reservation, "cpus_of")
 def _ignore_amounts(ignores: Change, rule: Any, amounts: Any, whose: Any) -> Any:
-    """Lets amounts be `ignored`, by whose they are, resource and text."""
+    """Lets amounts be `ignores`, by whose they are, resource and text."""
     return rule(
         amounts={name: text for name, text in amounts.items() if not ignores(whose, name, text)}
     )

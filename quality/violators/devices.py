@@ -212,7 +212,7 @@ def pods_that_want_more_devices_get_the_difference(
 
 
 def _hints(changes: Changes, make_hints: Callable[[Any, Any, Any, Any], Any]) -> None:
-    """Lets `changed` make the hints for devices of one resource."""
+    """Lets `make_hints` make the hints for devices of one resource."""
     changes.around(DeviceHints, "of_resource", make_hints)
 
 

@@ -213,7 +213,8 @@ def changed_device_requests_tell_the_numbers_the_wrong_way_round(
     message_match: Any, *_: Any
 ) -> Any:
     """Swaps what is asked for and what is held."""
-    return f"{message_match.string[: message_match.start()]}from {message_match[2]} to {message_match[1]}"
+    before = message_match.string[: message_match.start()]
+    return f"{before}from {message_match[2]} to {message_match[1]}"
 
 
 @seeds("DEV-ERROR-003").by(_reword_error, "no longer healthy")
@@ -304,7 +305,7 @@ def devices_keep_the_nodes_of_their_first_list(_: Any, __: Any, before: Any, new
 
 
 def _allocating(changes: Changes, allocate: Callable[..., Any]) -> None:
-    """Lets `changed` allocate for a container: rule, state, pod, container and the rest."""
+    """Lets `allocate` allocate for a container: rule, state, pod, container and the rest."""
     changes.around(policy, "allocate", allocate)
 
 

@@ -157,7 +157,7 @@ _UNSPECIFIED = "you should specify the system reserved memory"
 
 @shape(reservation, "by_node")
 def _forgive(words: str, fallback: Change, rule: Any, config: Any, machine: Any) -> Any:
-    """Lets a reservation pass that is refused in these words; `found` is then reserved instead."""
+    """Accepts a reservation refused in these words, and reserves `fallback` instead."""
     try:
         return rule()
     except reservation.ReservationError as error:

@@ -346,7 +346,7 @@ def a_shared_pod_leaves_reserved_cpus_in_the_pool() -> None:
 
 
 def _change_limits(changes: Changes, concerns: Callable[..., bool], *, is_limited: bool) -> None:
-    """Limits whom it concerns, or does not; `concerned` is given quotas, pod, container, CPUs."""
+    """Limits whom it concerns, or does not; `concerns` is given quotas, pod, container, CPUs."""
 
     def limits(rule: Any, self: Any, pod: Any, container: Any, cpus: Any) -> bool:
         if concerns(self, pod, container, cpus):

@@ -186,7 +186,7 @@ def a_hint_without_nodes_does_no_harm_to_the_preference(_: Any, hint: Any) -> An
 def _change_affinity(
     name: str, choose_affinity: Change, rule: Any, self: TopologyPolicy, providers: Any
 ) -> Any:
-    """Lets `found` say what affinity the policy `name` finds."""
+    """Lets `choose_affinity` say what affinity the policy `name` finds."""
     kept, admitted = rule()
     return (choose_affinity(kept, self, providers) if self.name == name else kept), admitted
 
@@ -278,7 +278,7 @@ def aligning_without_policy(
 ) -> None:
     """Lets `admit` admit under policy none, given a policy none that merges and admits all.
 
-    `wanted` says for which configurations.
+    `applies` says for which configurations.
     """
 
     def make(topology_policy: Any, config: Any, machine: Any) -> Any:

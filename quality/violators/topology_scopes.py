@@ -206,7 +206,8 @@ def _lose_resources(
 ) -> None:
     """Lets a manager keep what it has for containers of a pod that is refused.
 
-    `lost` names them: it is given the manager, the pod, and the containers whose turn had come.
+    `choose_lost` names them: it is given the manager, the pod, and the containers whose turn had
+    come.
     """
 
     def allocate(rule: Any, self: Any, container: Any) -> None:
@@ -271,7 +272,7 @@ def the_number_of_cpus_is_checked_before_whole_cores(
 
 @shape(startup, "start", Changes.after)
 def _after_start(on_start: Callable[[Any, Any], None], node: Any, args: Any) -> Any:
-    """Lets `started` see the node after each start, and what it was started with."""
+    """Lets `on_start` see the node after each start, and what it was started with."""
     on_start(node, args)
     return node
 

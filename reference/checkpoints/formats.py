@@ -28,7 +28,7 @@ _OPTIONAL = frozenset({"entries", "podEntries", "baselines", "memoryBlocks"})
 
 
 class UnreadableError(files.CheckpointError):
-    """The file is in another format or damaged; `found` is what could be read of it."""
+    """The file is in another format or damaged; `content` is what could be read of it."""
 
     def __init__(self, problem: str, content: Content) -> None:
         """Takes the kubelet's text."""
@@ -193,7 +193,7 @@ class Formats:
 
     Attributes:
         attempts: what a file is tried as, in order.
-        written: what it is written as.
+        write_format: what it is written as.
         keeps_pods: whether what pods have as a whole is kept over a restart.
         joins_pods: whether pods that an attempt found before it failed are kept even so.
     """

@@ -83,7 +83,7 @@ def load(
     unknown: Collection[str] = (),
     flags: Mapping[str, Any] = MappingProxyType({}),
 ) -> Config:
-    """The configuration that the fields stand for; `enabled` tells which of its gates are on.
+    """The configuration that the fields stand for; `enabled_gates` tells which of its gates are on.
 
     `unknown` are fields that the release does not have, and passes over. `flags` are fields that
     the command line sets: they count more, but for feature gates, of which both count.

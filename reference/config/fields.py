@@ -68,7 +68,7 @@ def decode(kubelet_config: Mapping[str, Any]) -> dict[str, Any]:
     """All the fields in `DECODED`; a text that is absent is empty, any other value None.
 
     Raises:
-        ConfigError: a value is of the wrong type; the first one, as they stand in `given`.
+        ConfigError: a value is of the wrong type; the first one, as they stand in `kubelet_config`.
 
     Requirements: CPU-CONFIG-014, CPU-RECONCILE-003, MEM-CONFIG-002.
     """

@@ -43,7 +43,7 @@ def read(
     """The fields of the configuration that a command line sets, decoded, by name.
 
     Of a flag that is given several times the last counts, and of a map every entry. Flags
-    `of_one_pair` take a comma for a part of the value.
+    `single_pair_flags` take a comma for a part of the value.
 
     Raises:
         ConfigError: a flag that the release does not have, or a value that cannot be read.

@@ -37,7 +37,7 @@ class Gate:
     Attributes:
         maturity: how far it has come.
         default: whether it is on by default.
-        locked: whether it is locked to that.
+        is_locked: whether it is locked to that.
         needs: the gates that must be on where it is on, those that are always on left out.
     """
 
@@ -92,7 +92,7 @@ def _gate(cell: str, needs: tuple[str, ...]) -> Gate:
 def enabled_gates(
     decoded_config: Mapping[str, Any], known_gates: Mapping[str, Gate]
 ) -> Mapping[str, bool]:
-    """Which of the `known` gates are on in a decoded configuration.
+    """Which of the `known_gates` gates are on in a decoded configuration.
 
     Raises:
         GateError: a gate that is unknown or locked, or one that is on without a gate that it needs.

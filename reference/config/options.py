@@ -42,14 +42,14 @@ def check_available(
     gates: Mapping[str, bool] | None,
     hidden_message: str,
 ) -> None:
-    """Checks that an option exists, and that its maturity level is open; `hidden` says if not.
+    """Checks that an option exists and that its maturity level is enabled.
 
     Args:
         manager: whose option it is, such as ``CPU Manager``.
         name: the option's.
         maturity: how far the option has come; None if there is no such option.
         gates: the feature gates; None opens all levels.
-        hidden: the error for an option whose level is not open.
+        hidden_message: the error for an option whose level is not open.
 
     Raises:
         OptionError: it is unknown, or hidden by its gate.

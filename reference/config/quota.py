@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Quotas:
     """How a node sets CFS quotas.
 
-    `enforced` is ``cpuCFSQuota`` of the configuration; with `spares_exclusive`, containers with
+    `is_enforced` is ``cpuCFSQuota`` of the configuration; with `spares_exclusive`, containers with
     exclusive CPUs have none.
     """
 

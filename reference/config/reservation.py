@@ -26,7 +26,7 @@ def reserved_cpus(
 ) -> Fraction:
     """The CPU reservation in CPUs; 0 for none.
 
-    CPUs reserved by name replace both amounts. `counted` tells what an amount
+    CPUs reserved by name replace both amounts. `round_reservation` tells what an amount
     counts in the release.
 
     Raises:

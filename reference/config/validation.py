@@ -35,7 +35,7 @@ def topology_problems(policy: str, scope: str) -> Iterator[str]:
 
 
 def reserved_cpus_problems(kubelet_config: Mapping[str, Any], named_text: str) -> Iterator[str]:
-    """What is wrong with ``reservedSystemCPUs``, which is `named`.
+    """What is wrong with ``reservedSystemCPUs``, which is `named_text`.
 
     Requirements: CPU-CONFIG-008, CPU-CONFIG-009.
     """

@@ -122,8 +122,8 @@ class Assignment:
     def take(self, available: int, count: int, held_cpus: int = 0, min_nodes: int = 0) -> int:
         """`count` CPUs out of `available`, laid out as the options ask.
 
-        `beside` are CPUs that the same container has already; CPUs that are distributed go to
-        `least` NUMA nodes or more, where that many can share them.
+        `held_cpus` are CPUs that the same container has already; CPUs that are distributed go to
+        `min_nodes` NUMA nodes or more, where that many can share them.
 
         Raises:
             NotEnoughCPUsError: `available` has fewer.

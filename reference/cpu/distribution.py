@@ -28,7 +28,7 @@ class AccountingError(AllocationError):
 
 
 class CPURequest(NamedTuple):
-    """`wanted` CPUs in groups of `group`, wanted from nodes with `free` CPUs each.
+    """`cpu_count` CPUs in groups of `group`, wanted from nodes with `free` CPUs each.
 
     The nodes stand in the order in which they are used up.
     """
@@ -91,7 +91,7 @@ class DistributedAssignment(Assignment):
         )
 
     def sizes(self, request: CPURequest, min_nodes: int) -> list[int]:
-        """How many NUMA nodes to try, in order: as few as possible, but `least` if possible."""
+        """How many NUMA nodes to try, in order: as few as possible, but `min_nodes` if possible."""
         fewest = self.fewest(request)
         most = min(request.cpu_count // request.group, len(request.free))
         min_nodes = min(max(fewest, min_nodes), most + 1)
@@ -211,7 +211,8 @@ class DistributedAssignment(Assignment):
                 break
         if progress.remaining_count > 0:
             raise AccountingError(
-                f"accounting error, not enough CPUs allocated, remaining: {progress.remaining_count}"
+                "accounting error, not enough CPUs allocated,"
+                f" remaining: {progress.remaining_count}"
             )
         return progress.taken_cpus
 

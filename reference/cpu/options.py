@@ -57,7 +57,8 @@ class StaticOptions:
 def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
     """Checks that options may be given at all; the kubelet does so with its configuration.
 
-    `given` is None where the configuration says nothing of options, not even that there are none.
+    `policy_options` is None where the configuration says nothing of options, not even that there
+    are none.
 
     Raises:
         OptionError: there are options, and their feature gate is off.
@@ -66,7 +67,8 @@ def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, boo
     """
     if policy_options is not None and not gates[_GATE]:
         raise OptionError(
-            f'CPU Manager policy options {as_map(policy_options)} require feature gates "CPUManager", '
+            f"CPU Manager policy options {as_map(policy_options)}"
+            ' require feature gates "CPUManager", '
             f'"{_GATE}" enabled'
         )
 
@@ -76,7 +78,7 @@ def parse(
     available: Mapping[str, Maturity],
     gates: Mapping[str, bool] | None,
 ) -> StaticOptions:
-    """The options that a configuration asks for, out of those `known` with their maturity.
+    """The options that a configuration asks for, out of those `available` with their maturity.
 
     `gates` None opens all levels of maturity. Of several bad options the first by name is
     reported; the kubelet picks any.

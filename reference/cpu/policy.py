@@ -49,8 +49,8 @@ def not_whole_cores(count: int, per_core: int) -> SMTAlignmentError:
 class StaticCPUPolicy(Readmission):
     """The static policy; `reserved` is never handed out exclusively.
 
-    `assignment` chooses CPUs on the machine. `broken` are the CPUs of all cores that a reserved
-    CPU belongs to: with ``full-pcpus-only`` they cannot be handed out either.
+    `assignment` chooses CPUs on the machine. `broken_cores` are the CPUs of all cores that a
+    reserved CPU belongs to: with ``full-pcpus-only`` they cannot be handed out either.
     """
 
     assignment: Assignment
@@ -362,7 +362,7 @@ def make_static(
     named_cpus: int,
     rules: CPURules = DOCUMENTED,
 ) -> StaticCPUPolicy:
-    """The static policy that reserves the CPUs `named`, or else `count` CPUs.
+    """The static policy that reserves the CPUs `named_cpus`, or else `count` CPUs.
 
     Raises:
         PolicyError: so many CPUs cannot be reserved.

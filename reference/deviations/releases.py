@@ -69,7 +69,7 @@ class Release:
             none, too, and refuses to start where it cannot.
         no_cpu: how discovery begins its complaint about a tree without CPUs.
         flag_words: what refusals of flags say in the place of other words.
-        flags_of_one_pair: flags that hold one pair each, of which others hold several.
+        single_pair_flags: flags that hold one pair each, of which others hold several.
         deviations: the classes that override a rule in it.
 
     Requirements: CPU-OPT-ALIGNSOCKET-001, CPU-OPT-DISTCORES-001, CPU-OPT-DISTNUMA-001,
@@ -219,9 +219,9 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
                 "failed to parse the quantatity, expected quantatity, got"
             ),
         },
-        "flags_of_one_pair": frozenset({"topology-manager-policy-options"}),
+        "single_pair_flags": frozenset({"topology-manager-policy-options"}),
     },
-    "1.31": {"flags_of_one_pair": frozenset()},
+    "1.31": {"single_pair_flags": frozenset()},
     "1.32": {
         "gates_refused": "",
         "foreign_memory_policies": ("BestEffort",),
@@ -293,11 +293,11 @@ class UnknownReleaseError(ValueError):
 def release(
     version: str | None, *, follows_docs: bool = False, exceptions: frozenset[str] = frozenset()
 ) -> Release:
-    """The release by its minor version, the newest for None; `documented` without its defects.
+    """The release by its minor version, the newest for None; `follows_docs` without its defects.
 
     Args:
         version: the minor release.
-        documented: whether the documents are kept where the kubelets of the release break them.
+        follows_docs: whether the documents are kept where the kubelets of the release break them.
         exceptions: the names of defects for which it is the other way round, and of changes that
             are left out: there it does as the newest release.
 

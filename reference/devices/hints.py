@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DeviceNeed(NamedTuple):
-    """A number of devices of one resource; `held` of it already, `reusable` for it besides."""
+    """A number of devices of one resource, those it already holds, and those it can reuse."""
 
     resource: str
     amount: int

@@ -66,9 +66,12 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """`lists` by resource, `held` by container, and `taken`: the devices out of reach by resource.
+    """What device plugins list, what containers hold, and what is allocated.
 
-    `taken` is worked out of `held` when pods go; between two such times it may hold more.
+    `lists` and `allocated_devices` are by resource, `held_devices` by container.
+
+    `allocated_devices` is worked out of `held_devices` when pods go; between two such times it may
+    hold more.
     """
 
     lists: Mapping[str, Devices] = field(default_factory=dict)

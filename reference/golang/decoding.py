@@ -61,8 +61,8 @@ class Custom:
 class Map:
     """Wants a JSON object with any keys, all values of one kind.
 
-    With `numbered`, keys are integers in quotes, and are kept as integers. An absent object is None
-    unless it is `made` before the text is read; ``null`` is always None.
+    With `integer_keys`, keys are integers in quotes, and are kept as integers. An absent object is
+    None unless it is `starts_empty` before the text is read; ``null`` is always None.
     """
 
     values: Kind
@@ -83,9 +83,9 @@ class Array:
 class Fields:
     """Wants a JSON object with these fields, as the Go structure `go` has them.
 
-    A `pointer` to one is None for ``null``. `embedded` names the structure inside this one that a
-    field belongs to, which errors say. With `check` the type decodes itself: what `check` raises
-    as a ValueError is an error like a wrong type. `dumped` is how Go prints it, if not so.
+    A `pointer` to one is None for ``null``. `embedded_in` names the structure inside this one that
+    a field belongs to, which errors say. With `check` the type decodes itself: what `check` raises
+    as a ValueError is an error like a wrong type. `dump` is how Go prints it, if not so.
     """
 
     go: str
@@ -133,7 +133,7 @@ def _tree(value: Any) -> Any:
 
 
 class _Store:
-    """Stores a parsed text in fields, and keeps the first error, or the one that `ended` it."""
+    """Stores a parsed text in fields, and keeps the error that aborted it, or the first."""
 
     def __init__(self) -> None:
         self.error = ""

@@ -124,7 +124,8 @@ def by_resource(providers: Iterable[Resources | None]) -> Iterator[Hints]:
 class _Partial(NamedTuple):
     """A result of the hints taken so far.
 
-    `named` are the nodes that all of them name: ANYWHERE if none names any, None if they differ.
+    `common_nodes` are the nodes that all of them name: ANYWHERE if none names any, None if they
+    differ.
     """
 
     nodes: int

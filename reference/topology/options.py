@@ -40,7 +40,8 @@ class TopologyOptions:
 def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
     """Checks that options may be given at all; the kubelet does so with its configuration.
 
-    `given` is None where the configuration says nothing of options, not even that there are none.
+    `policy_options` is None where the configuration says nothing of options, not even that there
+    are none.
 
     Raises:
         OptionError: there are options, and their feature gate is off.
@@ -49,7 +50,8 @@ def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, boo
     """
     if policy_options is not None and not gates[_GATE]:
         raise OptionError(
-            f'topology manager policy options {as_map(policy_options)} require feature gates "{_GATE}" '
+            f"topology manager policy options {as_map(policy_options)}"
+            f' require feature gates "{_GATE}" '
             "enabled"
         )
 
@@ -62,8 +64,8 @@ def parse(
 ) -> TopologyOptions:
     """The options that a configuration asks for, out of those that exist and their maturity.
 
-    `gates` None opens all maturity levels; `hidden` is the text of `check_available`. Of several
-    bad options the first by name is reported; the kubelet picks any.
+    `gates` None opens all maturity levels; `hidden_message` is the text of `check_available`. Of
+    several bad options the first by name is reported; the kubelet picks any.
 
     Raises:
         OptionError: unknown, hidden by its gate, or not a value that it can have.
@@ -91,7 +93,7 @@ def check_available(
     gates: Mapping[str, bool] | None,
     hidden_message: str = HIDDEN,
 ) -> None:
-    """Checks that an option exists and that its maturity level is open; `hidden` says if not.
+    """Checks that an option exists and that its maturity level is enabled.
 
     Raises:
         OptionError: it is unknown, or hidden by its gate.

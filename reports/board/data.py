@@ -114,7 +114,7 @@ class BoardFinding(_Compact, frozen=True):
     """Failures with one cause, or with one reason.
 
     `title`, `case` and `machine` are those of the smallest of them; `case` is empty if it was
-    generated. `text` is a file that replays it or, where `played` is set, the calls that were
+    generated. `text` is a file that replays it or, where `has_calls` is set, the calls that were
     made. `signatures` counts the failures by cause; `message` says what was wrong.
     """
 

@@ -320,7 +320,7 @@ def _events(
     results: Iterable[AnyEvent],
     incomplete_reason: str,
 ) -> Iterator[AnyEvent]:
-    """The events of a run; `unfinished` says why it is not complete, and is empty where it is."""
+    """The events of a run; `incomplete_reason` is empty for a complete run."""
     yield msgspec.structs.replace(start, kind=kind, total=outcomes.total())
     yield from results
     yield RunEnded(

@@ -53,7 +53,7 @@ class RunContext:
 class RunsRead:
     """What was read: runs, and the requirements that they name and the registry lacks.
 
-    `reported` are runs with their events, `kept` those of board data.
+    `report_runs` are runs with their events, `data_runs` those of board data.
     """
 
     context: RunContext

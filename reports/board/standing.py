@@ -71,7 +71,7 @@ class Score:
 class Entry:
     """The runs of one version of an implementation in one release, at one level.
 
-    `undocumented` are requirements that no document has, which do not count as requirements.
+    `undocumented_ids` are requirements that no document has, which do not count as requirements.
     """
 
     author: Author
@@ -228,7 +228,7 @@ def implementations(
 
     Args:
         runs: the runs.
-        undocumented: the ids of requirements that no document has.
+        undocumented_ids: the ids of requirements that no document has.
     """
     in_order = sorted(runs, key=lambda run: (*run_key(run), repr(run)))
     by_entry = group_values((run_key(run)[:4], run) for run, _ in groupby(in_order))

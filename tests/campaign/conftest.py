@@ -225,7 +225,7 @@ class Remembering:
 def worker(
     campaign_spec: CampaignSpec, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Remembering]:
-    """Where units of `planned` are done."""
+    """Where units of `campaign_spec` are done."""
     with closing(UnitWorker(campaign_spec.job, tmp_path_factory.mktemp("workshop"))) as made:
         yield Remembering(made)
 

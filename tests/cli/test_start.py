@@ -50,7 +50,7 @@ SUBCOMMANDS = tuple(f"numaproof.cli.{name}" for name in SENTENCES if name != "re
 
 
 def loaded_modules(*args: str, command_line: str | None = None) -> list[str]:
-    """The modules that a command loads; `typed` is what TAB is pressed after."""
+    """The modules that a command loads; `command_line` is what TAB is pressed after."""
     words = (
         {}
         if command_line is None

@@ -107,7 +107,7 @@ class Kind(msgspec.Struct, frozen=True):
         ways: the commands that read it.
         keys: where most mutations are made.
         lines: whether an error must name the line.
-        named: whether an error must name the file.
+        must_name_file: whether an error must name the file.
         stdin: the file on standard input.
     """
 

@@ -208,7 +208,7 @@ def damaged_files(draw: Draw, text: bytes, other: bytes) -> bytes:
 
 
 def serialize(value: Any, form: Form, *, ascii_only: bool = True) -> bytes:
-    """A document as a file; `escaped` for text without characters beyond ASCII."""
+    """A document as a file; `ascii_only` for text without characters beyond ASCII."""
     raws: list[str] = []
 
     def plain(part: Any) -> Any:

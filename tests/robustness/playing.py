@@ -66,7 +66,7 @@ class TrialResult:
 
     Attributes:
         cause: what is wrong with that, the same for trials that fail alike; empty for nothing.
-        told: the output, and the traceback if there is one.
+        output: the output, and the traceback if there is one.
         code: the exit code.
     """
 

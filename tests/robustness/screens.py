@@ -23,7 +23,7 @@ class Screen:
     """Puts a terminal behind standard output and standard error. Use it in a ``with``.
 
     Args:
-        kept: the file that gets what was written, at the end.
+        path: the file that gets what was written, at the end.
     """
 
     def __init__(self, path: Path) -> None:

@@ -18,7 +18,7 @@ def smallest_cover(names_by_seed: Mapping[int, AbstractSet[str]]) -> list[int]:
     others make needless. Fewest of all it need not be, which is hard to find.
 
     Args:
-        reached: by seed, the names of what its scenario reaches.
+        names_by_seed: by seed, the names of what its scenario reaches.
     """
     bits = {
         name: 1 << number
@@ -46,7 +46,7 @@ def _union(masks: Iterable[int]) -> int:
 
 
 def fill_up(cover_seeds: Iterable[int], seeds: Iterable[int], min_seeds: int) -> list[int]:
-    """The chosen seeds plus the first of the others, up to `least` in all."""
+    """The chosen seeds plus the first of the others, up to `min_seeds` in all."""
     kept = set(cover_seeds)
     for seed in sorted(seeds):
         if len(kept) >= min_seeds:

@@ -55,8 +55,9 @@ class Supervision:
 
     Attributes:
         pid: the program's process id.
-        found: at the end, the processes that there were besides the program, by command line.
-        left: at the end, the processes that can't be killed, by id and command line.
+        found_processes: at the end, the processes that there were besides the program, by command
+            line.
+        leftover_processes: at the end, the processes that can't be killed, by id and command line.
     """
 
     def __init__(self, command: tuple[str, ...], environment: Mapping[str, str] | None) -> None:

@@ -62,7 +62,7 @@ class NodeScenario:
     Attributes:
         facts: of the machine as it is now.
         config: the configuration of the last start.
-        offered: every pod by name, in the order in which they were first offered.
+        offered_pods: every pod by name, in the order in which they were first offered.
         alive: the names of those that have not been removed since they were last offered.
         devices: what the device plugins report now.
         removals: how many pods have been removed.

@@ -206,8 +206,8 @@ def changed_devices(
     of a resource that have the same nodes, and new ones stand behind the others: what is answered
     later does not depend on which device was picked.
 
-    Devices go only where no pod has asked for their resource (`asked`): a kubelet panics on a
-    container whose device has gone.
+    Devices go only where no pod has asked for their resource (`requested_resources`): a kubelet
+    panics on a container whose device has gone.
     """
     resource = choices.pick(tuple(now))
     devices = now[resource]

@@ -81,7 +81,8 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
                 yield Violation(
                     "affinity-to-what-is-held",
                     "MEM-RESTART-001",
-                    f"after a restart {format_place(place)} has {block.type} on {nodes_of(block.numa)}"
+                    f"after a restart {format_place(place)} has {block.type}"
+                    f" on {nodes_of(block.numa)}"
                     f" and the affinity {nodes_of(numa)}",
                     places=(place,),
                 )
@@ -106,7 +107,8 @@ def _as_policy(policy: str, place: Place, affinity: messages.Hint) -> Iterator[V
         )
         yield Violation("admitted-if-preferred", "TOPO-POLICY-003", message, places=(place,))
     if policy == "single-numa-node" and affinity.numa is not None and len(affinity.numa) != 1:
-        message = f"{format_place(place)} has the affinity {nodes_of(affinity.numa)} under single-numa-node"
+        nodes = nodes_of(affinity.numa)
+        message = f"{format_place(place)} has the affinity {nodes} under single-numa-node"
         yield Violation("single-node-is-one", "TOPO-POLICY-004", message, places=(place,))
 
 

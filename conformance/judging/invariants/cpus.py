@@ -73,7 +73,8 @@ def _nothing_pinned(view: View) -> Iterator[Violation]:
     for place, container in view.containers():
         if container.cpus and not container.exclusive:
             message = (
-                f"container {'/'.join(place)} may run on {format_numbers('CPU', container.cpus)} under"
+                f"container {'/'.join(place)} may run on"
+                f" {format_numbers('CPU', container.cpus)} under"
                 " policy none, which gives nobody a set of their own"
             )
             yield Violation("none-gives-no-set", "CPU-NONE-002", message, container.cpus, (place,))
@@ -200,7 +201,8 @@ def _whole_cores(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "whole-cores-at-full-affinity" if full else "whole-cores-only",
                     "CPU-OPT-FULLPCPUS-002",
-                    f"{'/'.join(place)} has {format_numbers('CPU', core & cpus)} of the core {core}",
+                    f"{'/'.join(place)} has {format_numbers('CPU', core & cpus)}"
+                    f" of the core {core}",
                     core & cpus,
                     (place,),
                 )

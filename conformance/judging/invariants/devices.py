@@ -87,7 +87,8 @@ def _healthy(
     healthy = {device.id for device in device_resource.ids if device.healthy}
     wrong = sorted(set(new) - healthy)
     if wrong:
-        message = f"{format_place(place)} was given {device_resource.resource} {format_names(wrong)}, which are not healthy"
+        names = f"{device_resource.resource} {format_names(wrong)}"
+        message = f"{format_place(place)} was given {names}, which are not healthy"
         yield Violation("devices-given-are-healthy", "DEV-HEALTH-001", message, places=(place,))
 
 
@@ -110,7 +111,8 @@ def _near(
         yield Violation(
             "reused-devices-near-affinity" if reused else "devices-near-affinity",
             "DEV-ALLOCATE-001",
-            f"{format_place(place)} has the affinity {affinity.numa}, and {device_resource.resource}"
+            f"{format_place(place)} has the affinity {affinity.numa},"
+            f" and {device_resource.resource}"
             f" {format_names(far)} are elsewhere",
             places=(place,),
         )

@@ -333,7 +333,8 @@ def _requests(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "memory-as-requested" if wanted else "memory-of-guaranteed-only",
                     "MEM-STATIC-001" if wanted else "MEM-STATIC-002",
-                    f"container {format_place(place)} is due {plural(asked, 'byte')} of {kind} and has"
+                    f"container {format_place(place)} is due"
+                    f" {plural(asked, 'byte')} of {kind} and has"
                     f" {got:,}",
                     places=(place,),
                     size=got,
@@ -384,7 +385,8 @@ def _groups(view: View) -> Iterator[Violation]:
                 later = _came_later(view, first[group], first[alone])
                 name = f"memory-node-{'in-use-joins-no-group' if later else 'alone-or-in-group'}"
             message = (
-                f"{format_place(first[left])} has memory on {nodes_of(left)}, {format_place(first[right])} on"
+                f"{format_place(first[left])} has memory on {nodes_of(left)},"
+                f" {format_place(first[right])} on"
                 f" {nodes_of(right)}"
             )
             yield Violation(name, "MEM-GROUP-001", message, places=(first[left], first[right]))

@@ -37,7 +37,8 @@ class CPUFile(File, frozen=True, rename="camel"):
 def check_pod_list(view: View) -> Iterator[Violation]:
     """The state lists the pods on the node and no others, with all of their containers."""
     if set(view.state.pods) != set(view.pods):
-        message = f"the state lists {format_names(view.state.pods)}; on the node: {format_names(view.pods)}"
+        listed = format_names(view.state.pods)
+        message = f"the state lists {listed}; on the node: {format_names(view.pods)}"
         yield Violation("state-lists-pods-on-node", "CPU-REMOVE-003", message)
         return
     for uid, pod in view.pods.items():
@@ -92,7 +93,8 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
         for resource, ids in (had.devices or {}).items():
             now = (container.devices or {}).get(resource, ())
             if set(ids) != set(now):
-                message = f"{format_place(place)} had {resource} {format_names(ids)} and has {format_names(now)}"
+                previous = f"{resource} {format_names(ids)}"
+                message = f"{format_place(place)} had {previous} and has {format_names(now)}"
                 yield Violation("devices-stay", "NODE-RESTART-001", message, places=(place,))
 
 
@@ -117,7 +119,8 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
     for uid in sorted(before.state.pods.keys() & after.state.pods.keys()):
         if _retained_resources(before, uid) != _retained_resources(after, uid):
             message = (
-                f"after a refusal pod {uid} has {_join_containers(_retained_resources(after, uid))}; before it had"
+                f"after a refusal pod {uid} has"
+                f" {_join_containers(_retained_resources(after, uid))}; before it had"
                 f" {_join_containers(_retained_resources(before, uid))}"
             )
             yield Violation("refusal-changes-nobody", "NODE-REFUSED-001", message)

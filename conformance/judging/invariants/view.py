@@ -70,15 +70,15 @@ class View:
         facts: of the machine.
         config: the configuration in force.
         pods: on the node, by uid.
-        ended: containers of them that run no longer.
-        started: the answer to the last start.
+        ended_containers: containers of them that run no longer.
+        start_answer: the answer to the last start.
         state: the answer to `state`.
         devices: what the device plugins reported last.
         kubernetes: the release that the implementation is asked to behave as.
         level: how much of its answers is compared.
         arrivals: when each pod came, by uid: what it holds stays as it was given then.
         starts: how many starts there were.
-        returned: pods that were offered again since the last start.
+        readmitted_pods: pods that were offered again since the last start.
     """
 
     facts: Facts

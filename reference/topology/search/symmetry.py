@@ -66,7 +66,7 @@ class NodeClasses:
         return sums
 
     def smallest_intersection(self, outside: int, nodes: int) -> int:
-        """What stays of `left` when `nodes` is laid so that it leaves out as much as it can.
+        """What stays of `outside` when `nodes` is laid so that it leaves out as much as it can.
 
         Both and the result are representatives.
         """
