@@ -62,7 +62,7 @@ def accepted_or_refused(
     """
     match answer:
         case messages.StartRefused(stage=word) | messages.AdmissionRefused(reason=word):
-            return Expected(refusal=word)
+            return Expected(refused=word)
     refused = {
         pod_name(uid): one.reason
         for uid, one in readmissions.items()
@@ -475,7 +475,7 @@ def _with_expectations(
         expect: Any = one.outcome
         if number >= len(rehearsal.steps) and one.answer is not None:
             expect = full.all_of(one.answer, one.outcome)
-        if open_ended or (level == "invariants" and one.outcome.refusal):
+        if open_ended or (level == "invariants" and one.outcome.refused):
             expect = "anything"
         if one.step.expect != "anything":
             expect = one.step.expect  # somebody has said it

@@ -55,7 +55,7 @@ HEADS = {
     "cpus": "exclusive CPUs",
     "memory": "memory",
     "devices": "devices",
-    "aligned": "aligned to",
+    "alignment": "aligned to",
 }
 """The column heads of the table of rows."""
 

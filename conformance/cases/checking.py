@@ -129,7 +129,7 @@ def _check_told(path: PathTuple, step: Step, tell: tuple[Told, ...]) -> None:
             if expected and asked not in tell:
                 message = f"answers say this only where the case has tell: [{asked}]"
                 raise WrongCaseError((*path, field), message, f"add {asked} to tell")
-        if one.pod is not None and one.refusal is None:
+        if one.pod is not None and one.refused is None:
             message = "only a refused pod has a fate to expect"
             raise WrongCaseError((*path, "pod"), message, "say with what it is refused")
 

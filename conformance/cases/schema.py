@@ -90,7 +90,7 @@ class StartStep(Written, frozen=True):
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
     flags: tuple[str, ...] = ()
-    removed_pods: tuple[str, ...] = ()
+    removed_pods: tuple[str, ...] = msgspec.field(default=(), name="gone")
     offline: str = ""
     memory: tuple[MemoryChange, ...] = ()
     tree: bool = False
@@ -247,7 +247,7 @@ class Expected(Written, frozen=True):
     has its starts `tell` them.
     """
 
-    refusal: str | None = None
+    refused: str | None = None
     message: str | None = None
     all: CPUs | None = None
     allocatable: CPUs | None = None

@@ -75,7 +75,7 @@ class ByRelease:
             if isinstance(one, ProcessBacked):
                 one.begin()
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Makes sure that the program that runs is fit for another call.
 
         Raises:

@@ -130,7 +130,7 @@ class _LeftSide:
         except ImplementationFailure as failure:
             raise _LeftSideFailure(failure) from failure
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Makes sure that a program is fit for another call."""
         try:
             if isinstance(self._implementation, ProcessBacked):
@@ -274,7 +274,7 @@ class _LockstepRun(ComparedRun):
 
     def _play_both(self) -> None:
         self.player.play()
-        self._left.settle()
+        self._left.check_alive()
 
     def _result_of(self, action: Callable[[], None]) -> RunResult:
         try:

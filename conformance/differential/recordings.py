@@ -71,7 +71,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     language: str
     kubernetes: str
     numaproof: str
-    recorded_on: str
+    recorded_on: str = msgspec.field(name="recorded")
 
 
 class RecordedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -246,7 +246,7 @@ class Player:
                 raise NotSupportedError(answer.what)
             wanted = expected
             if isinstance(expected, Expected):
-                wanted = Expected(refusal=expected.readmission.get(manifests.pod_name(uid)))
+                wanted = Expected(refused=expected.readmission.get(manifests.pod_name(uid)))
             self.session.calls[-1].problems += self._unmet(wanted, answer)
 
     def _admit(self, pod: PodSpec | str, expected: Expectation) -> None:

@@ -161,7 +161,7 @@ class Subprocess:
         if self._running:
             self._running.log.clear()
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Makes sure, by another `hello`, that the program outlived its last answer.
 
         Raises:

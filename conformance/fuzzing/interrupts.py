@@ -162,7 +162,7 @@ class _LimitedProgram(_Limited):
         """Forgets what was logged."""
         self._program.begin()
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Makes sure that it is fit for another call."""
         with self._in_time():
             self._program.check_alive()

@@ -69,17 +69,17 @@ def check(
         case messages.AdmissionRefused(reason=word):
             problems = list(_refusal(expected, word, answer.message, context))
             return problems or list(_check_optional("the refused pod", expected.pod, answer.pod))
-        case _ if expected.refusal is not None:
-            return [Finding("expectation", _OUTCOME, expected=expected.refusal, kind="accepted")]
+        case _ if expected.refused is not None:
+            return [Finding("expectation", _OUTCOME, expected=expected.refused, kind="accepted")]
     return list(_result(expected, answer, context))
 
 
 def _refusal(expected: Expected, word: str, message: str, context: Context) -> Iterator[Finding]:
     said = " ".join(message.split())
-    if expected.refusal is None:
+    if expected.refused is None:
         yield Finding("expectation", _OUTCOME, actual=word, text=said, kind="refused")
-    elif expected.refusal != word:
-        due = expected.refusal
+    elif expected.refused != word:
+        due = expected.refused
         yield Finding("expectation", _OUTCOME, "", due, word, "refused otherwise", text=said)
     elif expected.message is not None and applies("kubelet", context.level):
         text = message.replace(context.state_dir, "$STATE_DIR")

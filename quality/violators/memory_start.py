@@ -376,7 +376,7 @@ def _change_remaining(changes: Changes, compute_remaining: Callable[[int, int], 
         )
 
     for policy in (StaticMemoryPolicy, ReservationWraps):
-        changes.replace(policy, "left", staticmethod(remaining_bytes))
+        changes.replace(policy, "remaining_bytes", staticmethod(remaining_bytes))
 
 
 @seeds("MEM-RESERVE-004").of(_change_remaining, lambda total, reserved_bytes: total)

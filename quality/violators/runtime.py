@@ -364,37 +364,37 @@ def _has_limit(pod: Any, container: Any) -> bool:
 # Limits are enforced
 
 
-@seeds("CPU-NONE-003").by(_change_limits, limited=False)
+@seeds("CPU-NONE-003").by(_change_limits, is_limited=False)
 def quota_limits_guaranteed_pods_alone(_: Any, pod: Any, *__: Any) -> Any:
     """Assumes that only Guaranteed pods have limits to enforce."""
     return pod.qos != "Guaranteed"
 
 
-@seeds("CPU-NONE-003").by(_change_limits, limited=False)
+@seeds("CPU-NONE-003").by(_change_limits, is_limited=False)
 def quota_limits_burstable_pods_alone(_: Any, pod: Any, __: Any, cpus: Any) -> Any:
     """Assumes that Guaranteed pods never want more than they request."""
     return pod.qos == "Guaranteed" and not cpus
 
 
-@seeds("CPU-NONE-003").by(_change_limits, limited=False)
+@seeds("CPU-NONE-003").by(_change_limits, is_limited=False)
 def quota_passes_init_containers_over(_: Any, __: Any, container: Any, ___: Any) -> Any:
     """Limits what runs for long."""
     return container.runs_to_completion
 
 
-@seeds("CPU-NONE-003").by(_change_limits, limited=False)
+@seeds("CPU-NONE-003").by(_change_limits, is_limited=False)
 def quota_passes_sidecars_over(_: Any, __: Any, container: Any, ___: Any) -> Any:
     """Forgets the init containers that stay."""
     return container.sidecar
 
 
-@seeds("CPU-NONE-003").by(_change_limits, limited=False)
+@seeds("CPU-NONE-003").by(_change_limits, is_limited=False)
 def quota_limits_whole_cpus_alone(_: Any, pod: Any, container: Any, __: Any) -> Any:
     """Counts limits in CPUs."""
     return pod.cpu_limit(container).denominator != 1
 
 
-@seeds("CPU-NONE-003").by(_change_limits, limited=True)
+@seeds("CPU-NONE-003").by(_change_limits, is_limited=True)
 def quota_limits_to_requests(self: Any, pod: Any, container: Any, _: Any) -> Any:
     """Limits a container without a limit to what it requests."""
     return (
@@ -404,7 +404,7 @@ def quota_limits_to_requests(self: Any, pod: Any, container: Any, _: Any) -> Any
     )
 
 
-@seeds("CPU-NONE-003").by(_change_limits, limited=True)
+@seeds("CPU-NONE-003").by(_change_limits, is_limited=True)
 def quota_cannot_be_switched_off(self: Any, pod: Any, container: Any, _: Any) -> Any:
     """Does not read cpuCFSQuota."""
     return not self.enforced and _has_limit(pod, container)
@@ -426,13 +426,13 @@ def quota_comes_with_the_static_policy(changes: Changes) -> None:
 # Exclusive CPUs are spared
 
 
-@seeds("CPU-STATIC-020").by(_change_limits, limited=True)
+@seeds("CPU-STATIC-020").by(_change_limits, is_limited=True)
 def quota_limits_exclusive_cpus_too(self: Any, pod: Any, container: Any, cpus: Any) -> Any:
     """Limits whoever has a limit."""
     return self.enforced and bool(cpus) and _has_limit(pod, container)
 
 
-@seeds("CPU-STATIC-020").by(_change_limits, limited=True)
+@seeds("CPU-STATIC-020").by(_change_limits, is_limited=True)
 def quota_limits_init_containers_with_exclusive_cpus(
     self: Any, _: Any, container: Any, cpus: Any
 ) -> Any:
@@ -440,7 +440,7 @@ def quota_limits_init_containers_with_exclusive_cpus(
     return self.enforced and bool(cpus) and container.runs_to_completion
 
 
-@seeds("CPU-STATIC-020").by(_change_limits, limited=True)
+@seeds("CPU-STATIC-020").by(_change_limits, is_limited=True)
 def quota_limits_sidecars_with_exclusive_cpus(self: Any, _: Any, container: Any, cpus: Any) -> Any:
     """Counts sidecars among the helpers that share."""
     return self.enforced and bool(cpus) and container.sidecar
@@ -470,19 +470,19 @@ def quota_comes_back_with_a_restart(changes: Changes) -> None:
 # The gate
 
 
-@seeds("CPU-GATE-012").by(_change_limits, limited=True)
+@seeds("CPU-GATE-012").by(_change_limits, is_limited=True)
 def quota_gate_is_off_by_default(self: Any, pod: Any, container: Any, cpus: Any) -> Any:
     """Takes a beta gate for an alpha one."""
     return self.enforced and bool(cpus) and _has_limit(pod, container)
 
 
-@seeds("CPU-GATE-012", kubernetes="1.36").by(_change_limits, limited=False)
+@seeds("CPU-GATE-012", kubernetes="1.36").by(_change_limits, is_limited=False)
 def quota_gate_is_not_read(_: Any, __: Any, ___: Any, cpus: Any) -> Any:
     """Spares exclusive CPUs, whatever the gate says."""
     return bool(cpus)
 
 
-@seeds("CPU-GATE-012").by(_change_limits, limited=False)
+@seeds("CPU-GATE-012").by(_change_limits, is_limited=False)
 def quota_gate_frees_whole_pods(self: Any, pod: Any, *_: Any) -> Any:
     """Frees every container of a Guaranteed pod."""
     return self.spares_exclusive and pod.qos == "Guaranteed"

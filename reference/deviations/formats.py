@@ -32,7 +32,7 @@ PODS_CPU_1_36: Mapping[str, Any] = {
         cpu.version_2("state.CPUManagerCheckpointV2"),
         cpu.version_1(),
     ),
-    "written": cpu.version_3("state.CPUManagerCheckpoint"),
+    "write_format": cpu.version_3("state.CPUManagerCheckpoint"),
     "keeps_pods": True,
     "joins_pods": True,
 }
@@ -78,7 +78,7 @@ PODS_MEMORY_1_36: Mapping[str, Any] = {
         memory.version_2("state.MemoryManagerCheckpoint"),
         memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
     ),
-    "written": memory.version_2("state.MemoryManagerCheckpoint"),
+    "write_format": memory.version_2("state.MemoryManagerCheckpoint"),
     "keeps_pods": True,
     "joins_pods": True,
 }

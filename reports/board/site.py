@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.events import ReportedRequirement
     from numaproof.reports.board.data import FoundIn, Kind, MachineSize, RunData
+    from numaproof.reports.board.json_output import BoardReport, BoardRow
     from numaproof.reports.board.reading import RunsRead
     from numaproof.reports.board.standing import BoardImplementation, Entry, State
     from numaproof.reports.board.views import ShownFinding
-    from numaproof.reports.json_output import BoardReport, BoardRow
 
 _PACKAGE = "numaproof.reports.board"
 _MARK = '<meta name="generator" content="numaproof board">'

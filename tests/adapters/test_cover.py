@@ -63,9 +63,9 @@ def test_nothing_is_chosen_of_nothing(cover: Any) -> None:
 
 
 def test_the_first_seeds_fill_up_what_was_chosen(cover: Any) -> None:
-    assert cover.filled_up([2, 90], range(100), 5) == [0, 1, 2, 3, 90]
-    assert cover.filled_up([2, 90], [1, 2, 90], 5) == [1, 2, 90]
-    assert cover.filled_up([2, 90], range(100), 1) == [2, 90]
+    assert cover.fill_up([2, 90], range(100), 5) == [0, 1, 2, 3, 90]
+    assert cover.fill_up([2, 90], [1, 2, 90], 5) == [1, 2, 90]
+    assert cover.fill_up([2, 90], range(100), 1) == [2, 90]
 
 
 def test_seeds_are_written_as_ranges_and_read_again(cover: Any) -> None:

@@ -50,7 +50,7 @@ def test_a_release_that_the_adapter_is_not_for_is_refused(tmp_path: Path) -> Non
     assert f"no releases/1.12.mod; choose one of: {known}\n" in ended.stderr
 
 
-@pytest.mark.parametrize("built", RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 def test_a_build_has_a_tag_for_every_release_before_it_and_after_it(
     release: str, tmp_path: Path
 ) -> None:

@@ -55,7 +55,7 @@ class ProcessBacked:
     def begin(self) -> None:
         """Has nothing to forget."""
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Is always fit."""
 
     def log(self) -> str:

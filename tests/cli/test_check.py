@@ -23,7 +23,7 @@ def outcomes(runs: list[CaseFinished]) -> list[str]:
     return [run.outcome for run in runs]
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_3_and_what_was_measured_is_reported(
     program: Program,
     small: Small,

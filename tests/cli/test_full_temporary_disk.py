@@ -53,7 +53,7 @@ COMMANDS: dict[str, Sequence[str]] = {
 }
 
 
-@pytest.mark.parametrize(("which", "left"), [*zip(COMMANDS, cycle((0, 8)), strict=False)])
+@pytest.mark.parametrize(("which", "free_blocks"), [*zip(COMMANDS, cycle((0, 8)), strict=False)])
 def test_a_full_temporary_disk_is_reported_once(
     command: Command, program: Program, temporary: Path, which: str, free_blocks: int
 ) -> None:

@@ -46,7 +46,7 @@ class TestSource:
     """Where an adapter's CI installs numaproof from: one file says so."""
 
     @pytest.mark.parametrize(
-        ("noted", "source"),
+        ("direct_url", "source"),
         [
             (None, f"numaproof=={VERSION}"),
             (

@@ -51,7 +51,7 @@ def test_of_several_dates_that_are_past_the_last_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "told"),
+    ("outcomes", "sentence"),
     [
         (("unsupported",), "1 case run that it names is unsupported now"),
         (("unsupported", "unsupported"), "all 2 case runs that it names are unsupported now"),

@@ -95,7 +95,7 @@ def test_the_help_of_a_subcommand_loads_nothing_that_only_running_it_needs(name:
 
 
 @pytest.mark.parametrize(
-    "typed",
+    "command_line",
     [
         "numaproof check --ma",
         "numaproof check --machine lap",

@@ -235,7 +235,7 @@ def test_dies_that_are_no_equal_shares_are_said_by_a_row(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("path", "one", "other", "same"),
+    ("path", "content", "other", "same"),
     [
         ("cpu/online", b"0-3\n", b"0,1,2,3\0", True),
         ("cpu/cpu0/online", b"1\n", b"1", True),

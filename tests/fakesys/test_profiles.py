@@ -41,7 +41,7 @@ def complaint(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         *BAD,
         (

@@ -120,7 +120,7 @@ def test_a_failed_write_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("error", "pattern"),
     [(OSError(28, "No space left on device"), "No space left"), (KeyboardInterrupt("now"), "now")],
 )
 def test_what_ends_a_write_is_told_and_no_handle_is_closed_twice(

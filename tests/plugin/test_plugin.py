@@ -153,7 +153,7 @@ def test_it(numaproof):
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("options", "complaint"),
     [
         ({"implementation": ""}, "no program to test: set numaproof_implementation in"),
         ({"implementation": "lost-program"}, "*numaproof: *lost-program*"),

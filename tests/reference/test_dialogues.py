@@ -30,7 +30,7 @@ def test_the_reference_answers_as_a_kubelet_does(
 ) -> None:
     said = {}
     for release in row.get("releases", ["1.35"]):
-        player = new_player(documented=row.get("documented", False))
+        player = new_player(as_documented=row.get("documented", False))
         said[release] = [_play_step(player, release, step) for step in row["steps"]]
     DIALOGUES.check(row, alike(said))
 

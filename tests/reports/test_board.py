@@ -103,7 +103,7 @@ def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> N
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "parts"),
     [
         ("numaproof check --implementation './it --machine x'", ()),
         ("numaproof check '", ()),

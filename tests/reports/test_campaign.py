@@ -128,7 +128,7 @@ def test_files_are_for_programs_and_for_people(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("standing", "shown"),
+    ("standing", "text"),
     [
         (Standing(0, 10, 0, 0, 0, 0.0), "0 failed, 0.0 units/s"),
         (Standing(5, 10, 1234, 2, 5, 2.0), "1,234 failed (2 distinct), 2.5 units/s, 0:02 left"),

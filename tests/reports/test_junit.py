@@ -33,7 +33,7 @@ def test_what_failed_is_a_property_and_changes_neither_name_nor_class(
     stream: MakeStream, run: MakeRun
 ) -> None:
     good = parse_report(stream(run()))
-    violated = run("fail", violated=("NONE-1", "STATIC-2"), signature="invariant none")
+    violated = run("fail", violated_requirements=("NONE-1", "STATIC-2"), signature="invariant none")
     bad = parse_report(stream(violated))
     assert _identities(good) == _identities(bad)
     properties = [

@@ -69,7 +69,12 @@ class Runs:
         """All is well, but for what is unsupported, untested, and left behind."""
         runs = (self.run(), self.run(machine="server"), self.run(requirements=("NONE-1",)))
         skipped = self.run("unsupported", case="other", requirements=())
-        return self.stream(*runs, skipped, untested=("STATIC-2",), left=("12 sleep 999",))
+        return self.stream(
+            *runs,
+            skipped,
+            untested_requirements=("STATIC-2",),
+            leftover_processes=("12 sleep 999",),
+        )
 
     def failures(self) -> list[AnyEvent]:
         """A wrong answer, with what the harness did before it, and programs that broke."""
@@ -127,10 +132,17 @@ class Runs:
         own, sizes = ({"reason": one} for one in ("own rules: ours", "finding: sizes"))
         kept = ("STATIC-1", "NONE-1")
         return self.stream(
-            self.run("known failure", kept=("STATIC-2", "NONE-1"), **own, **known),
-            self.run("known failure", machine="server", kept=kept, **own, **known),
-            self.run("known failure", case="b", kept=kept[:1], unseen=kept[1:], **sizes, **known),
-            self.run(requirements=every, unseen=("NONE-1",), case="b", machine="server"),
+            self.run("known failure", unaffected=("STATIC-2", "NONE-1"), **own, **known),
+            self.run("known failure", machine="server", unaffected=kept, **own, **known),
+            self.run(
+                "known failure",
+                case="b",
+                unaffected=kept[:1],
+                undiscovered=kept[1:],
+                **sizes,
+                **known,
+            ),
+            self.run(requirements=every, undiscovered=("NONE-1",), case="b", machine="server"),
             start={"requirements": (*self.run_start().requirements, area)},
         )
 
@@ -209,7 +221,7 @@ class Runs:
         hello = Hello(1, EVIL, EVIL, EVIL, ("1.35",), "kubelet", (), Policies(), Options())
         hello = msgspec.structs.replace(hello, homepage="javascript:alert(3)")
         start = {"implementation": hello, "command": EVIL}
-        return self.stream(self.story(EVIL, **odd), start=start, untested=(EVIL,))
+        return self.stream(self.story(EVIL, **odd), start=start, untested_requirements=(EVIL,))
 
 
 def terminal(events: Sequence[AnyEvent]) -> str:

@@ -53,7 +53,7 @@ def test_what_an_encoding_lacks_does_not_end_the_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("::error file=a::b", "⟨U+003A⟩:error file=a::b"),
         ("a\n  ::stop-commands::x", "a\n  ⟨U+003A⟩:stop-commands::x"),
@@ -77,7 +77,7 @@ def test_the_streams_come_back_as_they_were() -> None:
     assert not sys.stdout.closed
 
 
-@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+@pytest.mark.parametrize("redirection", ["<&-", "2>&-", "<&- 2>&-"])
 def test_closed_streams_are_no_traceback(redirection: str, tmp_path: Path) -> None:
     numaproof = Path(sys.executable).parent / "numaproof"
     for args, code in (("profile list", 0), ("profile show nothing", 2)):
@@ -93,7 +93,7 @@ def test_closed_streams_are_no_traceback(redirection: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("command", ["profile list", "check"])
-@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("redirection", [">&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_a_closed_standard_output_is_2(command: str, redirection: str, tmp_path: Path) -> None:
     numaproof = Path(sys.executable).parent / "numaproof"
     ended = subprocess.run(

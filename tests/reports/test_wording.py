@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def test_of_many_processes_the_first_are_named(stream: MakeStream) -> None:
-    lines = leftover_lines(summarize(stream(left=tuple(map(str, range(23))))))
+    lines = leftover_lines(summarize(stream(leftover_processes=tuple(map(str, range(23))))))
     assert lines[-1] == "Could not end 3 more; see events.jsonl."
     assert len(lines) == 21
 

@@ -68,7 +68,7 @@ def test_a_document_without_slips_is_read(title: str) -> None:
     read(title, DOCUMENTS[title])
 
 
-@pytest.mark.parametrize(("title", "number", "name", "written"), [*slips()])
+@pytest.mark.parametrize(("title", "number", "name", "misspelling"), [*slips()])
 def test_a_slip_in_a_field_is_named(title: str, number: int, name: str, misspelling: str) -> None:
     lines = DOCUMENTS[title].splitlines()
     lines[number - 1] = lines[number - 1].replace(f"{name}:", f"{misspelling}:", 1)

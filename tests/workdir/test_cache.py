@@ -54,7 +54,7 @@ def test_without_room_nothing_is_written(cache_file: Path) -> None:
     assert cache.read("cases", KEY, KIND) is None
 
 
-@pytest.mark.parametrize(("name", "kept"), [("vm-1-cpu", True), ("my-own", False)])
+@pytest.mark.parametrize(("name", "is_cached"), [("vm-1-cpu", True), ("my-own", False)])
 def test_only_bundled_machines_are_kept(cache_file: Path, name: str, is_cached: bool) -> None:  # noqa: FBT001
     profile = msgspec.structs.replace(fakesys.load_profile("vm-1-cpu"), name=name)
     for _ in range(2):

@@ -198,7 +198,7 @@ class NodeScenario:
         if self.alive and choices.chance(4):
             gone = (choices.pick(tuple(self.alive)),)
             del self.alive[gone[0]]
-        return (self._start(gone=gone),)
+        return (self._start(removed_pods=gone),)
 
     def reconfigure(self, choices: Choices) -> tuple[Step, ...]:
         """Restarts with another configuration, often after the checkpoints were deleted.

@@ -15,7 +15,7 @@ def test_the_reference_knows_every_release_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("constraint", "release", "included"),
+    ("constraint", "release", "is_included"),
     [
         ("", "1.33", True),
         ("1.34", "1.34", True),
@@ -43,7 +43,7 @@ IDS = ("static-gives-cpus", "static-gives-more", "static-takes-cores", "topo-mer
 
 
 @pytest.mark.parametrize(
-    ("pattern", "meant"),
+    ("pattern", "suggestion"),
     [
         ("statik-*", "; did you mean 'static-*'?"),
         ("topo-merg-*", "; did you mean 'topo-merge-*'?"),

@@ -54,7 +54,7 @@ def test_cases_take_over_the_defaults_of_their_file_where_they_say_nothing() -> 
     # Configurations are merged, and null takes a key away.
     assert one.config == {"kubeReserved": {"cpu": "2", "memory": "1Gi"}}
     assert two.steps[0].verb == "admit"
-    assert two.steps[0].expect == Expected(refusal="SMTAlignmentError")
+    assert two.steps[0].expect == Expected(refused="SMTAlignmentError")
 
 
 def parse_row(row: dict[str, Any]) -> object:
@@ -87,7 +87,7 @@ def test_a_step_may_expect_something_else_in_each_release() -> None:
     _, case = loading.parse(BY_RELEASE, "cases.yaml")
     assert loading.parse(writing.text(case), "cases.yaml") == (case,)
     (step,) = case.steps
-    assert step.on("1.34").expect == Expected(refusal="SMTAlignmentError")
+    assert step.on("1.34").expect == Expected(refused="SMTAlignmentError")
     assert step.on("1.35").expect == "anything"
     assert step.on("1.36").expect == Expected()
     with pytest.raises(LookupError, match=r"does not say what to expect in Kubernetes 1\.40"):

@@ -96,7 +96,7 @@ NONE = {"containers": {"a": {"cpus": "1", "devices": {}}, "z": {"cpus": "2", "de
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected", "excused"),
+    ("answer", "expected", "is_excused"),
     [
         (admitted(a="d0 1", z="d2 2"), ORIGINAL, True),
         (admitted(a="d0 1", z="d2 3"), ORIGINAL, False),

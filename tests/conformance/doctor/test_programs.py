@@ -27,7 +27,7 @@ import sys
 from numaproof.protocol import codec
 from numaproof.reference.implementation import Reference
 
-reference = Reference(documented=bool(CLAIMS))
+reference = Reference(follows_docs=bool(CLAIMS))
 for line in sys.stdin.buffer:
     request = json.loads(line)
     args = request["args"]

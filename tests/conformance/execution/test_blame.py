@@ -62,7 +62,7 @@ def open_program(tmp_path: Path) -> Iterator[Callable[..., Target]]:
 LAST = "if op == 'state' and b'app' in out: log('out of luck'); os._exit(7)"
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("by_release", [False, True])
 @pytest.mark.parametrize(
     ("after", "before", "message", "calls"),
     [
@@ -86,7 +86,7 @@ def test_a_death_is_blamed_on_the_call_at_or_after_which_it_came(
     *,
     by_release: bool,
 ) -> None:
-    target = open_program(after, before, wrapped=by_release)
+    target = open_program(after, before, by_release=by_release)
     result, run = play(target, ADMIT)
     assert (result.outcome, result.message) == ("crash", f"the program ended {message}")
     assert result.stderr == ("out of luck" if after == LAST else "")

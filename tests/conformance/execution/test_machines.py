@@ -19,7 +19,7 @@ def _case(machines: Machines) -> Case:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "chosen"),
+    ("criteria", "is_chosen"),
     [
         (Machines(), True),
         (Machines(names=("laptop-*",)), True),

@@ -90,8 +90,8 @@ def test_what_a_program_did_is_said(
 def outcome(program: Subprocess, operation: str) -> object:
     """What comes of a call: the answer's type, or the failure in its words."""
     try:
-        if operation == "settle":
-            program.settle()
+        if operation == "check_alive":
+            program.check_alive()
             return "nothing"
         if operation == "handshake":
             return type(handshake(program, "test")).__name__
@@ -117,9 +117,9 @@ def test_a_healthy_program_outlives_its_answers(program: Program) -> None:
     answer(read(), ok=hello)
     answer(read(), {STATE})
     """)
-    one.settle()  # nothing runs yet
+    one.check_alive()  # nothing runs yet
     ask(one)
-    one.settle()
+    one.check_alive()
     assert one.log() == "said before"
     one.begin()
     assert one.log() == ""

@@ -111,7 +111,7 @@ def test_an_interrupt_in_the_callback_of_the_garbage_collector_is_only_noted() -
 
 
 @pytest.mark.parametrize(
-    ("sent", "becomes"),
+    ("signal_number", "becomes"),
     [
         (signal.SIGINT, _lose_interrupt),
         (signal.SIGTERM, _raise_flaky),

@@ -30,7 +30,7 @@ ADMIT = messages.AdmitArgs({"spec": {"containers": [LIMITS]}})
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "template"),
     [
         *(
             (START, said)

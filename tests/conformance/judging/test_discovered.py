@@ -74,7 +74,7 @@ def test_only_what_is_seen_is_wrong() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "seen"),
+    ("cores", "aspects"),
     [
         (
             {"0": {"core_id": 0, "cpus": "0", "caches": []}},

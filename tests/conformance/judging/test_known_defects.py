@@ -55,7 +55,7 @@ def test_a_life_in_which_a_defect_shows_is_expected_to_fail(
 
 
 @pytest.mark.parametrize(
-    ("outcome", "known", "judged"),
+    ("outcome", "has_defect", "verdict"),
     [
         ("fail", True, ("expected failure", AVERAGE)),
         ("pass", True, ("missing expected failure", AVERAGE)),

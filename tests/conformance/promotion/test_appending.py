@@ -20,7 +20,7 @@ NEW = Case(
     machine=MachineInfo(num_cores=1),
     steps=(
         Step(
-            start=StartStep(config={"cpuManagerPolicy": "static"}), expect=Expected(refusal="cpu")
+            start=StartStep(config={"cpuManagerPolicy": "static"}), expect=Expected(refused="cpu")
         ),
         Step(remove="a"),
         Step(start=StartStep(), expect="anything"),

@@ -27,14 +27,14 @@ def test_flags_set_fields_or_are_refused(row: dict[str, Any]) -> None:
     assert {"flags": row["flags"], **found} == row
 
 
-@pytest.mark.parametrize("given", ["--node-ip=1.2.3.4", "-v", "--v=4", "-h"])
+@pytest.mark.parametrize("flag", ["--node-ip=1.2.3.4", "-v", "--v=4", "-h"])
 def test_flags_of_no_manager_are_not_built(flag: str) -> None:
     with pytest.raises(UnsupportedError, match="flag -"):
         flags.read([flag], "1.37")
 
 
 @pytest.mark.parametrize(
-    ("gone", "last"), [("iptables-drop-bit", "1.30"), ("cloud-config", "1.33")]
+    ("flag", "last"), [("iptables-drop-bit", "1.30"), ("cloud-config", "1.33")]
 )
 def test_a_flag_is_known_in_the_releases_that_have_it(flag: str, last: str) -> None:
     assert [name for name, known in flags.table().items() if flag in known][-1] == last

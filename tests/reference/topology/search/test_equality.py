@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numaproof.protocol import messages
 
 DEFINITIONS = {
-    "listed": hints.list_hints,
+    "list_hints": hints.list_hints,
     "narrowest": hints.narrowest,
     "satisfiable": hints.satisfiable,
     "merge": merging.merge,
@@ -38,7 +38,7 @@ _MAX_NODES = 6
 
 
 @pytest.mark.parametrize(
-    ("nodes", "searched"), [(1, False), (2, False), (3, True)], ids=["one", "two", "three"]
+    ("nodes", "is_searched"), [(1, False), (2, False), (3, True)], ids=["one", "two", "three"]
 )
 def test_the_reference_searches_on_machines_of_three_nodes_and_more(
     monkeypatch: pytest.MonkeyPatch, nodes: int, *, is_searched: bool

@@ -33,7 +33,7 @@ def test_every_set_has_one_representative_which_is_the_lowest_of_its_swaps() -> 
         assert CLASSES.lowest(nodes) == min(swap_nodes(nodes))
 
 
-@pytest.mark.parametrize("left", CLASSES.representatives())
+@pytest.mark.parametrize("free", CLASSES.representatives())
 def test_what_is_kept_is_the_least_that_any_swap_leaves(free: int) -> None:
     for nodes in CLASSES.representatives():
         fewest = min((free & other for other in swap_nodes(nodes)), key=int.bit_count)
