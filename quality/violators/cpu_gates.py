@@ -366,7 +366,7 @@ def beta_options_are_hidden_until_options_are_stable(
     configured_gates: Any, known_gates: Any
 ) -> Any:
     """The gate for beta options came on with the general one's last stage, in 1.33."""
-    return not known_gates[_OPTIONS].locked
+    return not known_gates[_OPTIONS].is_locked
 
 
 # Options that are open in spite of their gate
@@ -520,7 +520,7 @@ def cpu_policy_is_made_before_the_topology_policy(
     with suppress(cpu_topology.TopologyError, ConfigError):
         topology = cpu_topology.derive(machine)
         reserved = reservation.reserved_cpus(
-            config, topology.all_cpus, round_reservation=release.counted
+            config, topology.all_cpus, round_reservation=release.round_reservation
         )
         startup.make_cpu_policy(config, topology, reserved, release)
     return rule()

@@ -74,7 +74,7 @@ def an_affinity_with_too_few_cpus_is_ignored(
     policy: Any, free: Any, at: Any, container: PodContainer, count: int
 ) -> Any:
     """Takes the affinity for a condition that is met as a whole or not at all."""
-    return (policy.aligned(at) & free).bit_count() < count
+    return (policy.aligned_cpus(at) & free).bit_count() < count
 
 
 @seeds("CPU-HINT-015")

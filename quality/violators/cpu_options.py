@@ -101,7 +101,7 @@ def _split_cores(changes: Changes, when: Callable[..., bool]) -> None:
             return after
         reusable = state.reuse.of(pod.uid)
         free = self.available(state) | reusable
-        near = self.aligned(affinity)
+        near = self.aligned_cpus(affinity)
         places = [
             (turn, not near >> cpu & 1, cpu)
             for core in self.topology.cores.values()
@@ -151,7 +151,7 @@ def _cores_by(order: Change, rule: Any, self: Any, progress: Any) -> Any:
     if not self.options.full_cores:
         return rule()
     cores = self.free_cores(progress.free)
-    return progress.take_units(order(self.topology, cores, progress.wanted))
+    return progress.take_units(order(self.topology, cores, progress.remaining_count))
 
 
 @seeds("CPU-OPT-FULLPCPUS-012").by(_cores_by)
@@ -595,7 +595,7 @@ def fresh_shared_pool_lacks_siblings_of_reserved_cpus(
     """Keeps whole cores for the system."""
     if not self.options.strict or state.shared or state.exclusive:
         return restored_state
-    return replace(restored_state, shared=self.topology.cpus & ~self.broken)
+    return replace(restored_state, shared=self.topology.cpus & ~self.broken_cores)
 
 
 # CPUs reserved by quantity

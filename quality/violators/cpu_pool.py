@@ -276,7 +276,7 @@ def fractions_run_on_the_nodes_of_their_affinity(
     kept = node.affinity.get((pod.uid, container.name))
     if pod.qos != "Guaranteed" or kept is None or kept.numa is None:
         return cpus
-    near: int = cpus & node.setup.cpu.aligned(kept)
+    near: int = cpus & node.setup.cpu.aligned_cpus(kept)
     return near or cpus
 
 

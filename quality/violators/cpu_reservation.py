@@ -174,7 +174,7 @@ def _reserving_without(changes: Changes, **options: bool) -> None:
         left = replace(parsed_options, **options)
         if left == parsed_options:
             return None
-        mask: int = rules.bare(topology, left).assignment.take(topology.cpus, count)
+        mask: int = rules.without_reservation(topology, left).assignment.take(topology.cpus, count)
         return mask
 
     _reserving(changes, choose)

@@ -154,7 +154,7 @@ def _among_caches(fits: Change, rule: Any, self: Any, progress: PartialAssignmen
         if fits(self, progress, cache):
             seen |= cache & progress.free
     found = rule(progress=progress._replace(free=seen))
-    return found._replace(free=progress.free & ~found.taken)
+    return found._replace(free=progress.free & ~found.taken_cpus)
 
 
 @seeds("CPU-OPT-UNCORE-002").by(_among_caches)
@@ -166,13 +166,13 @@ def only_idle_uncore_caches_are_shared(self: Any, progress: Any, cache: Any) -> 
 @seeds("CPU-OPT-UNCORE-002").by(_among_caches)
 def uncore_cache_with_just_enough_cpus_is_passed_over(_self: Any, progress: Any, cache: Any) -> Any:
     """Requires more free CPUs than are asked for."""
-    return (cache & progress.free).bit_count() != progress.wanted or not cache & ~progress.free
+    return (cache & progress.free).bit_count() != progress.remaining_count or not cache & ~progress.free
 
 
 @seeds("CPU-OPT-UNCORE-002").by(_among_caches)
 def only_the_fullest_uncore_cache_is_looked_at(self: Assignment, progress: Any, cache: int) -> bool:
     """Tries the best fit by free CPUs, and gives up if it is too small."""
-    if progress.wanted >= self.topology.cpus_per_uncore:
+    if progress.remaining_count >= self.topology.cpus_per_uncore:
         return True
     first, *_ = self.caches_in_order(progress.free)
     return self.topology.uncores[first] == cache
@@ -197,7 +197,7 @@ def sidecars_are_not_kept_to_an_uncore_cache(container: PodContainer) -> Any:
 def rest_beside_whole_uncore_caches_is_packed(rule: Any, self: Any, progress: Any) -> Any:
     """Takes whole caches, and has the default pack what is left."""
     size = self.topology.cpus_per_uncore
-    if progress.wanted <= size:
+    if progress.remaining_count <= size:
         return rule()
     order = self.caches_in_order(progress.free)
     groups = self.topology.uncores
@@ -213,7 +213,7 @@ def _refuse_unaligned(
     when: Change, new_progress: Any, self: Any, progress: PartialAssignment
 ) -> Any:
     """Refuses what uncore caches leave to be packed, if `when` says so of the request."""
-    if new_progress.wanted > 0 and when(self, progress):
+    if new_progress.remaining_count > 0 and when(self, progress):
         raise NotEnoughCPUsError(progress.remaining_count, progress.free.bit_count())
     return new_progress
 
@@ -221,13 +221,13 @@ def _refuse_unaligned(
 @seeds("CPU-OPT-UNCORE-004").by(_refuse_unaligned)
 def requests_that_fit_no_uncore_cache_any_more_are_refused(self: Assignment, progress: Any) -> Any:
     """Waits until a cache has room again."""
-    return progress.wanted <= self.topology.cpus_per_uncore
+    return progress.remaining_count <= self.topology.cpus_per_uncore
 
 
 @seeds("CPU-OPT-UNCORE-004").by(_refuse_unaligned)
 def large_requests_that_uncore_caches_cannot_meet_are_refused(self: Any, progress: Any) -> Any:
     """Requires whole caches and one part of a cache, or nothing."""
-    return progress.wanted > self.topology.cpus_per_uncore
+    return progress.remaining_count > self.topology.cpus_per_uncore
 
 
 # Odd requests, and half-used cores
@@ -236,13 +236,13 @@ def large_requests_that_uncore_caches_cannot_meet_are_refused(self: Any, progres
 @seeds("CPU-OPT-UNCORE-005").around(Assignment, "uncore_caches")
 def odd_requests_are_not_kept_to_an_uncore_cache(rule: Any, self: Any, progress: Any) -> Any:
     """Counts cores, and half a core is none."""
-    return progress if bool(progress.wanted % self.topology.cpus_per_core) else rule()
+    return progress if bool(progress.remaining_count % self.topology.cpus_per_core) else rule()
 
 
 @seeds("CPU-OPT-UNCORE-005").by(_among_caches)
 def odd_requests_need_room_for_a_whole_core_more(self: Any, progress: Any, cache: int) -> Any:
     """Rounds up to cores to see which cache has room."""
-    size, wanted = self.topology.cpus_per_core, progress.wanted
+    size, wanted = self.topology.cpus_per_core, progress.remaining_count
     if wanted % size == 0 or wanted >= self.topology.cpus_per_uncore:
         return True
     return (cache & progress.free).bit_count() >= -(-wanted // size) * size
@@ -470,7 +470,7 @@ def uneven_request_beside_broken_cores_is_an_accounting_error(
     largest = max(map(int.bit_count, self.topology.nodes.values()))
     needed = -(-count // largest)
     both = self.options.full_cores and self.options.across_numa
-    broken = self.broken != self.reserved
+    broken = self.broken_cores != self.reserved
     held = state.of(pod.uid, container.name)
     if both and broken and held is None and needed > 1 and count % (needed * size):
         raise AccountingError("accounting error, the remainder does not get smaller")

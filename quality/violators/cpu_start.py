@@ -231,8 +231,8 @@ def none_policy_reconciles_containers_with_every_cpu(answer: Any, self: Any) -> 
     for pod in self.pods.values():
         for container in pod.containers:
             place = (pod.uid, container.name)
-            if place not in self.ended and place not in self.told:
-                self.told[place] = 0
+            if place not in self.ended_containers and place not in self.runtime_cpus:
+                self.runtime_cpus[place] = 0
                 updates.append(messages.CPUUpdate(*place, self.setup.topology.all_cpus))
     return messages.Reconciled(tuple(updates))
 

@@ -91,8 +91,8 @@ def devices_follow_only_the_first_node_of_an_affinity(rule: Any, affinity: Any) 
 def new_lists_make_devices_in_use_free(after: Any, lists: Any) -> Any:
     """Makes the list of free devices anew from what the plugin reports."""
     reported = {one.resource for one in lists}
-    taken = {name: ids for name, ids in after.taken.items() if name not in reported}
-    return replace(after, allocated_devices=taken) if after.held else after
+    taken = {name: ids for name, ids in after.allocated_devices.items() if name not in reported}
+    return replace(after, allocated_devices=taken) if after.held_devices else after
 
 
 @seeds("DEV-ALLOCATE-002").around(
@@ -105,7 +105,7 @@ def restored_devices_count_as_free() -> None:
 @seeds("DEV-ALLOCATE-002").after(DeviceState, "release")
 def removals_forget_devices_of_containers_of_the_same_name(after: Any) -> Any:
     """Works out what is taken by container name, without the pod."""
-    by_name = {name: ids for pod in after.held.values() for name, ids in pod.items()}
+    by_name = {name: ids for pod in after.held_devices.values() for name, ids in pod.items()}
     return replace(after, allocated_devices=devices_by_resource({"": by_name}))
 
 
@@ -148,8 +148,8 @@ def devices_of_the_last_resource_replace_the_others(
     after: Any, uid: str, container: str, resource: str, ids: frozenset[str]
 ) -> Any:
     """Sets a container's devices where those of a resource are to be added."""
-    pod = {**after.held[uid], container: {resource: ids}}
-    return replace(after, held_devices={**after.held, uid: pod})
+    pod = {**after.held_devices[uid], container: {resource: ids}}
+    return replace(after, held_devices={**after.held_devices, uid: pod})
 
 
 @seeds("DEV-ALLOCATE-004").around(DeviceManager, "allocate")
@@ -178,8 +178,8 @@ def pods_admitted_again_take_devices_anew(rule: Any, state: Any, request: Any) -
     others = {other: ids for other, ids in mine.items() if other != resource}
     freed = replace(
         state,
-        held_devices={**state.held, uid: {**state.held[uid], name: others}},
-        allocated_devices={**state.taken, resource: state.taken.get(resource, NONE) - held},
+        held_devices={**state.held_devices, uid: {**state.held_devices[uid], name: others}},
+        allocated_devices={**state.allocated_devices, resource: state.allocated_devices.get(resource, NONE) - held},
     )
     return rule(state=freed)
 
@@ -258,7 +258,7 @@ def devices_without_topology_count_for_every_set_in_hints(
 ) -> Any:
     """Lets devices without nodes fill up any set of nodes."""
     devices = state.lists.get(need.resource)
-    if devices is None or not devices.aligned:
+    if devices is None or not devices.has_topology:
         return rule(self, state, need)
     everywhere = 0
     for mask in devices.nodes.values():
@@ -274,7 +274,7 @@ def devices_without_topology_count_for_every_set_in_hints(
 def too_few_free_devices_are_no_preference(rule: Any, self: Any, state: Any, need: Any) -> Any:
     """Leaves it to the allocation to refuse what there is too little of."""
     found = rule(self, state, need)
-    return None if found == () and not need.held else found
+    return None if found == () and not need.held_devices else found
 
 
 @seeds("DEV-HINT-006").by(_demands)

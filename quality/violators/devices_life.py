@@ -141,7 +141,7 @@ def pods_without_common_nodes_leave_devices_of_earlier_containers() -> None:
 @shape(checkpoint, "load", Changes.after)
 def _filter_restored(keep: Callable[[Any], Any], device_state: Any) -> Any:
     """Lets a restart keep of each pod's devices only these."""
-    held = {uid: keep(pod) for uid, pod in device_state.held.items()}
+    held = {uid: keep(pod) for uid, pod in device_state.held_devices.items()}
     return replace(device_state, held_devices=held, allocated_devices=devices_by_resource(held))
 
 
@@ -175,7 +175,7 @@ def devices_of_pods_gone_at_a_restart_stay_allocated(changes: Changes) -> None:
     """Frees devices when a pod is removed, which nobody saw here."""
 
     def start(node: Any) -> Any:
-        for uid in sorted(set(node.device_manager.state.held) - set(node.pods)):
+        for uid in sorted(set(node.device_manager.state.held_devices) - set(node.pods)):
             _lose(node, uid)
         return node
 
@@ -241,7 +241,7 @@ def free_devices_that_are_no_longer_reported_stay_available(
     state: Any, resource: str, before: Devices, new_list: Devices
 ) -> Devices:
     """Adds a new list to the one before."""
-    gone = before.healthy - state.taken.get(resource, NONE) - frozenset(new_list.nodes)
+    gone = before.healthy - state.allocated_devices.get(resource, NONE) - frozenset(new_list.nodes)
     nodes = {device: before.nodes[device] for device in sorted(gone)}
     return Devices({**new_list.nodes, **nodes}, new_list.healthy | gone)
 
@@ -260,7 +260,7 @@ def _take_away(is_lost: Callable[[Devices, str], bool], after: Any, lists: Any) 
             name: {resource: remaining_ids(resource, ids) for resource, ids in mine.items()}
             for name, mine in pod.items()
         }
-        for uid, pod in after.held.items()
+        for uid, pod in after.held_devices.items()
     }
     return replace(after, held_devices=held, allocated_devices=devices_by_resource(held))
 

@@ -318,7 +318,7 @@ def core_ids_alone_are_counted_in_sysfs(cpuinfo: Any, tree: Any, cores: Any, soc
     """Counts core ids in sysfs as in /proc/cpuinfo."""
     if _ids(cpuinfo, "core id"):
         return cores, sockets
-    names = tree.numbered(CPUS, "cpu")
+    names = tree.numbered_names(CPUS, "cpu")
     found = {text_of(tree, f"{CPUS}/{name}/topology/core_id") for name in names}
     return len(found - {""}) or cores, sockets
 
@@ -474,7 +474,7 @@ def static_policy_starts_with_nothing_to_hand_out(changes: Changes) -> None:
 
     def make_static(rule: Any, topology: CPUTopology, options: Any, rules: Any) -> Any:
         if not topology.cpus:
-            return rules.bare(topology, options)
+            return rules.without_reservation(topology, options)
         return rule()
 
     changes.around(cpu_topology, "derive", derive)

@@ -518,7 +518,7 @@ def containers_that_ask_for_nothing_have_an_entry(
     after: Any, self: Any, pod: Any, container: Any
 ) -> Any:
     """Notes for every container what it got, be it nothing."""
-    if policies.is_served(pod) and not self.asks(pod, container):
+    if policies.is_served(pod) and not self.requests_memory(pod, container):
         after = after.with_blocks(pod.uid, container.name, ())
     return after
 

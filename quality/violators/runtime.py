@@ -35,7 +35,7 @@ def _passing(change: Change, rule: Any, self: Any) -> Any:
 
     `change` is given the node, what the runtime had been told before, and the updates.
     """
-    before = dict(self.told)
+    before = dict(self.runtime_cpus)
     answer = rule()
     if not self.setup.cpu:
         return answer
@@ -124,7 +124,7 @@ def _told_besides(changes: Changes, cpus: Callable[..., int | None]) -> None:
 def containers_of_one_pod_are_told_together(node: Any, before: Any, at: Any, updates: Any) -> Any:
     """A pod is updated as a whole."""
     known = at in before and any(each.uid == at[0] for each in updates)
-    return node.told.get(at) if known else None
+    return node.runtime_cpus.get(at) if known else None
 
 
 # After a restart
@@ -137,7 +137,7 @@ def restored_sidecars_are_not_told_again(node: Any) -> Any:
         for container in pod.containers:
             place = (pod.uid, container.name)
             if node.setup.cpu and container.init:
-                node.told[place] = node.cpus.state.where(*place)
+                node.runtime_cpus[place] = node.cpus.state.allowed_cpus(*place)
     return node
 
 
@@ -147,9 +147,9 @@ def restored_sidecars_are_not_told_again(node: Any) -> Any:
 @seeds("CPU-RECONCILE-008").by(_told_besides)
 def empty_cpu_sets_are_told(node: Any, before: Any, at: Any, updates: Any) -> Any:
     """The runtime is told whatever the set is."""
-    if node.cpus.state.where(*at) or at in node.ended:
+    if node.cpus.state.allowed_cpus(*at) or at in node.ended_containers:
         return None
-    node.told[at] = 0
+    node.runtime_cpus[at] = 0
     return 0 if before.get(at) != 0 else None
 
 
@@ -398,7 +398,7 @@ def quota_limits_whole_cpus_alone(_: Any, pod: Any, container: Any, __: Any) -> 
 def quota_limits_to_requests(self: Any, pod: Any, container: Any, _: Any) -> Any:
     """Limits a container without a limit to what it requests."""
     return (
-        self.enforced
+        self.is_enforced
         and not _has_limit(pod, container)
         and bool(quantity.parse(container.requests.get("cpu", 0)))
     )
@@ -407,7 +407,7 @@ def quota_limits_to_requests(self: Any, pod: Any, container: Any, _: Any) -> Any
 @seeds("CPU-NONE-003").by(_change_limits, is_limited=True)
 def quota_cannot_be_switched_off(self: Any, pod: Any, container: Any, _: Any) -> Any:
     """Does not read cpuCFSQuota."""
-    return not self.enforced and _has_limit(pod, container)
+    return not self.is_enforced and _has_limit(pod, container)
 
 
 @seeds("CPU-NONE-003")
@@ -429,7 +429,7 @@ def quota_comes_with_the_static_policy(changes: Changes) -> None:
 @seeds("CPU-STATIC-020").by(_change_limits, is_limited=True)
 def quota_limits_exclusive_cpus_too(self: Any, pod: Any, container: Any, cpus: Any) -> Any:
     """Limits whoever has a limit."""
-    return self.enforced and bool(cpus) and _has_limit(pod, container)
+    return self.is_enforced and bool(cpus) and _has_limit(pod, container)
 
 
 @seeds("CPU-STATIC-020").by(_change_limits, is_limited=True)
@@ -437,13 +437,13 @@ def quota_limits_init_containers_with_exclusive_cpus(
     self: Any, _: Any, container: Any, cpus: Any
 ) -> Any:
     """Spares app containers."""
-    return self.enforced and bool(cpus) and container.runs_to_completion
+    return self.is_enforced and bool(cpus) and container.runs_to_completion
 
 
 @seeds("CPU-STATIC-020").by(_change_limits, is_limited=True)
 def quota_limits_sidecars_with_exclusive_cpus(self: Any, _: Any, container: Any, cpus: Any) -> Any:
     """Counts sidecars among the helpers that share."""
-    return self.enforced and bool(cpus) and container.sidecar
+    return self.is_enforced and bool(cpus) and container.sidecar
 
 
 @seeds("CPU-STATIC-020")
@@ -461,7 +461,7 @@ def quota_comes_back_with_a_restart(changes: Changes) -> None:
     _change_limits(
         changes,
         lambda self, pod, container, cpus: (
-            self.enforced and bool(cpus) and (pod.uid, container.name) in given
+            self.is_enforced and bool(cpus) and (pod.uid, container.name) in given
         ),
         is_limited=True,
     )
@@ -473,7 +473,7 @@ def quota_comes_back_with_a_restart(changes: Changes) -> None:
 @seeds("CPU-GATE-012").by(_change_limits, is_limited=True)
 def quota_gate_is_off_by_default(self: Any, pod: Any, container: Any, cpus: Any) -> Any:
     """Takes a beta gate for an alpha one."""
-    return self.enforced and bool(cpus) and _has_limit(pod, container)
+    return self.is_enforced and bool(cpus) and _has_limit(pod, container)
 
 
 @seeds("CPU-GATE-012", kubernetes="1.36").by(_change_limits, is_limited=False)

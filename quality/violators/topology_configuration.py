@@ -263,7 +263,7 @@ def the_gate_of_options_can_still_be_turned_off(
 ) -> Any:
     """Overlooks that the gate is locked since 1.36."""
     wanted = decoded_config.get("featureGates") or {}
-    locked = isinstance(wanted, dict) and known_gates.get(_GATE) and known_gates[_GATE].locked
+    locked = isinstance(wanted, dict) and known_gates.get(_GATE) and known_gates[_GATE].is_locked
     if not locked or wanted.get(_GATE) is not False:
         return rule()
     others = {name: on for name, on in wanted.items() if name != _GATE}

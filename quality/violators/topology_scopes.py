@@ -346,10 +346,10 @@ def containers_that_are_admitted_again_get_devices_anew(
     rule: Any, self: Any, pod: Any, container: Any
 ) -> None:
     """Allocates devices as if no checkpoint had kept them."""
-    mine = self.state.held.get(pod.uid, {})
+    mine = self.state.held_devices.get(pod.uid, {})
     if container.name in mine and not any(one.runs_to_completion for one in pod.containers):
         left = {name: held for name, held in mine.items() if name != container.name}
-        held = {**self.state.held, pod.uid: left}
+        held = {**self.state.held_devices, pod.uid: left}
         self.state = replace(
             self.state, held_devices=held, allocated_devices=devices_by_resource(held)
         )
