@@ -284,7 +284,7 @@ def _conduct(
     """Does the remaining units and shows progress; returns why it was cut short, or nothing."""
     from numaproof.campaign.campaign import ClusterError
     from numaproof.reports.campaign import CampaignProgress
-    from numaproof.reports.untrusted import one_line
+    from numaproof.reports.untrusted_text import one_line
 
     try:
         with CampaignProgress(stream) as progress:
@@ -331,7 +331,7 @@ def _follow(
 
 
 def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
-    from numaproof.reports.untrusted import one_line
+    from numaproof.reports.untrusted_text import one_line
 
     plan = spec.plan
     seeds = (plan.seeds.stop - plan.seeds.first) * len(plan.configurations)

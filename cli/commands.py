@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.cli.renamed import with_new_names
+from numaproof.cli.renamed_options import with_new_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

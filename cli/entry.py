@@ -34,7 +34,7 @@ def run() -> None:
 
 
 def _report_bug(error: Exception) -> None:
-    from numaproof.reports.untrusted import one_line
+    from numaproof.reports.untrusted_text import one_line
 
     *_, place = traceback.extract_tb(error.__traceback__)
     file = "/".join(place.filename.split("/")[-2:])

@@ -86,7 +86,7 @@ def simulate(
     """
     from numaproof.cli.simulate_view import answer
     from numaproof.reports.answers import WRITERS
-    from numaproof.reports.untrusted import visible
+    from numaproof.reports.untrusted_text import visible
     from numaproof.simulation import configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question

@@ -23,16 +23,16 @@ import msgspec
 from numaproof.inputs.plurals import plural
 from numaproof.reports.terminal import Bar
 from numaproof.workdir.output_files import write_file
-from quality import hunters, quick_set, survivors
+from quality import quick_set, searchers, survivors
 from quality.catalogue import BUGS, WHOLE_RUN
-from quality.derived import mutants
-from quality.hunting import search_all
+from quality.rule_mutants import mutants
+from quality.search import search_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from quality.hunters import Searcher
-    from quality.hunting import SearchResult
+    from quality.search import SearchResult
+    from quality.searchers import Searcher
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,18 +95,18 @@ def _write_quick_set(file: Path | None, jobs: int) -> int:
 _WAYS: dict[str, Callable[[argparse.Namespace], tuple[list[str], Callable[[Path], Searcher]]]] = {
     "cases": lambda options: (
         [bug.id for bug in BUGS],
-        partial(hunters.by_cases, whole=options.whole),
+        partial(searchers.by_cases, whole=options.whole),
     ),
     "scenarios": lambda options: (
         [bug.id for bug in BUGS],
-        partial(hunters.by_scenarios, seed=options.seed, examples=options.examples),
+        partial(searchers.by_scenarios, seed=options.seed, examples=options.examples),
     ),
     "lives": lambda options: (
         [bug.id for bug in WHOLE_RUN],
-        partial(hunters.by_node_scenarios, seed=options.seed, examples=options.examples),
+        partial(searchers.by_node_scenarios, seed=options.seed, examples=options.examples),
     ),
-    "requirements": lambda _: ([*hunters.requirement_mutants()], hunters.by_citing),
-    "derived": lambda _: ([one.id for one in mutants()], hunters.by_rule),
+    "requirements": lambda _: ([*searchers.requirement_mutants()], searchers.by_citing),
+    "derived": lambda _: ([one.id for one in mutants()], searchers.by_rule),
 }
 """The names of the faults, and what makes a hunter of them in a process, for each way."""
 

@@ -18,7 +18,7 @@ from numaproof.conformance.selection.quick import QuickRun
 from numaproof.protocol.messages import LEVELS
 from numaproof.workdir.scratch import scratch_folder
 from quality.catalogue import BUGS
-from quality.hunting import search
+from quality.search import search
 from quality.suite import bundled_suite
 from quality.trials import CaseTrials
 

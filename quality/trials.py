@@ -31,7 +31,7 @@ from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
 from quality.healthy import HealthyRun, Recorder, run_case, run_scenario
-from quality.hunting import Catch
+from quality.search import Catch
 from quality.suite import Suite, bundled_suite, far_from, firsts, in_turn, nearest, others, target
 
 if TYPE_CHECKING:

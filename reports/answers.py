@@ -20,7 +20,7 @@ from numaproof.reports.drawing_svg import draw_svg
 from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.layout import NOTHING, Stock
 from numaproof.reports.pages import environment, package_file
-from numaproof.reports.untrusted import visible, whole_line
+from numaproof.reports.untrusted_text import visible, whole_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.reports.pages import environment
 from numaproof.reports.story import all_failures
-from numaproof.reports.untrusted import one_line
+from numaproof.reports.untrusted_text import one_line
 from numaproof.reports.wording import release_and_level
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from numaproof.inputs.shell_words import quote_words
 from numaproof.protocol import codec
 from numaproof.protocol.events import sentence_of
 from numaproof.reports.terminal import Bar
-from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.untrusted_text import one_line, visible
 from numaproof.reports.wording import short_lines
 from numaproof.workdir.output_files import clear_partials, write_file
 

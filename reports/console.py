@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
-from numaproof.reports.untrusted import visible
+from numaproof.reports.untrusted_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.events import sentence_of
-from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.untrusted_text import one_line, visible
 from numaproof.reports.wording import short_lines
 
 if TYPE_CHECKING:

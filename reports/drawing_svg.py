@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from markupsafe import Markup, escape
 
 from numaproof.reports import layout
-from numaproof.reports.untrusted import one_line
+from numaproof.reports.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -18,7 +18,7 @@ from numaproof.reports.html import html
 from numaproof.reports.junit import junit
 from numaproof.reports.markdown import markdown
 from numaproof.reports.summary import summarize
-from numaproof.reports.untrusted import visible
+from numaproof.reports.untrusted_text import visible
 from numaproof.workdir.output_files import clear_partials, naming, write_file
 
 if TYPE_CHECKING:

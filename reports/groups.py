@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
 from numaproof.reports.story import all_failures
-from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.untrusted_text import one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

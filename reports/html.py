@@ -18,7 +18,7 @@ from numaproof.reports.groups import causes, counts_line
 from numaproof.reports.pages import environment, package_file
 from numaproof.reports.story import all_failures, bad_steps, both_ends, source
 from numaproof.reports.summary import OUTCOMES
-from numaproof.reports.untrusted import shorten, visible
+from numaproof.reports.untrusted_text import shorten, visible
 from numaproof.reports.values import diff_lines, group_values, pretty, segments, without_machine
 from numaproof.reports.wording import SYMBOLS, baseline_text
 

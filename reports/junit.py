@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 from numaproof.protocol.events import GOOD, CaseFinished, headline, sentence_of
 from numaproof.reports.groups import causes
 from numaproof.reports.story import Failure, both_ends, failure_of, plain_story
-from numaproof.reports.untrusted import one_line, shorten, visible
+from numaproof.reports.untrusted_text import one_line, shorten, visible
 from numaproof.reports.values import group_values
 from numaproof.reports.wording import baseline_text, is_wrong_answer, release_and_level
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, ListFormatError
-from numaproof.reports.untrusted import one_line
+from numaproof.reports.untrusted_text import one_line
 from numaproof.reports.values import group_values
 
 if TYPE_CHECKING:

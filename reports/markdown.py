@@ -17,7 +17,7 @@ from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.groups import causes, verdict_line
 from numaproof.reports.pages import environment
 from numaproof.reports.story import both_ends, plain_events, source
-from numaproof.reports.untrusted import one_line, shorten
+from numaproof.reports.untrusted_text import one_line, shorten
 
 if TYPE_CHECKING:
     from numaproof.protocol.events import CaseFinished, DivergenceFound

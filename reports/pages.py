@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from numaproof.inputs.plurals import plural
-from numaproof.reports.untrusted import visible
+from numaproof.reports.untrusted_text import visible
 
 
 def package_file(name: str, package: str = "numaproof.reports") -> Markup:

@@ -13,7 +13,7 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from numaproof.reports.untrusted import escape_json, visible
+from numaproof.reports.untrusted_text import escape_json, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
-from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.untrusted_text import one_line, visible
 from numaproof.reports.values import Difference, compact, differences, without_machine
 from numaproof.reports.wording import SYMBOLS, baseline_text, problem_lines, short_lines
 

@@ -37,7 +37,7 @@ from numaproof.reports.groups import likeness
 from numaproof.reports.story import transcript
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal_summary import summary_parts
-from numaproof.reports.untrusted import one_line
+from numaproof.reports.untrusted_text import one_line
 from numaproof.reports.wording import STYLES, SYMBOLS, implementation, release_and_level
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numaproof.reports import wording
 from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.groups import causes, verdict_line
 from numaproof.reports.story import HarnessStep, both_ends, source, story_steps
-from numaproof.reports.untrusted import one_line, shorten, visible
+from numaproof.reports.untrusted_text import one_line, shorten, visible
 from numaproof.reports.values import compact, without_machine
 from numaproof.reports.wording import SYMBOLS, columns, short_lines
 

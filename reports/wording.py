@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
-from numaproof.reports.untrusted import one_line
+from numaproof.reports.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,9 +30,9 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.run import Scenario, Target
 from numaproof.conformance.execution.truncation import cut
-from numaproof.conformance.fuzzing.generation.alone import merge
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
+from numaproof.conformance.fuzzing.generation.stateless import merge
 from numaproof.inputs import door, errors
 from numaproof.protocol import codec, events, messages
 from numaproof.protocol.machine import MachineInfo

@@ -14,7 +14,7 @@ from numaproof.conformance.judging import invariants, known_defects
 from numaproof.conformance.judging.entitlement import is_static
 from numaproof.conformance.judging.finding import Finding as Judged
 from numaproof.inputs.plurals import format_numbers
-from numaproof.protocol import messages, told
+from numaproof.protocol import messages, optional_fields
 from numaproof.protocol.diagnosis import Finding
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
@@ -207,7 +207,7 @@ class Judgement:
 
     def _check_optional_fields(self, moment: Moment, answer: messages.Answer) -> None:
         """Notes what an answer says unasked, and what it was asked for and does not say."""
-        for path, of, is_told in told.places(answer):
+        for path, of, is_told in optional_fields.places(answer):
             if is_told and of not in self._session.tell:
                 moment.note("not-asked-for", path=path, of=of)
             elif of in self._session.tell and not is_told:

@@ -20,7 +20,7 @@ import msgspec
 
 from numaproof.conformance.doctor.wording import finding, wording
 from numaproof.inputs.plurals import plural
-from numaproof.protocol import codec, malformed, messages, schemas
+from numaproof.protocol import codec, json_problems, messages, schemas
 from numaproof.protocol.diagnosis import Finding
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -121,7 +121,7 @@ def read(line: bytes, number: int, operation: str) -> ReadLine:
     if line.endswith(b"\r"):
         reading.note("carriage-return")
     example = f"`{json.dumps({'id': number, 'ok': {}})}` on a line of its own"
-    found = malformed.read(line, example)
+    found = json_problems.read(line, example)
     reading.findings += [Finding(*problem) for problem in found.problems]
     if found.value is None:
         return reading

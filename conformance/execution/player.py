@@ -30,7 +30,7 @@ from numaproof.conformance.claims.needs import CHECKPOINT_FILES, POLICY_FIELDS
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.judging import expectations, known_defects
-from numaproof.conformance.judging.discovered import seen_in
+from numaproof.conformance.judging.machine_comparison import seen_in
 from numaproof.inputs.plurals import format_numbers
 from numaproof.protocol import codec, discovery, messages
 from numaproof.protocol.messages import Level, MergeArgs

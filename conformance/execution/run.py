@@ -25,7 +25,7 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.truncation import cut, truncate
-from numaproof.conformance.judging import discovered, known_defects, signatures
+from numaproof.conformance.judging import known_defects, machine_comparison, signatures
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baseline, Baselines
 from numaproof.conformance.judging.invariants import InvariantChecker
 from numaproof.conformance.judging.oracle import AnswerJudge, Oracle, SteerableReference
@@ -349,18 +349,20 @@ class Run:
             return ()
         violated = [one.requirement for one in self._unexplained_violations()]
         if set(self.case.requirements) <= {*self.unaffected(result), *self.undiscovered()}:
-            violated += discovered.broken_everywhere(self._wrong(result))
+            violated += machine_comparison.broken_everywhere(self._wrong(result))
         return tuple(dict.fromkeys(violated))
 
     def undiscovered(self) -> tuple[str, ...]:
         """The requirements of the case that are about what is not discovered."""
         seen = self.target.capabilities.discovers
-        return discovered.unseen_requirements(self.case.requirements, seen)
+        return machine_comparison.unseen_requirements(self.case.requirements, seen)
 
     def unaffected(self, result: RunResult) -> tuple[str, ...]:
         """The requirements of the case that a machine discovered wrongly meets all the same."""
         seen = self.target.capabilities.discovers
-        return discovered.kept_requirements(self.case.requirements, self._wrong(result), seen)
+        return machine_comparison.kept_requirements(
+            self.case.requirements, self._wrong(result), seen
+        )
 
     def _wrong(self, result: RunResult) -> frozenset[str]:
         """What is wrong of the machine that the last call discovered."""
@@ -368,7 +370,7 @@ class Run:
         if result.outcome != "fail" or not session.calls:
             return frozenset()
         right, seen = session.oracle and session.oracle.answer, self.target.capabilities.discovers
-        return discovered.differing(session.calls[-1].answer, right, seen)
+        return machine_comparison.differing(session.calls[-1].answer, right, seen)
 
     def _unexplained_violations(self) -> list[Violation]:
         """The broken invariants that no known defect explains."""

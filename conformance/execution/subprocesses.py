@@ -28,7 +28,7 @@ from numaproof.conformance.execution.programs.process import Process, ending
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec, messages
 from numaproof.protocol.bounds import AnswerBounds
-from numaproof.protocol.told import RequestedFields
+from numaproof.protocol.optional_fields import RequestedFields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,8 +17,8 @@ from numaproof.conformance.cases.schema import (
     Expected,
     Memory,
 )
-from numaproof.conformance.judging.discovered import describe_machine, keep_fields
 from numaproof.conformance.judging.finding import Finding
+from numaproof.conformance.judging.machine_comparison import describe_machine, keep_fields
 from numaproof.conformance.judging.oracle import comparable_file
 from numaproof.inputs.plurals import format_numbers
 from numaproof.protocol import codec, lists, messages

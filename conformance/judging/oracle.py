@@ -18,7 +18,7 @@ import msgspec
 
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.judging import discovered
+from numaproof.conformance.judging import machine_comparison
 from numaproof.conformance.judging.finding import Finding
 from numaproof.protocol import codec, lists, messages
 from numaproof.protocol.machine import MachineInfo
@@ -351,7 +351,7 @@ def disagreement(
         and isinstance(expected, MachineInfo)
         and discovers is not None
     ):
-        seen = discovered.difference(actual, expected, discovers)
+        seen = machine_comparison.difference(actual, expected, discovers)
         return seen if applies("placement", level) else None
     if _has_several_options(args):
         actual, expected = any_option(actual), any_option(expected)

@@ -424,7 +424,9 @@ def devices_of_removed_pods_leak(after: DeviceState, self: DeviceState) -> Devic
 def ended_containers_lose_their_devices(answer: Any, self: Any, args: messages.RemoveArgs) -> Any:
     kept = self.device_manager.state
     if args.container is not None and args.uid in kept.held_devices:
-        pod = {name: own for name, own in kept.held_devices[args.uid].items() if name != args.container}
+        pod = {
+            name: own for name, own in kept.held_devices[args.uid].items() if name != args.container
+        }
         held = {**kept.held_devices, args.uid: pod}
         self.device_manager.state = replace(
             kept, held_devices=held, allocated_devices=devices_by_resource(held)

@@ -17,7 +17,7 @@ from numaproof.reports.board.data import MAX_LINE, MAX_NAME, MAX_PARAGRAPH
 from numaproof.reports.groups import group_failures
 from numaproof.reports.story import BROKEN, all_failures, failure_of
 from numaproof.reports.summary import summarize
-from numaproof.reports.untrusted import one_line, shorten
+from numaproof.reports.untrusted_text import one_line, shorten
 from numaproof.reports.values import group_values, without_machine
 from numaproof.reports.wording import release_and_level
 

@@ -19,7 +19,7 @@ from numaproof.reports.board import data, digest
 from numaproof.reports.board.standing import implementations
 from numaproof.reports.files import EVENTS
 from numaproof.reports.summary import summarize
-from numaproof.reports.untrusted import one_line
+from numaproof.reports.untrusted_text import one_line
 from numaproof.reports.values import group_values
 from numaproof.workdir.output_files import write_file
 

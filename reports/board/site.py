@@ -21,7 +21,7 @@ from numaproof.reports.board.standing import NOT_ASKED, STATES, Score, implement
 from numaproof.reports.html import is_web_address
 from numaproof.reports.pages import environment, package_file
 from numaproof.reports.story import source
-from numaproof.reports.untrusted import escape_json, visible
+from numaproof.reports.untrusted_text import escape_json, visible
 from numaproof.reports.values import group_values
 from numaproof.workdir.output_files import clear_partials, require_writable, write_file
 

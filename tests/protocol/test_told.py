@@ -10,8 +10,8 @@ import pytest
 from builders.containers import running
 from numaproof.protocol import messages
 from numaproof.protocol.codec import ProtocolError
+from numaproof.protocol.optional_fields import RequestedFields
 from numaproof.protocol.sets import CPUSet
-from numaproof.protocol.told import RequestedFields
 from numaproof.reference.implementation import Reference
 
 QUOTA = {"app": msgspec.structs.replace(running("1"), quota=True)}

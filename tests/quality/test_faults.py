@@ -16,9 +16,9 @@ from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import messages
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.state import CPUState
-from quality import hunters, survivors
+from quality import searchers, survivors
 from quality.catalogue import BUGS, REQUIREMENT_MUTANTS, WHOLE_RUN
-from quality.derived import Mutant, mutants, rule_function
+from quality.rule_mutants import Mutant, mutants, rule_function
 from quality.seeding import Bug, Changes, SubjectBugs, shape
 
 EVERY = (*BUGS, *WHOLE_RUN, *REQUIREMENT_MUTANTS)
@@ -46,7 +46,7 @@ def test_a_violator_breaks_one_tested_requirement_and_says_how() -> None:
 
 
 def test_every_tested_requirement_has_a_violator() -> None:
-    broken = {name.partition(" ")[0] for name in hunters.requirement_mutants()}
+    broken = {name.partition(" ")[0] for name in searchers.requirement_mutants()}
     assert {row.id for row in load_registry().requirements if row.is_tested} == broken
 
 

@@ -17,7 +17,7 @@ from numaproof.conformance.judging.pods import PodResources
 from numaproof.conformance.requirements import load_registry
 from numaproof.reference.pods.manifest import read_pod
 from quality.catalogue import BUGS, WHOLE_RUN
-from quality.hunting import Catch, search
+from quality.search import Catch, search
 from quality.seeding import Bug
 from quality.suite import Suite
 from quality.trials import CaseTrials, CitingTrials, NodeScenarioTrials, ScenarioTrials, seeds

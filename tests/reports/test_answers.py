@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from builders.drawn import OWNERS, STOCK
+from builders.drawing_data import OWNERS, STOCK
 from numaproof.reports import answers
 from numaproof.reports.answers import (
     AnswerReport,

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.text import Text
 
-from builders.drawn import GIB, OWNERS, STOCK
+from builders.drawing_data import GIB, OWNERS, STOCK
 from numaproof.protocol.events import Owner
 from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
 from numaproof.reports.drawing import draw_svg, draw_text

@@ -17,7 +17,7 @@ from numaproof.reports.board.views import bars, size_text, tally_text
 from numaproof.reports.html import is_web_address
 from numaproof.reports.markdown import escape
 from numaproof.reports.story import both_ends
-from numaproof.reports.untrusted import one_line, shorten, visible
+from numaproof.reports.untrusted_text import one_line, shorten, visible
 from numaproof.reports.values import diff_lines, differences, pretty, without_machine
 
 if TYPE_CHECKING:

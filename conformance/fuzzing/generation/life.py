@@ -24,7 +24,7 @@ from numaproof.conformance.cases.schema import (
     open_step,
 )
 from numaproof.conformance.claims import needs
-from numaproof.conformance.fuzzing.generation import alone, pods
+from numaproof.conformance.fuzzing.generation import pods, stateless
 from numaproof.conformance.fuzzing.generation.configurations import configuration
 from numaproof.conformance.fuzzing.generation.focus import focus as choose_focus
 from numaproof.conformance.fuzzing.generation.machines import page_kinds
@@ -254,11 +254,11 @@ class NodeScenario:
 
     def merge(self, choices: Choices) -> tuple[Step, ...]:
         """Merges hints that no manager has made."""
-        return (open_step(merge=alone.merge(choices, self.capabilities)),)
+        return (open_step(merge=stateless.merge(choices, self.capabilities)),)
 
     def assign(self, choices: Choices) -> tuple[Step, ...]:
         """Assigns CPUs without a node."""
-        return (open_step(assign=alone.assign(choices, self.facts, self.capabilities)),)
+        return (open_step(assign=stateless.assign(choices, self.facts, self.capabilities)),)
 
     def _start(self, **what: Any) -> Step:
         step = StartStep(config=self.config, **what)

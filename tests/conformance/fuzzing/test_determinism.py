@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from builders.fuzzed import found_in, fuzz_events
+from builders.fuzz_runs import found_in, fuzz_events
 from builders.targets import changed_reference, target_of
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import Crashed, InProcess

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase, InMemoryExampleDatabase
 
-from builders.fuzzed import found_in, fuzz_events
+from builders.fuzz_runs import found_in, fuzz_events
 from builders.targets import changed_reference, target_of
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.fuzzing import example_databases

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from builders.fuzzed import found_in, fuzz_events, harness_run, losing
+from builders.fuzz_runs import found_in, fuzz_events, harness_run, losing
 from builders.targets import changed_reference, target_of
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from builders.fuzzed import found_in, fuzz_events, replay_case
+from builders.fuzz_runs import found_in, fuzz_events, replay_case
 from builders.targets import ChangedReference, changed_reference, target_of
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import Crashed

@@ -14,7 +14,7 @@ import pytest
 from builders.differences import parts
 from builders.machines import plain, regular
 from builders.tables import Table
-from numaproof.conformance.judging.discovered import difference, differing, seen_in
+from numaproof.conformance.judging.machine_comparison import difference, differing, seen_in
 from numaproof.protocol import codec
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.machine import HugePages, MachineInfo, UncoreCache

@@ -20,8 +20,8 @@ from numaproof.reference.errors import AdmissionError, StartError
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.node import StartedNode
+from quality.requirement_mutants.checkpoints import older_part
 from quality.seeding import Change, Changes, SubjectBugs, shape
-from quality.violators.checkpoints import older_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable

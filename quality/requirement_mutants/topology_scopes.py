@@ -28,8 +28,8 @@ from numaproof.reference.topology.hints import ANYWHERE, NO_AFFINITY, Demand, To
 from numaproof.reference.topology.policy import TopologyPolicy
 from numaproof.reference.topology.scope import affinity_of
 from numaproof.reference.topology.search import evaluation
+from quality.requirement_mutants.topology_merging import aligning_without_policy, place_by_hints
 from quality.seeding import Changes, SubjectBugs, shape
-from quality.violators.topology_merging import aligning_without_policy, place_by_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable

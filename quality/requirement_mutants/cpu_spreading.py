@@ -25,8 +25,8 @@ from numaproof.reference.cpu.distribution import (
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
 from numaproof.reference.topology.hints import Demand, TopologyHint
+from quality.requirement_mutants.cpu_options import add_early, allocating, matures, with_options
 from quality.seeding import Change, Changes, SubjectBugs, shape
-from quality.violators.cpu_options import add_early, allocating, matures, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -166,7 +166,9 @@ def only_idle_uncore_caches_are_shared(self: Any, progress: Any, cache: Any) -> 
 @seeds("CPU-OPT-UNCORE-002").by(_among_caches)
 def uncore_cache_with_just_enough_cpus_is_passed_over(_self: Any, progress: Any, cache: Any) -> Any:
     """Requires more free CPUs than are asked for."""
-    return (cache & progress.free).bit_count() != progress.remaining_count or not cache & ~progress.free
+    return (
+        cache & progress.free
+    ).bit_count() != progress.remaining_count or not cache & ~progress.free
 
 
 @seeds("CPU-OPT-UNCORE-002").by(_among_caches)

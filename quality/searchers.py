@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol.releases import RELEASES
 from quality.catalogue import BUGS, REQUIREMENT_MUTANTS, WHOLE_RUN
-from quality.derived import mutants
-from quality.hunting import SearchResult, search
+from quality.rule_mutants import mutants
+from quality.search import SearchResult, search
 from quality.suite import bundled_suite
 from quality.trials import CaseTrials, CitingTrials, NodeScenarioTrials, ScenarioTrials, seeds
 

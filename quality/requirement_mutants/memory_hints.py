@@ -20,8 +20,8 @@ from numaproof.reference.pods.containers import PodContainer
 from numaproof.reference.pods.pod import Pod
 from numaproof.reference.topology.hints import Supply, TopologyHint
 from numaproof.reference.topology.search import evaluation
+from quality.requirement_mutants.memory_static import change_hints
 from quality.seeding import Change, Changes, SubjectBugs, shape
-from quality.violators.memory_static import change_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable

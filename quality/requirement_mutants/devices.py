@@ -179,7 +179,10 @@ def pods_admitted_again_take_devices_anew(rule: Any, state: Any, request: Any) -
     freed = replace(
         state,
         held_devices={**state.held_devices, uid: {**state.held_devices[uid], name: others}},
-        allocated_devices={**state.allocated_devices, resource: state.allocated_devices.get(resource, NONE) - held},
+        allocated_devices={
+            **state.allocated_devices,
+            resource: state.allocated_devices.get(resource, NONE) - held,
+        },
     )
     return rule(state=freed)
 
