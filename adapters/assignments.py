@@ -97,7 +97,7 @@ def shapes() -> list[UniformMachine]:
         for again in (False, True)
         if not again or size[0] > 1
     ]
-    return sorted((one for one in found if one.cpus <= MAX_CPUS), key=lambda one: one.cpus)
+    return sorted((one for one in found if one.cpus <= MAX_CPUS), key=lambda machine: machine.cpus)
 
 
 def calls(shape: UniformMachine, kubernetes: str) -> Iterator[messages.AssignArgs]:
@@ -117,18 +117,18 @@ class Enumeration:
 
     def __init__(self, program: Implementation) -> None:
         self._program = program
-        self._references = (Reference(), Reference(documented=True))
+        self._references = (Reference(), Reference(follows_docs=True))
         self.counts: Counter[str] = Counter()
         self.smallest: dict[str, tuple[messages.AssignArgs, str]] = {}
 
     def ask(self, args: messages.AssignArgs) -> None:
         """Makes one call, and counts how it was answered."""
-        kind, message = self._answered(args)
+        kind, message = self._classify(args)
         self.counts[kind] += 1
         if kind != "same":
             self.smallest.setdefault(kind, (args, message))
 
-    def _answered(self, args: messages.AssignArgs) -> tuple[str, str]:
+    def _classify(self, args: messages.AssignArgs) -> tuple[str, str]:
         try:
             answer = self._program.call("assign", args)
         except ImplementationFailure as failure:
@@ -139,11 +139,11 @@ class Enumeration:
             case messages.Unsupported():
                 return "unsupported", answer.what
             case messages.Assigned():
-                return self._chosen(args, answer.cpus)
+                return self._compare_cpus(args, answer.cpus)
         enough = args.count <= len(args.available)
         return ("wrong", "refused, and there are enough") if enough else ("same", "")
 
-    def _chosen(self, args: messages.AssignArgs, cpus: CPUSet) -> tuple[str, str]:
+    def _compare_cpus(self, args: messages.AssignArgs, cpus: CPUSet) -> tuple[str, str]:
         if len(cpus) != args.count or not cpus.issubset(args.available):
             return "wrong", f"{cpus or 'none'} for {args.count} of {args.available or 'none'}"
         right = []
@@ -163,7 +163,9 @@ def case(kind: str, args: messages.AssignArgs, message: str) -> Case:
     )
 
 
-def known(counts: Mapping[str, int], failing: Collection[str], expected: Mapping[str, Any]) -> bool:
+def is_expected(
+    counts: Mapping[str, int], failing: Collection[str], expected: Mapping[str, Any]
+) -> bool:
     """Whether the counts are those expected, or what fails is of just the kinds expected."""
     if "counts" in expected:
         return bool(expected["counts"] == counts)
@@ -192,7 +194,7 @@ def main() -> int:
     for kind, (args, message) in enumeration.smallest.items():
         writing.write(case(kind, args, message), asked.out / f"{kind}.yaml")
     failing = (*FAILING, *(("other",) if applies("placement", hello.level) else ()))
-    good = known(
+    good = is_expected(
         counts, failing, yaml.safe_load(asked.expected.read_text()) if asked.expected else {}
     )
     shown = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())

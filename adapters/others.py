@@ -40,12 +40,12 @@ GREETING = {"id": 0, "op": "hello", "args": {"protocol": [1, 1], "harness": "num
 
 
 @dataclass(frozen=True)
-class Ended:
+class PartResult:
     """How a part of an adapter's run ended."""
 
     what: str
     good: bool
-    said: str
+    message: str
 
 
 def adapters() -> list[str]:
@@ -107,28 +107,30 @@ def commands(
         yield "assign", [*script, *asked, *named, "--out", str(out / "assign")]
 
 
-def run(name: str, out: Path, steps: int) -> Iterator[Ended]:
+def run(name: str, out: Path, steps: int) -> Iterator[PartResult]:
     """Builds and checks one adapter."""
     try:
         reason = build(name, out / "program")
         if reason:
-            yield Ended("skipped", good=True, said=reason)
+            yield PartResult("skipped", good=True, message=reason)
             return
         program = out / "program" / "run"
         claims = hello(program)
     except (subprocess.CalledProcessError, OSError, ValueError, KeyError) as error:
-        yield Ended("build", good=False, said=str(error))
+        yield PartResult("build", good=False, message=str(error))
         return
     for what, command in commands(name, program, claims, out, steps):
         ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         (out / f"{what}.log").write_text(ended.stdout + ended.stderr, encoding="utf-8")
-        yield Ended(what, good=ended.returncode == 0, said=verdict(ended.stdout + ended.stderr))
+        yield PartResult(
+            what, good=ended.returncode == 0, message=verdict(ended.stdout + ended.stderr)
+        )
 
 
-def verdict(printed: str) -> str:
+def verdict(output: str) -> str:
     """The line of a run that says how it ended."""
     words = ("Passed", "Failed", "Nothing", "Incomplete")
-    lines = printed.strip().splitlines() or ["it printed nothing"]
+    lines = output.strip().splitlines() or ["it printed nothing"]
     return next((one for one in reversed(lines) if one.startswith(words)), lines[-1])
 
 
@@ -137,7 +139,7 @@ def show(line: str) -> None:
     print(line, flush=True)  # noqa: T201 - its output
 
 
-def main(words: Sequence[str] | None = None, tell: Callable[[str], object] = show) -> int:
+def main(words: Sequence[str] | None = None, report_line: Callable[[str], object] = show) -> int:
     """Runs the adapters that are named, or all, and tells a line of each part."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="adapters (default: all)")
@@ -155,7 +157,7 @@ def main(words: Sequence[str] | None = None, tell: Callable[[str], object] = sho
             failed |= not ended.good
             word = "skipped" if ended.what == "skipped" else "agrees" if ended.good else "differs"
             part = "" if ended.what == "skipped" else f" {ended.what}:"
-            tell(f"{name}: {word}{part} {ended.said}")
+            report_line(f"{name}: {word}{part} {ended.message}")
     return int(failed)
 
 

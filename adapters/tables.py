@@ -107,7 +107,7 @@ def table(heading: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
     yield ""
 
 
-def linked(one: Adapter) -> str:
+def link(one: Adapter) -> str:
     """Its name and version, with a link to its page."""
     return f"[{one.name}](../adapters/{one.name}/README.md) {one.version}"
 
@@ -119,7 +119,7 @@ def discoverers(found: Sequence[Adapter]) -> Iterator[str]:
     yield from table(
         ("", "agrees", *KINDS),
         (
-            row(linked(one), *counts)
+            row(link(one), *counts)
             for one in found
             if any(counts := [one.machines[column] for column in columns])
         ),
@@ -134,10 +134,10 @@ def allocators(found: Sequence[Adapter]) -> Iterator[str]:
         ("", "level", "pass", *KINDS, "examples", "known failure", "not claimed", "other"),
         (
             row(
-                linked(one),
+                link(one),
                 one.level,
                 *(one.cases[column] for column in ("pass", *KINDS)),
-                *fuzzed(one),
+                *fuzzing_cells(one),
             )
             for one in allocating
         ),
@@ -153,7 +153,7 @@ def allocators(found: Sequence[Adapter]) -> Iterator[str]:
     )
 
 
-def fuzzed(one: Adapter) -> Iterator[str]:
+def fuzzing_cells(one: Adapter) -> Iterator[str]:
     """The cells of an adapter's fuzzing; all other examples passed."""
     passed, *named = (one.examples.get(name, 0) for name in ("pass", *NAMED))
     total = sum(one.examples.values())

@@ -47,7 +47,7 @@ def config(nodes: int) -> Mapping[str, Any]:
 
 
 @pytest.fixture
-def tell_ratio(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def report_ratio(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Adds a line to the ratios."""
     return request.config.stash.setdefault(_RATIOS, []).append
 

@@ -30,7 +30,7 @@ MACHINES = (
 """8 CPUs on 1 node, 80 on 2, 256 on 8, 384 on 8."""
 
 
-def started(name: str, folder: Path) -> Reference:
+def start_reference(name: str, folder: Path) -> Reference:
     """The reference, started with policy static on a bundled machine."""
     tree = fakesys.TreePath.root(fakesys.build_tree(fakesys.load_profile(name)))
     reference = Reference()
@@ -45,7 +45,7 @@ def started(name: str, folder: Path) -> Reference:
 @pytest.mark.benchmark(group="one admission and removal, with checkpoints written to memory")
 @pytest.mark.parametrize("name", MACHINES)
 def test_admission(benchmark: BenchmarkFixture, name: str, folder: Path) -> None:
-    reference = started(name, folder)
+    reference = start_reference(name, folder)
     spec = PodSpec("web", {"app": ContainerSpec(limits={"cpu": 3, "memory": "64Mi"})})
     admit = messages.AdmitArgs(manifests.manifest(spec))
     remove = messages.RemoveArgs(manifests.uid("web"))
@@ -61,7 +61,7 @@ def test_admission(benchmark: BenchmarkFixture, name: str, folder: Path) -> None
 @pytest.mark.benchmark(group="hints of one container")
 @pytest.mark.parametrize("name", MACHINES)
 def test_hints(benchmark: BenchmarkFixture, name: str, folder: Path) -> None:
-    reference = started(name, folder)
+    reference = start_reference(name, folder)
     spec = PodSpec("web", {"app": ContainerSpec(limits={"cpu": 3, "memory": "64Mi"})})
     args = messages.HintsArgs(manifests.manifest(spec), "app")
     assert isinstance(benchmark(reference.call, "hints", args), messages.NodeHints)

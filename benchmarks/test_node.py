@@ -38,13 +38,13 @@ POD = PodSpec("web", {"app": ContainerSpec(limits={"cpu": 3, "memory": "64Mi"})}
 """The pod to admit; it fits on one node of every machine."""
 
 
-def started(args: messages.StartArgs) -> StartedNode:
+def start_node(args: messages.StartArgs) -> StartedNode:
     """The reference's node after a start with a given machine."""
 
-    def unused(*_: object) -> MachineInfo:
+    def reject_discovery(*_: object) -> MachineInfo:
         raise AssertionError("no tree is read")
 
-    return startup.start(args, releases.release(None), unused)
+    return startup.start(args, releases.release(None), reject_discovery)
 
 
 def fill(node: StartedNode) -> list[messages.Pod]:
@@ -69,7 +69,7 @@ def fill(node: StartedNode) -> list[messages.Pod]:
 def test_admission(
     benchmark: BenchmarkFixture, name: str, state: str, node_start: NodeStart
 ) -> None:
-    node = started(node_start(name))
+    node = start_node(node_start(name))
     if state == "half full" and name != "laptop-4c8t":
         fill(node)
     manifest = manifests.manifest(POD)
@@ -96,7 +96,7 @@ def test_admission(
 def test_admission_with_files(
     benchmark: BenchmarkFixture, name: str, node_start: NodeStart
 ) -> None:
-    node = started(node_start(name))
+    node = start_node(node_start(name))
     admit = messages.AdmitArgs(manifests.manifest(POD))
     remove = messages.RemoveArgs(manifests.uid("web"))
 
@@ -111,7 +111,7 @@ def test_admission_with_files(
 @pytest.mark.benchmark(group="hints of one container: all managers, listed")
 @pytest.mark.parametrize("name", MACHINES[:4])
 def test_hints(benchmark: BenchmarkFixture, name: str, node_start: NodeStart) -> None:
-    node = started(node_start(name))
+    node = start_node(node_start(name))
     args = messages.HintsArgs(manifests.manifest(POD), "app")
     assert benchmark(node.hints, args).cpu
 
@@ -119,7 +119,7 @@ def test_hints(benchmark: BenchmarkFixture, name: str, node_start: NodeStart) ->
 @pytest.mark.benchmark(group="a start with a full checkpoint")
 @pytest.mark.parametrize("name", MACHINES)
 def test_start(benchmark: BenchmarkFixture, name: str, node_start: NodeStart) -> None:
-    pods = fill(started(node_start(name))) if name != "laptop-4c8t" else []
+    pods = fill(start_node(node_start(name))) if name != "laptop-4c8t" else []
     args = node_start(name, tuple(pods))
-    node = benchmark(started, args)
+    node = benchmark(start_node, args)
     assert len(node.pods) == len(pods)

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 def demand(
-    nodes: int, total: Mapping[int, int], amount: int, used: Mapping[int, int] | None = None
+    nodes: int, total: Mapping[int, int], amount: int, in_use: Mapping[int, int] | None = None
 ) -> Demand:
-    """The hints for `amount` on nodes 0 to `nodes` - 1 with `total` each, some of it `used`."""
-    used = used or {}
+    """The hints for `amount` on nodes 0 to `nodes` - 1 with `total` each, some of it `in_use`."""
+    in_use = in_use or {}
     return Demand(
         nodes=tuple(range(nodes)),
         needs=(
             Need(
                 amount,
-                tuple(Supply(1 << node, has - used.get(node, 0)) for node, has in total.items()),
+                tuple(Supply(1 << node, has - in_use.get(node, 0)) for node, has in total.items()),
                 tuple(Supply(1 << node, has) for node, has in total.items()),
             ),
         ),

@@ -58,9 +58,9 @@ def run(
         ClusterError: the workers cannot continue; the results so far are kept.
     """
     failed: list[FailedUnit] = []
-    yield from _done(journal, units(), workers, failed)
+    yield from _run_units(journal, units(), workers, failed)
     if not failed:
-        yield from _done(journal, journal.finished.shrinks(), workers, failed)
+        yield from _run_units(journal, journal.finished_units.shrinks(), workers, failed)
     if failed:
         shown = [f"{one.unit.id}: {one.why}" for one in failed[:_SHOWN]]
         more = [f"and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else []
@@ -71,12 +71,12 @@ def run(
         journal.end(complete=True)
 
 
-def _done(
-    journal: Journal, units: Iterable[Unit], workers: UnitExecutor, failed: list[FailedUnit]
+def _run_units(
+    journal: Journal, units: Iterable[Unit], workers: UnitExecutor, failures: list[FailedUnit]
 ) -> Iterator[UnitFinished]:
-    left = (unit for unit in units if unit.id not in journal.finished.done)
+    left = (unit for unit in units if unit.id not in journal.finished_units.done_units)
     for result in workers.do(left):
         if not isinstance(result, UnitResult):
-            failed.append(result)
+            failures.append(result)
         elif kept := journal.add(result):
             yield kept

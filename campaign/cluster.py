@@ -127,14 +127,14 @@ class WorkerPool:
         """Where Dask's own dashboard is; empty where it is not up."""
         self.threads = 0
         """How many units are done at the same time."""
-        self._looked = 0.0
-        self._look()
+        self._refreshed_at = 0.0
+        self._refresh_threads()
 
-    def _look(self) -> None:
+    def _refresh_threads(self) -> None:
         now = time.monotonic()
-        if not self.threads or now - self._looked > _LOOK:
+        if not self.threads or now - self._refreshed_at > _LOOK:
             self.threads = sum(self._client.nthreads().values())
-            self._looked = now
+            self._refreshed_at = now
 
     def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
         """Has units done, and yields their results as they arrive.
@@ -148,23 +148,23 @@ class WorkerPool:
         completed = distributed.as_completed()
         try:
             while True:
-                self._look()
+                self._refresh_threads()
                 threads = max(self.threads, 1)
                 room = _WAITING * threads - len(out)
                 if room >= threads:
                     # Many at once: giving out a single one costs the scheduler as much.
                     given = {self._key(one): one for one in islice(units, room)}
                     if given:
-                        completed.update(self._given(given))
+                        completed.update(self._submit(given))
                     out |= given
                 if not out:
                     return
                 for future in completed.next_batch():
-                    yield _come(future, out.pop(str(future.key)))
+                    yield _collect_result(future, out.pop(str(future.key)))
         except _LOST as error:
             raise ClusterError("the scheduler is gone") from error
 
-    def _given(self, units: Mapping[str, Unit]) -> Sequence[distributed.Future[Any]]:
+    def _submit(self, units: Mapping[str, Unit]) -> Sequence[distributed.Future[Any]]:
         names = [self._plugin.name] * len(units)
         given: Sequence[distributed.Future[Any]] = self._client.map(
             _do, names, [*units.values()], key=[*units], pure=False
@@ -176,7 +176,7 @@ class WorkerPool:
         return f"{self._plugin.name}-{self._client.id}-{unit.id}"
 
 
-def _come(future: distributed.Future[Any], unit: Unit) -> UnitResult | FailedUnit:
+def _collect_result(future: distributed.Future[Any], unit: Unit) -> UnitResult | FailedUnit:
     """The result of a unit.
 
     Raises:
@@ -231,7 +231,7 @@ def local_workers(job: Job, processes: int) -> Iterator[WorkerPool]:
         for left in reversed(range(_STARTS)):
             try:
                 with ExitStack() as started:
-                    client = started.enter_context(_started(folder, processes))
+                    client = started.enter_context(_local_client(folder, processes))
                     pool = WorkerPool(client, job, ours=True)
                     stack.push(started.pop_all())
                 break
@@ -242,7 +242,7 @@ def local_workers(job: Job, processes: int) -> Iterator[WorkerPool]:
 
 
 @contextmanager
-def _started(folder: Path, processes: int) -> Iterator[distributed.Client]:
+def _local_client(folder: Path, processes: int) -> Iterator[distributed.Client]:
     """A client of a scheduler in this process, and of workers in processes of their own."""
     security = distributed.Security.temporary()
     common = {"host": "127.0.0.1", "protocol": "tls://", "security": security}

@@ -47,9 +47,9 @@ class Journal:
     Args:
         folder: of the campaign; made if missing.
         plan: of the campaign.
-        elapsed: seconds since it began or resumed.
+        elapsed_seconds: seconds since it began or resumed.
         fresh: whether to start over, whatever was done before.
-        known: the failures that are known.
+        known_failures: the failures that are known.
 
     Raises:
         JournalError: another campaign's file is there, or somebody else is writing to it.
@@ -61,30 +61,30 @@ class Journal:
         self,
         folder: Path,
         plan: CampaignPlanned,
-        elapsed: Callable[[], float],
+        elapsed_seconds: Callable[[], float],
         *,
         fresh: bool = False,
-        known: KnownFailures | None = None,
+        known_failures: KnownFailures | None = None,
     ) -> None:
         self.folder = folder
         self.path = folder / EVENTS
-        self.finished = FinishedUnits(plan, known)
+        self.finished_units = FinishedUnits(plan, known_failures)
         self._plan = plan
-        self._elapsed = elapsed
+        self._elapsed_seconds = elapsed_seconds
         self._before = 0.0
-        self._kept = 0
-        self.damaged: list[str] = []
+        self._valid_bytes = 0
+        self.damage_notes: list[str] = []
         """What to say of the lines that were damaged; their units are left to be done again."""
         folder.mkdir(parents=True, exist_ok=True)
         number = door.descriptor(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self._file: FileIO = os.fdopen(number, "a+b", buffering=0)
         try:
-            self._take(fresh=fresh)
+            self._lock_and_read(fresh=fresh)
         except BaseException:
             self._file.close()
             raise
 
-    def _take(self, *, fresh: bool) -> None:
+    def _lock_and_read(self, *, fresh: bool) -> None:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -94,17 +94,17 @@ class Journal:
             raise JournalError(f"{self.path}: another campaign is writing to it")
         if not fresh:
             self._read()
-        if not self._kept:
+        if not self._valid_bytes:
             self._append(codec.encode(self._plan) + b"\n")
 
     def _append(self, lines: bytes) -> None:
         """Writes whole lines after those that are kept, in the place of anything else."""
         with naming(self.path):
-            self._file.truncate(self._kept)
+            self._file.truncate(self._valid_bytes)
             unwritten = memoryview(lines)
             while unwritten:
                 unwritten = unwritten[self._file.write(unwritten) :]
-        self._kept += len(lines)
+        self._valid_bytes += len(lines)
 
     def __enter__(self) -> Self:
         return self
@@ -120,7 +120,7 @@ class Journal:
     @property
     def seconds(self) -> float:
         """Seconds that the campaign has run, not counting the time between a kill and resuming."""
-        return self._before + self._elapsed()
+        return self._before + self._elapsed_seconds()
 
     def _read(self) -> None:
         """Counts what was done before, and keeps that alone."""
@@ -128,20 +128,20 @@ class Journal:
         kept: list[tuple[int, int]] = []
         with self.path.open("rb") as lines:
             for unit in reading.units(door.lines(lines, str(self.path))):
-                self.finished.add(unit.events, unit.ended)
-                self._before = max(self._before, unit.ended.at)
+                self.finished_units.add(unit.events, unit.end_event)
+                self._before = max(self._before, unit.end_event.at)
                 if kept and kept[-1][1] == unit.start:
                     kept[-1] = kept[-1][0], unit.stop
                 else:
                     kept.append((unit.start, unit.stop))
             size = lines.tell()
-        self.damaged = list(reading.damaged)
-        if reading.found != self._plan and size:
+        self.damage_notes = list(reading.damage_notes)
+        if reading.recorded_plan != self._plan and size:
             if not kept:
-                raise self._other(reading.found)
-            self.damaged.insert(0, "line 1 is damaged")
-        self._kept = kept[-1][1] if kept else 0
-        if self.damaged:
+                raise self._plan_mismatch(reading.recorded_plan)
+            self.damage_notes.insert(0, "line 1 is damaged")
+        self._valid_bytes = kept[-1][1] if kept else 0
+        if self.damage_notes:
             self._replace(kept)
 
     def case_runs(self) -> list[CaseFinished]:
@@ -150,30 +150,31 @@ class Journal:
             units = [*JournalLines(self._plan).units(door.lines(lines, str(self.path)))]
         return [one for unit in units for one in unit.events if isinstance(one, CaseFinished)]
 
-    def _replace(self, kept: Iterable[tuple[int, int]]) -> None:
+    def _replace(self, spans: Iterable[tuple[int, int]]) -> None:
         """Puts a file without what is damaged in the place of this one."""
         part = self.path.with_name(f".{self.path.name}")
         with self.path.open("rb") as lines, self._file:
             self._file = part.open("wb", buffering=0)
             fcntl.flock(self._file, fcntl.LOCK_EX)
-            self._kept = 0
+            self._valid_bytes = 0
             self._append(codec.encode(self._plan) + b"\n")
-            for start, stop in kept:
+            for start, stop in spans:
                 lines.seek(start)
                 self._append(lines.read(stop - start))
             part.replace(self.path)
 
-    def _other(self, found: CampaignPlanned | None) -> JournalError:
-        if found is None:
+    def _plan_mismatch(self, other_plan: CampaignPlanned | None) -> JournalError:
+        if other_plan is None:
             return self._unusable("line 1 is not the plan of a campaign")
-        for name in found.__struct_fields__:
-            old, new = getattr(found, name), getattr(self._plan, name)
+        for name in other_plan.__struct_fields__:
+            old, new = getattr(other_plan, name), getattr(self._plan, name)
             if old != new:
                 return self._unusable(
-                    f"it belongs to another campaign: its {name.replace('_', ' ')}: {_shown(old)},"
-                    f" now: {_shown(new)}"
+                    f"it belongs to another campaign: its {name.replace('_', ' ')}:"
+                    f" {_format_value(old)},"
+                    f" now: {_format_value(new)}"
                 )
-        raise AssertionError(found)
+        raise AssertionError(other_plan)
 
     def _unusable(self, why: str) -> JournalError:
         return JournalError(
@@ -184,20 +185,20 @@ class Journal:
         """Keeps what came of a unit, its files first; None where that had been done before."""
         *events, ended = map(_unit_event, result.lines.splitlines())
         assert isinstance(ended, UnitFinished)
-        if ended.unit in self.finished.done:
+        if ended.unit in self.finished_units.done_units:
             return None
         for name, text in result.files.items():
             write_file(self.folder / name, text)
         now = self.seconds
         stamped = [msgspec.structs.replace(event, at=now) for event in events]
-        self._append(sealed(stamped, msgspec.structs.replace(ended, at=now), self._plan))
-        self.finished.add(events, ended)
+        self._append(seal_unit(stamped, msgspec.structs.replace(ended, at=now), self._plan))
+        self.finished_units.add(events, ended)
         return msgspec.structs.replace(ended, at=now)
 
     def end(self, *, complete: bool, message: str = "") -> None:
         """Writes the last line. An incomplete end is removed when the campaign resumes."""
-        self.finished.message = message
-        tally = self.finished.summary().tally
+        self.finished_units.message = message
+        tally = self.finished_units.summary().tally
         outcomes: dict[str, int] = {
             one: tally.cases.get(one, 0) + tally.scenarios.get(one, 0)
             for one in sorted({*tally.cases, *tally.scenarios})
@@ -211,21 +212,21 @@ def _unit_event(line: bytes) -> UnitEvent:
     return event
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     text = codec.encode(value).decode()
     return text if len(text) < 80 else f"{text[:79]}…"  # noqa: PLR2004 - columns of a terminal
 
 
-def sealed(events: Iterable[UnitEvent], ended: UnitFinished, plan: CampaignPlanned) -> bytes:
+def seal_unit(events: Iterable[UnitEvent], end_event: UnitFinished, plan: CampaignPlanned) -> bytes:
     """The lines of a unit, of which the last vouches for all."""
     lines = [codec.encode(event) + b"\n" for event in events]
-    counted = msgspec.structs.replace(ended, events=len(lines))
+    counted = msgspec.structs.replace(end_event, events=len(lines))
     seal = msgspec.structs.replace(counted, checksum=_checksum(lines, counted, plan))
     return b"".join((*lines, codec.encode(seal) + b"\n"))
 
 
-def _checksum(lines: Iterable[bytes], ended: UnitFinished, plan: CampaignPlanned) -> str:
-    unsigned = codec.encode(msgspec.structs.replace(ended, checksum=""))
+def _checksum(lines: Iterable[bytes], end_event: UnitFinished, plan: CampaignPlanned) -> str:
+    unsigned = codec.encode(msgspec.structs.replace(end_event, checksum=""))
     return hashlib.sha256(b"".join((plan.key.encode(), *lines, unsigned))).hexdigest()[:16]
 
 
@@ -234,7 +235,7 @@ class WholeUnit:
     """A unit that is as it was written, and where it lies: from byte `start` to before `stop`."""
 
     events: tuple[UnitEvent, ...]
-    ended: UnitFinished
+    end_event: UnitFinished
     start: int
     stop: int
 
@@ -257,13 +258,13 @@ class JournalLines:
 
     Attributes:
         plan: of the campaign that is resumed.
-        found: the plan in the first line; None where that is damaged or missing.
-        damaged: what to say of each run of damaged lines.
+        recorded_plan: the plan in the first line; None where that is damaged or missing.
+        damage_notes: what to say of each run of damaged lines.
     """
 
     plan: CampaignPlanned
-    found: CampaignPlanned | None = None
-    damaged: list[str] = field(default_factory=list)
+    recorded_plan: CampaignPlanned | None = None
+    damage_notes: list[str] = field(default_factory=list)
     _waiting: list[_Line] = field(default_factory=list)
 
     def units(self, lines: Iterable[bytes]) -> Iterator[WholeUnit]:
@@ -275,13 +276,13 @@ class JournalLines:
             line = _Line(number, text, at, _event(text))
             at = line.stop
             if number == 1:
-                self.found = line.event if isinstance(line.event, CampaignPlanned) else None
+                self.recorded_plan = line.event if isinstance(line.event, CampaignPlanned) else None
             elif whole := self._whole(line):
                 yield whole
             else:
                 self._waiting.append(line)
         # What a kill leaves behind is whole lines without the end of their unit.
-        if any(_broken(line) for line in self._waiting):
+        if any(_is_broken(line) for line in self._waiting):
             self._note(self._waiting)
 
     def _whole(self, last: _Line) -> WholeUnit | None:
@@ -305,7 +306,7 @@ class JournalLines:
         first, last = lines[0].number, lines[-1].number
         where = f"line {first} is" if first == last else f"lines {first} to {last} are"
         units = [line.event.unit for line in lines if isinstance(line.event, UnitFinished)]
-        self.damaged.append(f"{where} damaged{': ' if units else ''}{', '.join(units)}")
+        self.damage_notes.append(f"{where} damaged{': ' if units else ''}{', '.join(units)}")
 
 
 def _event(line: bytes) -> CampaignEvent | None:
@@ -316,5 +317,5 @@ def _event(line: bytes) -> CampaignEvent | None:
     return event
 
 
-def _broken(line: _Line) -> bool:
+def _is_broken(line: _Line) -> bool:
     return line.event is None or isinstance(line.event, UnitFinished | CampaignPlanned)

@@ -29,7 +29,7 @@ class NamedProfile:
     """A machine's profile, and how a person names it where that is not its own name."""
 
     profile: fakesys.Profile
-    given: str
+    given_name: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class CampaignSpec:
         targets: what is tested, once for each configuration; it may have ended since.
         cases: the table, which every worker has.
         machines: that cases run on.
-        chosen: those of the cases that are run.
+        selected_cases: those of the cases that are run.
         seeds: of the scenarios; none are made for an implementation without `start`.
         cases_per_unit: at the most.
         seeds_per_unit: at the most.
@@ -89,7 +89,7 @@ class CampaignSpec:
     targets: tuple[Target, ...]
     cases: tuple[Case, ...]
     machines: tuple[ProfileMachine, ...]
-    chosen: tuple[Case, ...]
+    selected_cases: tuple[Case, ...]
     seeds: Seeds
     cases_per_unit: int
     seeds_per_unit: int
@@ -100,7 +100,7 @@ class CampaignSpec:
     @cached_property
     def _runs(self) -> Mapping[Configuration, list[SelectedCase]]:
         return {
-            _configuration(one): runner.select(self.chosen, self.machines, one)
+            _configuration(one): runner.select(self.selected_cases, self.machines, one)
             for one in self.targets
         }
 
@@ -123,7 +123,7 @@ class CampaignSpec:
             implementation=first.hello,
             configurations=tuple(self._runs),
             cases=digest_of_cases(self.cases),
-            selected_cases=digest_of_cases(self.chosen),
+            selected_cases=digest_of_cases(self.selected_cases),
             machines={one.name: digest_of_machine(one.profile) for one in self.machines},
             runs=sum(map(len, self._runs.values())),
             seeds=self._seeds,
@@ -141,7 +141,7 @@ class CampaignSpec:
             key=plan.key,
             numaproof=plan.numaproof,
             cases=plan.cases,
-            machines=tuple(NamedProfile(one.profile, one.given) for one in self.machines),
+            machines=tuple(NamedProfile(one.profile, one.requested_name) for one in self.machines),
             program=plan.program,
             timeout=plan.timeout,
             hello=plan.implementation,
@@ -158,7 +158,7 @@ class CampaignSpec:
     def _case_slices(self) -> Iterator[CaseSlice]:
         """The same cases on a machine come in one configuration after the other."""
         chosen = {one: _by_machine(runs) for one, runs in self._runs.items()}
-        order = [case.id for case in self.chosen]
+        order = [case.id for case in self.selected_cases]
         for name in dict.fromkeys(name for machines in chosen.values() for name in machines):
             of_machine = {one: set(machines.get(name, ())) for one, machines in chosen.items()}
             somewhere = set().union(*of_machine.values())
@@ -171,7 +171,7 @@ class CampaignSpec:
 
 
 def _configuration(target: Target) -> Configuration:
-    return Configuration(target.kubernetes, target.level, target.judged_as)
+    return Configuration(target.kubernetes, target.level, target.baseline)
 
 
 def _by_machine(runs: list[SelectedCase]) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Alike:
+class _FailureGroup:
     """Failures of one signature. Places are (configuration, what is in it) in the plan's order."""
 
     first: tuple[int, int, str] | None = None
@@ -37,12 +37,14 @@ class _Alike:
 
 
 class FinishedUnits:
-    """Counts units as they finish, each once, whoever did it; `known` are the known failures."""
+    """Counts units as they finish, each once, whichever worker did it."""
 
-    def __init__(self, plan: campaign.CampaignPlanned, known: KnownFailures | None = None) -> None:
+    def __init__(
+        self, plan: campaign.CampaignPlanned, known_failures: KnownFailures | None = None
+    ) -> None:
         self.plan = plan
-        self._known = known or KnownFailures()
-        self.done: set[str] = set()
+        self._known_failures = known_failures or KnownFailures()
+        self.done_units: set[str] = set()
         self.notes: list[str] = []
         """What is no finding, by unit: not part of the summary, for it may come from outside."""
         self.message = ""
@@ -53,42 +55,46 @@ class FinishedUnits:
         self._outcomes: Counter[tuple[int, bool, Outcome]] = Counter()
         """By configuration, by whether they are those of scenarios, and by outcome."""
         self._by_machine: dict[str, Counter[Outcome]] = {}
-        self._alike: dict[tuple[bool, str], _Alike] = {}  # whether of scenarios, signature
+        self._failure_groups: dict[
+            tuple[bool, str], _FailureGroup
+        ] = {}  # whether of scenarios, signature
         self._smallest: dict[str, DivergenceFound | None] = {}
 
-    def add(self, events: Iterable[campaign.UnitEvent], ended: campaign.UnitFinished) -> None:
+    def add(self, events: Iterable[campaign.UnitEvent], end_event: campaign.UnitFinished) -> None:
         """Counts a unit by its events, unless that has been done before."""
-        if ended.unit in self.done:
+        if end_event.unit in self.done_units:
             return
-        self.done.add(ended.unit)
-        self.notes += [f"{ended.unit}: {note}" for note in ended.notes]
-        if ended.signature:
-            self._shrunk.add(ended.unit)
+        self.done_units.add(end_event.unit)
+        self.notes += [f"{end_event.unit}: {note}" for note in end_event.notes]
+        if end_event.signature:
+            self._shrunk.add(end_event.unit)
             found = (event for event in events if isinstance(event, DivergenceFound))
-            self._smallest[ended.signature] = next(map(self._known.judged_scenario, found), None)
+            self._smallest[end_event.signature] = next(
+                map(self._known_failures.judge_scenario, found), None
+            )
             return
-        outcomes = Counter(ended.outcomes)
+        outcomes = Counter(end_event.outcomes)
         for event in events:
             if not isinstance(event, CaseFinished | campaign.ScenarioFailed):
                 continue
-            judged = self._judged(event)
+            judged = self._apply_known_failures(event)
             if judged.outcome == KNOWN:
                 outcomes[event.outcome] -= 1
                 outcomes[KNOWN] += 1
-            self._add_failure(judged, ended.configuration)
-        scenarios = not ended.machine and "/cases/" not in ended.unit
+            self._add_failure(judged, end_event.configuration)
+        scenarios = not end_event.machine and "/cases/" not in end_event.unit
         if not scenarios:
-            self._by_machine.setdefault(ended.machine, Counter()).update(+outcomes)
-        number = self._places[ended.configuration]
+            self._by_machine.setdefault(end_event.machine, Counter()).update(+outcomes)
+        number = self._places[end_event.configuration]
         for outcome, count in (+outcomes).items():
             self._outcomes[number, scenarios, outcome] += count
 
-    def _judged(
+    def _apply_known_failures(
         self, event: CaseFinished | campaign.ScenarioFailed
     ) -> CaseFinished | campaign.ScenarioFailed:
         if isinstance(event, CaseFinished):
-            return self._known.judged(event)
-        return self._known.judged_scenario(event)
+            return self._known_failures.judge(event)
+        return self._known_failures.judge_scenario(event)
 
     def _add_failure(
         self, event: CaseFinished | campaign.ScenarioFailed, configuration: campaign.Configuration
@@ -101,22 +107,24 @@ class FinishedUnits:
         else:
             machine = self._machines.get(event.machine, len(self._machines))
             place = (number, machine, event.case)
-        self._alike.setdefault((scenario, event.signature), _Alike()).add(place, event)
+        self._failure_groups.setdefault((scenario, event.signature), _FailureGroup()).add(
+            place, event
+        )
 
     @property
     def failures(self) -> int:
         """Case runs and scenarios that failed."""
-        return sum(one.outcomes.total() for one in self._alike.values())
+        return sum(one.outcomes.total() for one in self._failure_groups.values())
 
     @property
     def signatures(self) -> int:
         """How many of them are distinct."""
-        return len({like for _, like in self._alike})
+        return len({like for _, like in self._failure_groups})
 
     def causes_of_scenarios(self) -> dict[str, str]:
         """A message for each cause that scenarios failed for and that is not known."""
         found = {}
-        for (scenario, like), alike in sorted(self._alike.items(), key=itemgetter(0)):
+        for (scenario, like), alike in sorted(self._failure_groups.items(), key=itemgetter(0)):
             shown = self._smallest.get(like) or alike.event
             if scenario and shown and shown.outcome not in GOOD:
                 found[shown.signature] = shown.message
@@ -129,7 +137,7 @@ class FinishedUnits:
         """
         firsts = [
             (alike.first, like)
-            for (scenario, like), alike in self._alike.items()
+            for (scenario, like), alike in self._failure_groups.items()
             if alike.first and scenario
         ]
         return [
@@ -142,7 +150,7 @@ class FinishedUnits:
         # What was shrunk before may be a known failure by now.
         shrunk = {one.id for one in self.shrinks()}
         wanted = self.plan.units + len(shrunk)
-        missing = wanted - len(self.done - (self._shrunk - shrunk))
+        missing = wanted - len(self.done_units - (self._shrunk - shrunk))
         outcomes = self._judged_outcomes()
         names = [*self.plan.machines, ""]
         return campaign.CampaignSummary(
@@ -152,7 +160,7 @@ class FinishedUnits:
             tally=_tally(outcomes, *self._places.values()),
             configurations={str(one): _tally(outcomes, at) for one, at in self._places.items()},
             machines={
-                name or "their own": _sorted(self._by_machine[name])
+                name or "their own": _sort_counts(self._by_machine[name])
                 for name in names
                 if name in self._by_machine
             },
@@ -163,7 +171,7 @@ class FinishedUnits:
     def _judged_outcomes(self) -> Counter[tuple[int, bool, Outcome]]:
         """The outcomes, with scenarios that are known failures once they are shrunk."""
         found = Counter(self._outcomes)
-        for (scenario, like), alike in self._alike.items():
+        for (scenario, like), alike in self._failure_groups.items():
             smallest = self._smallest.get(like)
             if scenario and smallest and smallest.outcome == KNOWN:
                 for (number, outcome), count in alike.outcomes.items():
@@ -173,7 +181,7 @@ class FinishedUnits:
 
     def _missing(self) -> Iterator[campaign.CampaignFinding]:
         """What is known to fail and did not."""
-        for one in self._known.missing(0.0):
+        for one in self._known_failures.missing(0.0):
             yield campaign.CampaignFinding(
                 signature=one.signature,
                 subject=one.case,
@@ -185,8 +193,10 @@ class FinishedUnits:
             )
 
     def _findings(self) -> Iterator[campaign.CampaignFinding]:
-        in_order = sorted(self._alike.items(), key=lambda one: (one[0][0], one[1].first, one[0]))
-        merged: dict[str, list[tuple[str, _Alike]]] = {}
+        in_order = sorted(
+            self._failure_groups.items(), key=lambda item: (item[0][0], item[1].first, item[0])
+        )
+        merged: dict[str, list[tuple[str, _FailureGroup]]] = {}
         for (scenario, like), alike in in_order:
             smallest = self._smallest.get(like) if scenario else None
             if smallest is None or smallest.outcome != KNOWN:
@@ -196,7 +206,9 @@ class FinishedUnits:
         for name, group in merged.items():
             yield self._finding(name, group)
 
-    def _finding(self, name: str, group: list[tuple[str, _Alike]]) -> campaign.CampaignFinding:
+    def _finding(
+        self, name: str, group: list[tuple[str, _FailureGroup]]
+    ) -> campaign.CampaignFinding:
         like, alike = group[0]
         event, first = alike.event, alike.first
         assert event is not None
@@ -209,7 +221,11 @@ class FinishedUnits:
         shown: CaseFinished | DivergenceFound | campaign.ScenarioFailed = smallest or event
         at = self.plan.configurations[first[0]]
         if isinstance(event, CaseFinished):
-            subject, where, requirements = event.case, f"on {event.machine}", event.judged
+            subject, where, requirements = (
+                event.case,
+                f"on {event.machine}",
+                event.judged_requirements,
+            )
         else:
             subject, where = SCENARIO, f"with seed {first[1]}"
             requirements = smallest.requirements if smallest else ()
@@ -239,8 +255,8 @@ def _tally(
     for (number, scenarios, outcome), count in outcomes.items():
         if number in configurations:
             counts[scenarios][outcome] += count
-    return campaign.CampaignTally(*map(_sorted, counts))
+    return campaign.CampaignTally(*map(_sort_counts, counts))
 
 
-def _sorted(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
+def _sort_counts(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
     return dict(sorted(counts.items()))

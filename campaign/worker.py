@@ -16,7 +16,7 @@ from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.execution import harness_run, implementation, machines, runner
 from numaproof.conformance.execution.run import Target, reference
 from numaproof.conformance.execution.subprocesses import Subprocess
-from numaproof.conformance.execution.truncation import reported
+from numaproof.conformance.execution.truncation import reported_finding
 from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
@@ -78,19 +78,19 @@ class UnitWorker:
         self._folder = folder
         self._number = count()
         self._own = threading.local()
-        self._opened: list[implementation.Implementation] = []
+        self._implementations: list[implementation.Implementation] = []
 
     def close(self) -> None:
         """Ends every program that was started."""
-        for one in self._opened:
+        for one in self._implementations:
             one.close()
-        self._opened.clear()
+        self._implementations.clear()
 
     @cached_property
     def _machines(self) -> dict[str, machines.ProfileMachine]:
         trees = self._folder / "trees"
         return {
-            one.profile.name: machines.ProfileMachine(one.profile, trees, one.given)
+            one.profile.name: machines.ProfileMachine(one.profile, trees, one.given_name)
             for one in self._job.machines
         }
 
@@ -121,7 +121,7 @@ class UnitWorker:
         except BaseException:
             reached.close()
             raise
-        self._opened.append(reached)
+        self._implementations.append(reached)
         return reached
 
     def _compare(self, hello: Hello) -> None:
@@ -133,17 +133,17 @@ class UnitWorker:
             )
 
     def _target(self, configuration: events.Configuration) -> Target:
-        judged_as = configuration.judged_as
-        baseline = DOCUMENTED if judged_as == "documented" else KUBELET
-        compared = self._job.program or judged_as == "either"
+        documents_first = configuration.baseline == "documented"
+        reference_baseline = DOCUMENTED if documents_first else KUBELET
+        compared = self._job.program or configuration.baseline == "either"
         return Target(
-            implementation=self._implementation(baseline),
+            implementation=self._implementation(reference_baseline),
             hello=self._job.hello,
             kubernetes=configuration.kubernetes,
             level=configuration.level,
             command=self._job.program,
             oracle=reference if compared else None,
-            judged_as=judged_as,
+            baseline=configuration.baseline,
         )
 
     def do(self, unit: events.Unit) -> UnitResult:
@@ -156,7 +156,7 @@ class UnitWorker:
         """
         began = time.monotonic()
         target = self._target(unit.configuration)
-        before = len(implementation.left_of(target.implementation))
+        before = len(implementation.leftovers_of(target.implementation))
         scratch = self._folder / f"unit-{next(self._number)}"
         scratch.mkdir()
         try:
@@ -171,7 +171,7 @@ class UnitWorker:
                         one.add_smallest(unit)
         finally:
             remove_tree(scratch)
-        left = implementation.left_of(target.implementation)[before:]
+        left = implementation.leftovers_of(target.implementation)[before:]
         return one.result(unit, time.monotonic() - began, left)
 
     def _runs(self, unit: events.CaseSlice) -> Iterator[runner.SelectedCase]:
@@ -211,7 +211,7 @@ class _UnitRun:
     def add_seeds(self, unit: events.SeedSlice) -> None:
         for seed in range(unit.first, unit.first + unit.count):
             scratch = self._scratch / str(seed)
-            played = self._played(Explorer(self._target, scratch), seed)
+            played = self._play_seed(Explorer(self._target, scratch), seed)
             remove_tree(scratch)
             result = played.result
             self._outcomes[result.outcome] += 1
@@ -222,18 +222,18 @@ class _UnitRun:
                     played.signature,
                     result.outcome,
                     result.message,
-                    finding=reported(result.finding),
+                    finding=reported_finding(result.finding),
                 )
                 self._events.append(failed)
 
     def add_smallest(self, unit: events.Shrink) -> None:
         explorer = Explorer(self._target, self._scratch)
-        first = self._played(explorer, unit.seed)
+        first = self._play_seed(explorer, unit.seed)
         # What the implementation does not do again has no steps to show.
         if first.result.outcome not in GOOD:
             self._divergence(explorer.smallest(first))
 
-    def _played(self, explorer: Explorer, seed: int) -> ScenarioRun:
+    def _play_seed(self, explorer: Explorer, seed: int) -> ScenarioRun:
         played = first = explorer.play_seed(seed)
         if first.result.outcome in implementation.FROM_OUTSIDE:
             played = explorer.play_seed(seed)
@@ -247,31 +247,35 @@ class _UnitRun:
         if again.outcome not in implementation.FROM_OUTSIDE:
             self._notes.append(f"{what}: {first.outcome}: {first.message}; not so when tried again")
 
-    def _divergence(self, played: ScenarioRun) -> None:
-        case = played.case()
+    def _divergence(self, scenario_run: ScenarioRun) -> None:
+        case = scenario_run.case()
         name = f"{FINDINGS}/{writing.name_of(case)}"
         self._files[name] = writing.text(case)
         self._events.append(
             DivergenceFound(
                 at=0.0,
                 title=case.title,
-                outcome=played.result.outcome,
-                message=played.result.message,
-                machine=played.scenario.machine,
-                steps=played.run.steps(),
-                requirements=played.requirements,
-                pictures=played.run.pictures(),
-                stderr=played.result.stderr,
+                outcome=scenario_run.result.outcome,
+                message=scenario_run.result.message,
+                machine=scenario_run.scenario.machine,
+                steps=scenario_run.run.steps(),
+                requirements=scenario_run.requirements,
+                pictures=scenario_run.run.pictures(),
+                stderr=scenario_run.result.stderr,
                 file=name,
                 reproduce=self._harness_run.replay_file(name),
-                signature=played.signature,
-                parted=played.run.parted(played.result),
-                finding=reported(played.result.finding),
+                signature=scenario_run.signature,
+                baseline_divergence=scenario_run.run.baseline_divergence(scenario_run.result),
+                finding=reported_finding(scenario_run.result.finding),
             )
         )
 
-    def result(self, unit: events.Unit, seconds: float, left: Sequence[str]) -> UnitResult:
-        self._notes += [f"could not end process {one}, which the program started" for one in left]
+    def result(
+        self, unit: events.Unit, seconds: float, leftover_processes: Sequence[str]
+    ) -> UnitResult:
+        self._notes += [
+            f"could not end process {one}, which the program started" for one in leftover_processes
+        ]
         ended = events.UnitFinished(
             at=0.0,
             unit=unit.id,

@@ -39,7 +39,7 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
     from numaproof.conformance.cases import loading, naming, writing
     from numaproof.conformance.requirements import load_registry
     from numaproof.inputs.plurals import plural
-    from numaproof.reports.board.reading import Known, read, refuse_others, write_data
+    from numaproof.reports.board.reading import RunContext, read, refuse_others, write_data
     from numaproof.reports.board.site import board_of, write_site
     from numaproof.workdir.output_files import require_writable, require_writable_folder
 
@@ -53,9 +53,9 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
         return f"cases:\n{writing.item(cases[name])}" if name in cases else ""
 
     registry = tuple(one.event() for one in load_registry().requirements)
-    reading = read(paths, Known(registry, case_text))
+    reading = read(paths, RunContext(registry, case_text))
     made = board_of(reading)
-    for run in reading.passed_over:
+    for run in reading.superseded_runs:
         click.echo(
             f"numaproof: an incomplete run of {run.author.name} {run.author.version} is left out,"
             f" for there is a whole one: {run.gaps[0]}",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from numaproof.cli import targets
-from numaproof.cli.known_failure_options import Accepted, known_failures_options
+from numaproof.cli.known_failure_options import KnownFailureOptions, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import clear_findings, out_option
 from numaproof.cli.selecting import select_options, selection
@@ -87,7 +87,7 @@ def workers_opener(
             user did not say so, or the files for TLS do not fit.
         click.ClickException: a package of the extra `campaign` is not installed.
     """
-    cluster = _installed("numaproof.campaign.cluster")
+    cluster = _import_extra("numaproof.campaign.cluster")
     tls = (authority, certificate, key)
     if scheduler is None:
         if insecure or any(tls):
@@ -95,7 +95,7 @@ def workers_opener(
                 "--insecure and the --tls options are for --scheduler: workers of this machine"
                 " speak TLS with a key of their own"
             )
-        _installed("cryptography")  # makes the key
+        _import_extra("cryptography")  # makes the key
         here = workers or len(os.sched_getaffinity(0))
         return lambda job: cluster.local_workers(job, here)
     if workers:
@@ -120,7 +120,7 @@ def workers_opener(
     return lambda job: cluster.remote_workers(job, scheduler, security)
 
 
-def _installed(name: str) -> ModuleType:
+def _import_extra(name: str) -> ModuleType:
     """A module that is there only with the extra `campaign`.
 
     Raises:
@@ -209,7 +209,7 @@ def campaign(
     cases_per_unit: int,
     seeds_per_unit: int,
     shrinks: int,
-    accepted: Accepted,
+    failure_options: KnownFailureOptions,
     fresh: bool,
     out: Path,
     as_json: bool,
@@ -244,7 +244,7 @@ def campaign(
             targets=_targets(releases, timeout=timeout, **target),
             cases=cases,
             machines=tuple(named_machines(machine_names, trees)),
-            chosen=() if no_cases else selection(select, exclude, cases).of(cases),
+            selected_cases=() if no_cases else selection(select, exclude, cases).of(cases),
             seeds=Seeds(0, 0) if no_seeds else Seeds(seeds.start, seeds.stop),
             cases_per_unit=cases_per_unit,
             seeds_per_unit=seeds_per_unit,
@@ -261,39 +261,43 @@ def campaign(
         if fresh:
             clear_findings(out, FOUND)
         began = time.monotonic()
-        known = accepted.known(cases, whole=not (no_cases or select or exclude or machine_names))
+        known = failure_options.known_failures(
+            cases, whole=not (no_cases or select or exclude or machine_names)
+        )
 
-        def elapsed() -> float:
+        def elapsed_seconds() -> float:
             return time.monotonic() - began
 
-        with Journal(out, spec.plan, elapsed, fresh=fresh, known=known) as journal:
+        with Journal(out, spec.plan, elapsed_seconds, fresh=fresh, known_failures=known) as journal:
             cut = _conduct(journal, spec, opener(spec.job), sys.stderr if as_json else sys.stdout)
-    summary = journal.finished.summary()
-    code = _report(summary, journal.finished, out, cut, as_json=as_json)
-    accepted.write(
-        journal.case_runs(), journal.finished.causes_of_scenarios(), complete=summary.complete
+    summary = journal.finished_units.summary()
+    code = _report(summary, journal.finished_units, out, cut, as_json=as_json)
+    failure_options.write(
+        journal.case_runs(), journal.finished_units.causes_of_scenarios(), complete=summary.complete
     )
     return code
 
 
 def _conduct(
-    journal: Journal, spec: CampaignSpec, opened: AbstractContextManager[WorkerPool], stream: TextIO
+    journal: Journal, spec: CampaignSpec, pool: AbstractContextManager[WorkerPool], stream: TextIO
 ) -> str:
     """Does the remaining units and shows progress; returns why it was cut short, or nothing."""
     from numaproof.campaign.campaign import ClusterError
     from numaproof.reports.campaign import CampaignProgress
-    from numaproof.reports.untrusted import one_line
+    from numaproof.reports.untrusted_text import one_line
 
     try:
         with CampaignProgress(stream) as progress:
-            for damage in journal.damaged:
+            for damage in journal.damage_notes:
                 progress.line(one_line(f"{journal.path}: {damage}: done again", 200))
-            if journal.finished.done:
-                progress.line(f"resumes after {plural(len(journal.finished.done), 'unit')}")
-            if journal.finished.summary().complete:
+            if journal.finished_units.done_units:
+                progress.line(
+                    f"resumes after {plural(len(journal.finished_units.done_units), 'unit')}"
+                )
+            if journal.finished_units.summary().complete:
                 journal.end(complete=True)
                 return ""
-            with opened as workers:
+            with pool as workers:
                 progress.line(_extent(spec, workers))
                 _follow(journal, spec, workers, progress)
     except (KeyboardInterrupt, click.Abort):
@@ -312,11 +316,11 @@ def _follow(
     from numaproof.campaign.campaign import run
     from numaproof.reports.campaign import Standing
 
-    began, finished = time.monotonic(), journal.finished
+    began, finished = time.monotonic(), journal.finished_units
     for here, _ in enumerate(run(journal, spec.units, workers), 1):
         progress.show(
             Standing(
-                done=len(finished.done),
+                units_done=len(finished.done_units),
                 total=spec.plan.units + len(finished.shrinks()),
                 failures=finished.failures,
                 signatures=finished.signatures,
@@ -327,7 +331,7 @@ def _follow(
 
 
 def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
-    from numaproof.reports.untrusted import one_line
+    from numaproof.reports.untrusted_text import one_line
 
     plan = spec.plan
     seeds = (plan.seeds.stop - plan.seeds.first) * len(plan.configurations)
@@ -341,14 +345,14 @@ def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
 
 
 def _report(
-    summary: CampaignSummary, finished: FinishedUnits, out: Path, cut: str, *, as_json: bool
+    summary: CampaignSummary, finished_units: FinishedUnits, out: Path, cut: str, *, as_json: bool
 ) -> int:
     from numaproof.reports import campaign as shown
     from numaproof.reports.summary import EXIT_CODES
 
     shown.write_summary(summary, out)
     click.echo(shown.as_json(summary) if as_json else shown.as_text(summary, out), nl=False)
-    click.echo(shown.notes_text(finished.notes), nl=False, err=as_json)
+    click.echo(shown.notes_text(finished_units.notes), nl=False, err=as_json)
     if cut:
         click.echo(f"numaproof: {cut}; run the same command to resume", err=True)
     elif not as_json:
@@ -356,12 +360,12 @@ def _report(
     if not summary.complete:
         # Unlike a check, which is over: whoever runs it again until it is done needs to know.
         return EXIT_CODES["incomplete"]
-    if summary.failed:
+    if summary.has_findings:
         return EXIT_CODES["failed"]
     return EXIT_CODES["nothing tested" if summary.nothing else "passed"]
 
 
-def _targets(releases: Sequence[str], **wanted: Any) -> tuple[Target, ...]:
+def _targets(releases: Sequence[str], **options: Any) -> tuple[Target, ...]:
     """One target for each release; the program is only asked `hello`.
 
     Raises:
@@ -370,8 +374,8 @@ def _targets(releases: Sequence[str], **wanted: Any) -> tuple[Target, ...]:
     opened: list[Target] = []
     for release in dict.fromkeys(releases) or (None,):
         with (
-            targets.named_failure(log=True),
-            targets.open_target(**wanted, kubernetes=release, patient=True) as target,
+            targets.report_failure(log=True),
+            targets.open_target(**options, kubernetes=release, patient=True) as target,
         ):
             opened.append(target)
     return tuple(opened)

@@ -116,12 +116,12 @@ def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
 
     case = case_of(name, loading.with_own(loading.bundled_cases(), own))
     if machine:
-        with loading.located(own):
-            case = _filled_in(case, machine)
+        with loading.locate_errors(own):
+            case = _fill_in(case, machine)
     click.echo(f"cases:\n{writing.item(case)}", nl=False)
 
 
-def _filled_in(case: Case, machine: str) -> Case:
+def _fill_in(case: Case, machine: str) -> Case:
     from numaproof.conformance.execution import machines, runner
     from numaproof.workdir.scratch import scratch_folder
 
@@ -138,4 +138,4 @@ def _filled_in(case: Case, machine: str) -> Case:
                 f"{case.id} does not run on {chosen.name}; it runs on"
                 f" {', '.join(possible[:_LISTED])}{more}"
             )
-        return runner.filled_in(case, chosen, scratch / "state")
+        return runner.fill_in(case, chosen, scratch / "state")

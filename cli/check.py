@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.cli.harness import run_harness
-from numaproof.cli.known_failure_options import Accepted, known_failures_options
+from numaproof.cli.known_failure_options import KnownFailureOptions, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import out_option, repeat_option
 from numaproof.cli.selecting import own_cases_option, select_options, selection
@@ -46,7 +46,7 @@ def check(
     machine_names: Iterable[str],
     quick: bool,
     repeat: int,
-    accepted: Accepted,
+    failure_options: KnownFailureOptions,
     out: Path,
     as_json: bool,
     **target: Any,
@@ -74,15 +74,18 @@ def check(
     bundled = loading.bundled_cases()
     cases = loading.with_own(bundled, own)
     table = not (select or exclude or quick)
-    known = accepted.known(cases, whole=table and not machine_names)
-    options = checking.CheckOptions(times=repeat, known=known, whole=table)
-    with loading.located(own), scratch_folder() as trees:
+    known = failure_options.known_failures(cases, whole=table and not machine_names)
+    options = checking.CheckOptions(times=repeat, known_failures=known, whole=table)
+    with loading.locate_errors(own), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
             chosen = harness_run.target
             kept = () if machine_names or quick else recordings.of_target(chosen)
-            every: list[Case | Recording] = [*cases, *recordings.bundled(chosen.kubernetes)]
+            every: list[Case | Recording] = [
+                *cases,
+                *recordings.bundled_recordings(chosen.kubernetes),
+            ]
             wanted = selection(select, exclude, every)
             runs, kept = [], wanted.of(kept)
             if quick:
@@ -101,7 +104,7 @@ def check(
             target,
             out,
             as_json=as_json,
-            afterwards=accepted.write_from,
+            afterwards=failure_options.write_from,
             files=loading.files_by_id(own),
             repeat=repeat,
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.cli.renamed import with_new_names
+from numaproof.cli.renamed_options import with_new_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,12 +91,12 @@ class LazyGroup(click.Group):
     """A group whose subcommands are loaded one at a time, each when it is used."""
 
     def __init__(
-        self, *args: Any, deferred: Mapping[str, Mapping[str, str]], **kwargs: Any
+        self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any
     ) -> None:
         """Takes `COMMANDS` or a table like it, and what a `click.Group` takes."""
         super().__init__(*args, **kwargs)
-        self._sections = deferred
-        for section in deferred.values():
+        self._sections = sections
+        for section in sections.values():
             for name, summary in section.items():
                 self.add_command(_Deferred(name, short_help=summary))
 

@@ -70,9 +70,9 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
     unread: Literal["warning", "error"] = "warning" if lenient else "error"
     problems = [
         *(_of_field(unread, one, _IGNORED) for one in found.unknown),
-        *(_of_field("error", one) for one in found.mistyped),
+        *(_of_field("error", one) for one in found.type_errors),
         *(_plain(document, one) for one in verdict.findings),
-        *(_shaped(document, one) for one in shaped),
+        *(_defect_warning(document, one) for one in shaped),
     ]
     if as_json:
         click.echo(codec.encode(problems))
@@ -95,16 +95,16 @@ def _of_field(
     )
 
 
-def _shaped(document: Document, one: DefectNote) -> ConfigurationProblem:
+def _defect_warning(document: Document, note: DefectNote) -> ConfigurationProblem:
     """A warning that defects of the kubelet cause a finding, or hide one."""
-    finding = one.kubelet or one.documented
-    names = " and ".join(defect.name for defect in one.defects)
-    whose = "by the documents, but not with" if one.kubelet is None else "only because of"
-    where = ", ".join(defect.issue or defect.page for defect in one.defects)
+    finding = note.kubelet or note.documented_answer
+    names = " and ".join(defect.name for defect in note.defects)
+    whose = "by the documents, but not with" if note.kubelet is None else "only because of"
+    where = ", ".join(defect.issue or defect.page for defect in note.defects)
     message = f"{whose} {names}: {finding.message}"
     return ConfigurationProblem(
         severity="warning",
-        field=one.part,
+        field=note.part,
         line=document.line(finding.path),
         message=message,
         fix=f"see {where}",
@@ -115,11 +115,11 @@ def _shaped(document: Document, one: DefectNote) -> ConfigurationProblem:
 def _plain(
     document: Document, one: configuration_check.ConfigurationFinding
 ) -> ConfigurationProblem:
-    from numaproof.inputs.documents import dotted
+    from numaproof.inputs.documents import dotted_path
 
     return ConfigurationProblem(
         severity=one.severity,
-        field=dotted(one.path),
+        field=dotted_path(one.path),
         line=document.line(one.path),
         message=one.message,
         fix=one.fix,

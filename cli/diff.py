@@ -13,7 +13,7 @@ import click
 
 from numaproof.cli import targets
 from numaproof.cli.choice import Choice
-from numaproof.cli.harness import elsewhere, run_harness
+from numaproof.cli.harness import out_options, run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import FINDINGS, out_option
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE, TRIES, UPGRADE
@@ -131,12 +131,12 @@ def diff(
       numaproof diff --right "./kubelet-1.36 -v=-1" trees/*.tar.xz
     """
     from numaproof.conformance.cases import loading
-    from numaproof.conformance.cases.loading import located
+    from numaproof.conformance.cases.loading import locate_errors
     from numaproof.conformance.differential.diff_options import DiffOptions
     from numaproof.conformance.execution.harness_run import timeout_options
     from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
 
-    if left and target["judged_as"]:
+    if left and target["baseline"]:
         raise click.UsageError("--baseline needs the reference on the left: remove --left")
     sides = _Sides(left, right, target)
     chosen, added = _seeds(files, seeds, examples, seed)
@@ -144,24 +144,24 @@ def diff(
     cases = tuple(chain.from_iterable(map(loading.read_file, written)))
     trees = tuple(file for file in files if file not in written)
     findings = out / FINDINGS
-    again = (*sides.options(), *timeout_options(target["timeout"]), *elsewhere("diff", out))
+    again = (*sides.options(), *timeout_options(target["timeout"]), *out_options("diff", out))
     course = DiffOptions(findings, keep_going, tries, again)
     if (before or after) and kind != UPGRADE:
         raise click.UsageError("--from and --to need --kind upgrade")
-    what = _What(cases, trees, tuple(machine_names), chosen, kind, (before, after))
+    what = _Scenarios(cases, trees, tuple(machine_names), chosen, kind, (before, after))
 
     def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
         return _events(sides, what, harness_run, course)
 
     # Findings that are compared again stay, and so do those beside them.
     compared_again = any(file.resolve().parent == findings.resolve() for file in files)
-    with located(written):
+    with locate_errors(written):
         return run_harness(
             start,
             {"implementation": right, **target},
             out,
             as_json=as_json,
-            added=added,
+            extra_options=added,
             findings="" if compared_again else DIFFERENCE,
         )
 
@@ -176,7 +176,7 @@ class _Sides:
 
     def options(self) -> tuple[str, ...]:
         """The options of the command that name both sides again."""
-        asked = (("--kubernetes", "kubernetes"), ("--level", "level"), ("--baseline", "judged_as"))
+        asked = (("--kubernetes", "kubernetes"), ("--level", "level"), ("--baseline", "baseline"))
         named = (
             *(("--left", command) for command in self.left),
             *(("--right", command) for command in self.right),
@@ -187,11 +187,14 @@ class _Sides:
     @contextmanager
     def pair(self, right: Target) -> Iterator[Pair]:
         """The left side opened beside the right one."""
-        from numaproof.conformance.differential.diff import shared_capabilities, told_by_both
+        from numaproof.conformance.differential.diff import (
+            shared_capabilities,
+            shared_optional_fields,
+        )
         from numaproof.conformance.differential.lockstep import Pair
         from numaproof.conformance.execution.run import reference
 
-        own = {"kubernetes": right.kubernetes, "judged_as": right.judged_as}
+        own = {"kubernetes": right.kubernetes, "baseline": right.baseline}
         with targets.open_target(self.left, **self.target | own) as left:
             level = min(left.level, right.level, key=LEVELS.index)
             if level == LEVELS[0]:
@@ -199,13 +202,13 @@ class _Sides:
                     "one side claims only level invariants, which compares no answers"
                 )
             capabilities = shared_capabilities(left.hello, right.hello, right.kubernetes)
-            sides = reference if right.judged_as == "either" and not self.left else None
-            tell = told_by_both(capabilities)
+            sides = reference if right.baseline == "either" and not self.left else None
+            tell = shared_optional_fields(capabilities)
             yield Pair(left.implementation, right.implementation, capabilities, level, sides, tell)
 
 
 @dataclass(frozen=True)
-class _What:
+class _Scenarios:
     """The scenarios that are asked for: of cases, of trees, or of seeds.
 
     `limits` are the releases to upgrade from, and to; all for none.
@@ -218,14 +221,18 @@ class _What:
     kind: str
     limits: tuple[tuple[str, ...], tuple[str, ...]]
 
-    def generated(self, capabilities: Capabilities) -> tuple[Iterable[NamedScenario], int]:
+    def generate_scenarios(self, capabilities: Capabilities) -> tuple[Iterable[NamedScenario], int]:
         """The scenarios of the seeds, and how many there are."""
-        from numaproof.conformance.differential.diff import generated, made_up_trees, upgrades
+        from numaproof.conformance.differential.diff import (
+            generated_trees,
+            seeded_scenarios,
+            upgrades,
+        )
 
         if self.kind == TREE:
-            return made_up_trees(self.seeds), len(self.seeds)
+            return generated_trees(self.seeds), len(self.seeds)
         if self.kind != UPGRADE:
-            return generated(self.seeds, capabilities, self.kind), len(self.seeds)
+            return seeded_scenarios(self.seeds, capabilities, self.kind), len(self.seeds)
         claimed = [one for one in RELEASES if one in capabilities.hello.kubernetes]
         before, after = (
             [one for one in claimed if one in (limit or claimed)] for limit in self.limits
@@ -237,9 +244,9 @@ class _What:
 
 
 def _events(
-    sides: _Sides, what: _What, harness_run: HarnessRun, course: DiffOptions
+    sides: _Sides, what: _Scenarios, harness_run: HarnessRun, course: DiffOptions
 ) -> Iterator[AnyEvent]:
-    from numaproof.conformance.differential.diff import differences, discovered, given
+    from numaproof.conformance.differential.diff import case_scenarios, differences, tree_scenarios
     from numaproof.workdir.scratch import scratch_folder
 
     with sides.pair(harness_run.target) as pair, scratch_folder() as trees:
@@ -247,15 +254,15 @@ def _events(
         told = replace(harness_run, target=replace(harness_run.target, level=pair.level))
         if what.cases or what.trees:
             machines = named_machines(what.machines, trees)
-            of_cases = list(given(what.cases, machines, pair.capabilities.kubernetes))
+            of_cases = list(case_scenarios(what.cases, machines, pair.capabilities.kubernetes))
             total = len(of_cases) + len(what.trees)
-            scenarios: Iterable[NamedScenario] = chain(of_cases, discovered(what.trees))
+            scenarios: Iterable[NamedScenario] = chain(of_cases, tree_scenarios(what.trees))
             if not total:
                 raise click.UsageError(
                     "none of these cases applies to this release on this machine"
                 )
         else:
-            scenarios, total = what.generated(pair.capabilities)
+            scenarios, total = what.generate_scenarios(pair.capabilities)
         yield from differences(pair, scenarios, total, told, course)
 
 

@@ -19,7 +19,7 @@ from numaproof.protocol import codec
     nargs=-1,
     required=True,
     metavar="CMD",
-    shell_complete=lambda _ctx, _param, typed: [CompletionItem(typed, type="file")],
+    shell_complete=lambda _ctx, _param, incomplete: [CompletionItem(incomplete, type="file")],
 )
 @click.option(
     "--timeout",
@@ -58,7 +58,7 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
     if as_json:
         click.echo(codec.encode(diagnosis))
     else:
-        show(diagnosis_lines(diagnosis, terminal_width() or PLAIN_WIDTH), folded=True)
+        show(diagnosis_lines(diagnosis, terminal_width() or PLAIN_WIDTH), fold=True)
     return 0 if diagnosis.healthy else 1
 
 

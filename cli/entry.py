@@ -29,12 +29,12 @@ def run() -> None:
     except Exception as error:
         if os.environ.get("NUMAPROOF_TRACEBACK"):
             raise
-        _tell(error)
+        _report_bug(error)
         sys.exit(CUT_SHORT)
 
 
-def _tell(error: Exception) -> None:
-    from numaproof.reports.untrusted import one_line
+def _report_bug(error: Exception) -> None:
+    from numaproof.reports.untrusted_text import one_line
 
     *_, place = traceback.extract_tb(error.__traceback__)
     file = "/".join(place.filename.split("/")[-2:])

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from numaproof.cli.harness import run_harness
-from numaproof.cli.known_failure_options import Accepted, known_failures_options
+from numaproof.cli.known_failure_options import KnownFailureOptions, known_failures_options
 from numaproof.cli.outputs import FINDINGS, out_option
 from numaproof.cli.targets import Duration, target_options
 from numaproof.conformance.fuzzing.fuzz_options import REPLAY_EVERY
@@ -87,7 +87,7 @@ def fuzz(
     database: str | None,
     keep_going: bool,
     replay_every: int,
-    accepted: Accepted,
+    failure_options: KnownFailureOptions,
     out: Path,
     as_json: bool,
     **target: Any,
@@ -120,7 +120,7 @@ def fuzz(
             "--database needs --explore; without it, every run has the same examples"
         )
     try:
-        kept = example_databases.opened(database or _DEFAULT_DATABASE) if explore else None
+        kept = example_databases.open_database(database or _DEFAULT_DATABASE) if explore else None
     except example_databases.DatabaseError as error:
         raise click.BadParameter(str(error), param_hint="--database") from None
     added: tuple[str, ...] = ()
@@ -129,7 +129,9 @@ def fuzz(
         added = ("--seed", str(seed))
     chosen = seed
     budget = Budget(max_examples, max_time)
-    options = FuzzOptions(kept, replay_every, keep_going=keep_going, known=accepted.known())
+    options = FuzzOptions(
+        kept, replay_every, keep_going=keep_going, known_failures=failure_options.known_failures()
+    )
 
     def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
         return fuzzing.fuzz(harness_run, budget, chosen, out / FINDINGS, options)
@@ -139,7 +141,7 @@ def fuzz(
         target,
         out,
         as_json=as_json,
-        added=added,
+        extra_options=added,
         findings=FOUND,
-        afterwards=accepted.write_from,
+        afterwards=failure_options.write_from,
     )

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import AnyEvent
 
 
-def command_line(added: Iterable[str] = ()) -> str:
-    """The command as the user typed it, with what it takes to do the same again `added`."""
-    from numaproof.inputs.shell_words import quoted
+def command_line(extra_options: Iterable[str] = ()) -> str:
+    """The command as the user typed it, with what it takes to do the same again `extra_options`."""
+    from numaproof.inputs.shell_words import quote_words
 
-    return quoted(["numaproof", *sys.argv[1:], *added])
+    return quote_words(["numaproof", *sys.argv[1:], *extra_options])
 
 
-def elsewhere(command: str, out: Path) -> tuple[str, ...]:
+def out_options(command: str, out: Path) -> tuple[str, ...]:
     """The options with which a printed command does not write to the folder of this report.
 
     Args:
@@ -45,7 +45,7 @@ def run_harness(
     out: Path,
     *,
     as_json: bool,
-    added: Iterable[str] = (),
+    extra_options: Iterable[str] = (),
     calls: bool = False,
     findings: str = "",
     afterwards: Callable[[tuple[AnyEvent, ...]], None] | None = None,
@@ -62,7 +62,7 @@ def run_harness(
         target: the values of `targets.target_options`.
         out: the folder of the reports.
         as_json: whether the summary is printed as JSON.
-        added: what the command needs besides what was typed to do the same again.
+        extra_options: what the command needs besides what was typed to do the same again.
         calls: whether to show every call.
         findings: the id of the cases that the command writes to the folder; empty for none.
         afterwards: called with all events of the run.
@@ -86,7 +86,7 @@ def run_harness(
     began = time.monotonic()
     require_scratch()
     clear_reports(out)
-    again = command_line((*added, "--out", f"{out}-again"))
+    again = command_line((*extra_options, "--out", f"{out}-again"))
     report = partial(follow, out=out, as_json=as_json, findings=findings, afterwards=afterwards)
     registry = load_registry()
     try:
@@ -94,13 +94,13 @@ def run_harness(
             harness_run = HarnessRun(
                 opened,
                 registry,
-                command_line(added),
+                command_line(extra_options),
                 VERSION,
                 files or {},
                 (
                     *timeout_options(target["timeout"]),
                     *(("--repeat", str(repeat)) if repeat > 1 else ()),
-                    *elsewhere("replay", out),
+                    *out_options("replay", out),
                 ),
                 again,
                 began=began,
@@ -110,8 +110,8 @@ def run_harness(
         failed = FailedHandshake(
             failure=failure,
             registry=registry,
-            command=command_line(added),
-            reproduce=_asking_hello(target, again),
+            command=command_line(extra_options),
+            reproduce=_hello_command(target, again),
             version=VERSION,
             kubernetes=target["kubernetes"] or NEWEST,
             level=target["level"] or LEVELS[-1],
@@ -120,12 +120,12 @@ def run_harness(
         return report(failed.events())
 
 
-def _asking_hello(target: Mapping[str, Any], again: str) -> str:
+def _hello_command(target: Mapping[str, Any], again: str) -> str:
     """The command that shows how a program fails to answer `hello`; `again` if it has several."""
     from numaproof.conformance.execution.harness_run import timeout_options
-    from numaproof.inputs.shell_words import quoted
+    from numaproof.inputs.shell_words import quote_words
 
     program = target["implementation"]
     if not isinstance(program, str):
         return again
-    return quoted(("numaproof", "doctor", *timeout_options(target["timeout"]), program))
+    return quote_words(("numaproof", "doctor", *timeout_options(target["timeout"]), program))

@@ -16,7 +16,7 @@ import msgspec
 
 from numaproof.cli.choice import Choice
 from numaproof.cli.outputs import OUTPUT_FOLDER
-from numaproof.inputs.shell_words import quoted
+from numaproof.inputs.shell_words import quote_words
 from numaproof.protocol.releases import NEWEST
 
 SOURCE_FILE = "requirements-conformance.txt"
@@ -41,7 +41,7 @@ class Skeleton:
         command: what runs the adapter.
         tests: what runs the adapter's own tests.
         build: what builds it, if anything.
-        ignored: what building and testing leave behind, as patterns for git.
+        ignore_patterns: what building and testing leave behind, as patterns for git.
         program: the command of the language's tools that tox may run, from outside its environment.
         variables: the environment variables that it reads.
         action: the GitHub action that installs it, unless GitHub's runners have it.
@@ -53,7 +53,7 @@ class Skeleton:
     command: str
     tests: str
     build: str = ""
-    ignored: tuple[str, ...] = ()
+    ignore_patterns: tuple[str, ...] = ()
     program: str = ""
     variables: tuple[str, ...] = ()
     action: str = ""
@@ -66,7 +66,7 @@ SKELETONS = msgspec.json.decode(
 """The adapters that `numaproof init` can write, by language."""
 
 
-def _installed_from() -> str:
+def _install_source() -> str:
     """What tells pip to install this numaproof elsewhere: its index, repository or folder.
 
     pip notes where it installed a package from unless that was an index (PEP 610).
@@ -113,11 +113,11 @@ def init(folder: Path, language: str, name: str | None, source: str | None) -> N
         hint = "letters, digits, dots, dashes and underscores"
         where, fix = ("DIR", "; choose another one with --name") if name is None else ("--name", "")
         raise click.BadParameter(f"'{called}' is not a name of {hint}{fix}", param_hint=where)
-    origin = _installed_from() if source is None else source.strip()
+    origin = _install_source() if source is None else source.strip()
     if not origin or "\n" in origin:
         raise click.BadParameter("one line that pip understands", param_hint="--source")
     chosen = SKELETONS[language]
-    written = _write(folder, _rendered(chosen, language, called, origin))
+    written = _write(folder, _render(chosen, language, called, origin))
     _show(folder, called, chosen, written)
     if "@ file:" in origin:
         click.echo(
@@ -126,7 +126,7 @@ def init(folder: Path, language: str, name: str | None, source: str | None) -> N
         )
 
 
-def _rendered(skeleton: Skeleton, language: str, name: str, source: str) -> dict[str, str]:
+def _render(skeleton: Skeleton, language: str, name: str, source: str) -> dict[str, str]:
     """The text of each file of an adapter, by its path."""
     import jinja2
 
@@ -174,13 +174,13 @@ def _write(folder: Path, texts: dict[str, str]) -> list[Path]:
     return written
 
 
-def _show(folder: Path, name: str, skeleton: Skeleton, written: list[Path]) -> None:
+def _show(folder: Path, name: str, skeleton: Skeleton, paths: list[Path]) -> None:
     click.echo(f"{name}, an adapter in {skeleton.title}:")
-    for path in written:
+    for path in paths:
         click.echo(f"  {path}")
     first = skeleton.build or skeleton.tests
     click.echo("\nNext:")
-    click.echo(f"  cd {quoted([str(folder)])} && {first}")
+    click.echo(f"  cd {quote_words([str(folder)])} && {first}")
     click.echo(f"  numaproof doctor {shlex.quote(skeleton.command)}")
     click.echo(f"  numaproof check --implementation {shlex.quote(skeleton.command)}")
     click.echo(f"Then fill in the function marked YOUR POLICY in {folder / skeleton.files[0]}.")

@@ -22,20 +22,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Accepted:
+class KnownFailureOptions:
     """What the options about known failures say.
 
     Attributes:
         file: names what is known; None for nothing.
-        written: gets entries for what is new; None for none. What it has already is known, too.
+        output_file: gets entries for what is new; None for none. What it has already is known, too.
         today: the day that dates are compared with.
     """
 
     file: Path | None
-    written: Path | None
+    output_file: Path | None
     today: dt.date
 
-    def known(self, cases: Iterable[Case] = (), *, whole: bool = False) -> KnownFailures:
+    def known_failures(self, cases: Iterable[Case] = (), *, whole: bool = False) -> KnownFailures:
         """What is known.
 
         Args:
@@ -54,12 +54,12 @@ class Accepted:
     def _entries(self) -> tuple[KnownFailureEntry, ...]:
         from numaproof.conformance.known_failures import entries
 
-        files = dict.fromkeys(one for one in (self.file, self.written) if one and one.exists())
+        files = dict.fromkeys(one for one in (self.file, self.output_file) if one and one.exists())
         return tuple(entry for file in files for entry in entries.read(file))
 
     def write_from(self, events: Sequence[AnyEvent]) -> None:
         """Adds what failed in a run, by its events; see `write`."""
-        if self.written is None:
+        if self.output_file is None:
             return
         from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound, RunEnded
 
@@ -86,17 +86,17 @@ class Accepted:
             OSError: the file cannot be written.
             inputs.DocumentError: nothing can be added to it.
         """
-        if self.written is None:
+        if self.output_file is None:
             return
         if not complete:
-            click.echo(f"{self.written}: not written, as the run was cut short", err=True)
+            click.echo(f"{self.output_file}: not written, as the run was cut short", err=True)
             return
         from numaproof.conformance.known_failures import entries
         from numaproof.inputs import door
         from numaproof.inputs.plurals import plural
         from numaproof.workdir.output_files import update_file
 
-        file = self.written
+        file = self.output_file
         rows: list[entries.Row] = []
 
         def text() -> str:
@@ -130,14 +130,14 @@ def known_failures_options(command: F) -> F:
         help="Date on which known failures are judged (default: today).",
     )
     @wraps(command)
-    def accepting(
+    def apply_options(
         *args: Any,
         known_file: Path | None,
-        written: Path | None,
+        output_file: Path | None,
         today: dt.datetime | None,
         **options: Any,
     ) -> Any:
         day = (today or dt.datetime.now(dt.UTC)).date()
-        return command(*args, accepted=Accepted(known_file, written, day), **options)
+        return command(*args, accepted=KnownFailureOptions(known_file, output_file, day), **options)
 
-    return cast("F", accepting)
+    return cast("F", apply_options)

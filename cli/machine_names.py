@@ -94,15 +94,15 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
 
     is_tree = Path(name).is_dir() or ".tar" in Path(name).suffixes[-2:]
     if is_tree and name not in fakesys.bundled_profiles():
-        with fakesys.open_tree(name) as root, named_tree(name):
+        with fakesys.open_tree(name) as root, locate_discovery_error(name):
             return discover(FolderTree.root(root, name), release(kubernetes).no_cpu)
     tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(name)))
-    with named_tree(name):
+    with locate_discovery_error(name):
         return discover(tree, release(kubernetes).no_cpu)
 
 
 @contextmanager
-def named_tree(name: str) -> Iterator[None]:
+def locate_discovery_error(name: str) -> Iterator[None]:
     """Says of which machine a discovery is that fails in the block.
 
     Raises:
@@ -130,5 +130,5 @@ def named_machines(names: Iterable[str], folder: Path) -> list[ProfileMachine]:
         matching = [one for one in fakesys.bundled_profiles() if fnmatchcase(one, name)]
         for one in matching or (name,):
             profile = load_machine(one)
-            machines[profile.name] = ProfileMachine(profile, folder, given=one)
+            machines[profile.name] = ProfileMachine(profile, folder, requested_name=one)
     return list(machines.values())

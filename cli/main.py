@@ -74,7 +74,7 @@ def _reader_needed(ctx: click.Context | None = None) -> Iterator[None]:
 
 @click.group(
     cls=_Entry,
-    deferred=COMMANDS,
+    sections=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 everything passed, 1 something failed, 2 wrong input, 3 interrupted.",
 )

@@ -101,10 +101,10 @@ def out_option(
         help=f"Folder for {contents} (default: {default}).",
     )
 
-    def decorated(function: F) -> F:
+    def decorate(function: F) -> F:
         @option
         @wraps(function)
-        def holding(*args: Any, out: Path, **options: Any) -> Any:
+        def run(*args: Any, out: Path, **options: Any) -> Any:
             from numaproof.workdir.output_files import require_writable
             from numaproof.workdir.output_folder import held_folder
 
@@ -113,9 +113,9 @@ def out_option(
             with held_folder(out):
                 return function(*args, out=out, **options)
 
-        return cast("F", holding)
+        return cast("F", run)
 
-    return decorated
+    return decorate
 
 
 repeat_option = click.option(
@@ -172,7 +172,7 @@ def follow(
             with recorder:
                 _record(events, recorder, terminal)
         finally:
-            terminal.reports = str(out) if recorder.written else ""
+            terminal.reports = str(out) if recorder.has_reports else ""
     recorded = recorder.events()
     summary = summarize(recorded)
     if as_json:
@@ -199,28 +199,28 @@ def _record(events: Iterator[AnyEvent], recorder: Recorder, terminal: Terminal) 
             terminal.show(event)
             _count(done, event)
     except KeyboardInterrupt:
-        cut = _cut(began, done, "interrupted")
+        cut = _early_end(began, done, "interrupted")
         try:
             recorder.record(cut)
         finally:
             terminal.show(cut)
     except Exception as error:
         with suppress(OSError):  # the error may be that nothing can be written
-            recorder.record(_cut(began, done, str(error)))
+            recorder.record(_early_end(began, done, str(error)))
         # The message itself goes to standard error, once.
-        terminal.show(_cut(began, done, "an error ended it"))
+        terminal.show(_early_end(began, done, "an error ended it"))
         raise
 
 
-def _cut(began: float, done: Counter[str], why: str) -> RunEnded:
+def _early_end(began: float, outcomes: Counter[str], why: str) -> RunEnded:
     """The end of a run that is cut short."""
-    return RunEnded(time.monotonic() - began, complete=False, outcomes=done, message=why)
+    return RunEnded(time.monotonic() - began, complete=False, outcomes=outcomes, message=why)
 
 
-def _count(done: Counter[str], event: AnyEvent) -> None:
+def _count(outcomes: Counter[str], event: AnyEvent) -> None:
     match event:
         case CaseFinished() | DivergenceFound():
-            done[event.outcome] += 1
+            outcomes[event.outcome] += 1
         case Progress():
-            told = done.total() - done["pass"]
-            done["pass"] = max(0, event.done - told)
+            told = outcomes.total() - outcomes["pass"]
+            outcomes["pass"] = max(0, event.played_examples - told)

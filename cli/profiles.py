@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli.commands import SentenceGroup
-from numaproof.cli.machine_names import MACHINE, load_machine, named_tree
+from numaproof.cli.machine_names import MACHINE, load_machine, locate_discovery_error
 from numaproof.cli.outputs import OUTPUT_FILE, OUTPUT_PATH, require_new
 from numaproof.cli.targets import release_option
 from numaproof.inputs.plurals import plural
@@ -42,7 +42,7 @@ def show_machine(machine: MachineInfo) -> None:
     live = terminal_width()
     drawing = drawn_text(machine, width=live or PLAIN_WIDTH)
     nodes = _nodes_table(machine)
-    show([nodes, drawing] if live else ["", nodes, "", "", drawing], folded=True)
+    show([nodes, drawing] if live else ["", nodes, "", "", drawing], fold=True)
 
 
 def _nodes_table(machine: MachineInfo) -> Table:
@@ -79,11 +79,11 @@ _MAX_DISTANCES = 64
 """Distances of a node that are listed; a table of 1,024 by 1,024 helps nobody."""
 
 
-def _distances(listed: Sequence[int]) -> str:
+def _distances(distances: Sequence[int]) -> str:
     """The distances in order, or for many nodes how many there are of each."""
-    if len(listed) <= _MAX_DISTANCES:
-        return " ".join(map(str, listed))
-    return ", ".join(f"{count}x{value}" for value, count in sorted(Counter(listed).items()))
+    if len(distances) <= _MAX_DISTANCES:
+        return " ".join(map(str, distances))
+    return ", ".join(f"{count}x{value}" for value, count in sorted(Counter(distances).items()))
 
 
 _OTHER_ARCHIVES = frozenset({".zip", ".tgz", ".txz", ".tbz2", ".7z", ".cpio"})
@@ -131,8 +131,8 @@ def show_profile(name: str) -> None:
     """
     chosen = load_machine(name)
     click.echo(f"{chosen.name}: {chosen.title}")
-    with named_tree(name):
-        machine = _discovered(chosen)
+    with locate_discovery_error(name):
+        machine = _discover_profile(chosen)
     show_machine(machine)
 
 
@@ -186,7 +186,7 @@ def validate(files: Sequence[Path]) -> None:
     for file in files:
         try:
             chosen = fakesys.load_profile(file)
-            machine = _discovered(chosen)
+            machine = _discover_profile(chosen)
         except (fakesys.DocumentError, fakesys.ProfileError, DiscoveryError) as error:
             wrong += 1
             click.echo(str(error), err=True)
@@ -222,10 +222,10 @@ def capture(source: str, name: str | None, out: Path | None) -> None:
 
     if out is not None:
         require_new(out)
-    with fakesys.open_tree(source) as folder, named_tree(source):
+    with fakesys.open_tree(source) as folder, locate_discovery_error(source):
         root = FolderTree.root(folder, source)
         made = fakesys.capture(root, name or _name_for(out or Path(source).resolve()))
-        if _discovered(made) != discover(FolderTree.root(folder, source)):
+        if _discover_profile(made) != discover(FolderTree.root(folder, source)):
             raise click.ClickException(
                 f"no profile describes {source} so that discovery gives the same result"
             )
@@ -243,11 +243,11 @@ def _name_for(path: Path) -> str:
     return re.sub(r"[^a-z0-9._+-]+", "-", stem).strip("-.") or "this-machine"
 
 
-def _discovered(chosen: fakesys.Profile) -> MachineInfo:
+def _discover_profile(machine_profile: fakesys.Profile) -> MachineInfo:
     from numaproof import fakesys
     from numaproof.reference.cadvisor.discovery import discover
 
-    return discover(fakesys.TreePath.root(fakesys.build_tree(chosen)))
+    return discover(fakesys.TreePath.root(fakesys.build_tree(machine_profile)))
 
 
 @click.command()
@@ -270,7 +270,7 @@ def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
     from numaproof.reference.deviations.releases import release
     from numaproof.workdir.trees import FolderTree
 
-    with fakesys.open_tree(root) as tree, named_tree(root):
+    with fakesys.open_tree(root) as tree, locate_discovery_error(root):
         machine = discovery.discover(
             FolderTree.root(tree, root),
             release(kubernetes).no_cpu,

@@ -13,11 +13,11 @@ from numaproof.cli.choice import Choice
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.selecting import complete_requirement
 from numaproof.inputs.plurals import plural
-from numaproof.inputs.shell_words import quoted
+from numaproof.inputs.shell_words import quote_words
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
-    from numaproof.protocol.events import JudgedAs
+    from numaproof.protocol.events import BaselineChoice
     from numaproof.protocol.messages import Level
 
 _OWN = Path("numaproof-cases.yaml")
@@ -68,8 +68,8 @@ def _defects() -> Choice:
 @click.option(
     "--defect",
     metavar="NAME",
-    callback=lambda ctx, param, given: given and _defects().convert(given, param, ctx),
-    shell_complete=lambda ctx, param, typed: _defects().shell_complete(ctx, param, typed),
+    callback=lambda ctx, param, value: value and _defects().convert(value, param, ctx),
+    shell_complete=lambda ctx, param, incomplete: _defects().shell_complete(ctx, param, incomplete),
     help="Named defect of the kubelet that makes it fail the case (docs/findings.md).",
 )
 def promote(
@@ -84,7 +84,7 @@ def promote(
     kubernetes: str | None,
     level: Level | None,
     defect: str | None,
-    judged_as: JudgedAs | None,
+    baseline: BaselineChoice | None,
 ) -> int:
     """Turn a finding into a case of your own.
 
@@ -98,25 +98,27 @@ def promote(
         --implementation "./my-driver" --out my-cases.yaml
     """
     from numaproof.conformance import promotion
-    from numaproof.conformance.cases.loading import located
-    from numaproof.conformance.execution.truncation import reported
+    from numaproof.conformance.cases.loading import locate_errors
+    from numaproof.conformance.execution.truncation import reported_finding
     from numaproof.conformance.requirements import load_registry
-    from numaproof.protocol.events import said
+    from numaproof.protocol.events import sentence_of
     from numaproof.reports.wording import short_lines
     from numaproof.workdir.output_files import update_file
 
     finding = _finding(file)
     target = into or (_CHECKOUT / "promoted.yaml" if _CHECKOUT.is_dir() else _OWN)
-    taken = _taken(target)
+    taken = _names_in_use(target)
     try:
         with (
-            targets.named_failure(),
-            located([file]),
-            targets.open_target(implementation, timeout, kubernetes, None, judged_as) as opened,
+            targets.report_failure(),
+            locate_errors([file]),
+            targets.open_target(implementation, timeout, kubernetes, None, baseline) as opened,
         ):
             made = promotion.promote(
                 finding,
-                promotion.Wanted(case_id, title, requirements, opened.kubernetes, level, defect),
+                promotion.PromotionOptions(
+                    case_id, title, requirements, opened.kubernetes, level, defect
+                ),
                 load_registry(),
                 taken,
                 opened if implementation else None,
@@ -126,23 +128,23 @@ def promote(
     case = made.case
 
     def text() -> str:
-        if case.id in _taken(target):
+        if case.id in _names_in_use(target):
             raise promotion.PromotionError(f"{target}: another command has just added {case.id}")
-        return promotion.appended(_text(target), case, str(target))
+        return promotion.append_case(_text(target), case, str(target))
 
     update_file(target, text)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
     if made.failure:
         fails = f"{opened.hello.name} fails it: {made.failure.outcome}: "
-        shown = reported(made.failure.finding, fails)
-        sentence = said(f"{fails}{made.failure.message}", shown)
+        shown = reported_finding(made.failure.finding, fails)
+        sentence = sentence_of(f"{fails}{made.failure.message}", shown)
         click.echo("\n".join(short_lines(sentence, _LONGEST)))
     own = () if _is_bundled(target) else ("--cases", str(target))
     released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
     words = ("numaproof", "check", "--select", case.id, *own, *released)
-    click.echo(f"now run: {quoted(words)}")
+    click.echo(f"now run: {quote_words(words)}")
     if implementation:
-        click.echo(f"and:     {quoted((*words, '--implementation', implementation))}")
+        click.echo(f"and:     {quote_words((*words, '--implementation', implementation))}")
     return 0
 
 
@@ -158,7 +160,7 @@ def _finding(file: Path) -> Case:
     return cases[0]
 
 
-def _taken(file: Path) -> list[str]:
+def _names_in_use(file: Path) -> list[str]:
     """The ids and aliases of bundled cases and of those in a file, if there is one."""
     from numaproof.conformance.cases import loading
 

@@ -83,12 +83,12 @@ def record(
     require_new(out)
     day = (date or dt.datetime.now(dt.UTC)).date().isoformat()
     with (
-        targets.named_failure(),
+        targets.report_failure(),
         targets.open_target(implementation, timeout, kubernetes) as target,
         scratch_folder() as scratch,
     ):
         skipped: Counter[str] = Counter()
-        kept = list(_recorded(target, seeds, merges, scratch, skipped))
+        kept = list(_record(target, seeds, merges, scratch, skipped))
         require_room(scratch)
         source = Source(
             format=FORMAT,
@@ -97,7 +97,7 @@ def record(
             language=target.hello.language,
             kubernetes=target.kubernetes,
             numaproof=VERSION,
-            recorded=day,
+            recorded_on=day,
         )
     if not kept:
         raise click.ClickException(f"nothing was recorded: {_reasons(skipped, len(kept))}")
@@ -116,23 +116,23 @@ def record(
 _MAX_REASONS = 5
 
 
-def _reasons(skipped: Counter[str], recorded: int) -> str:
+def _reasons(skip_reasons: Counter[str], recorded_count: int) -> str:
     """How many cases were skipped, and the most frequent reasons."""
-    count = skipped.total()
-    common = skipped.most_common(_MAX_REASONS)
+    count = skip_reasons.total()
+    common = skip_reasons.most_common(_MAX_REASONS)
     listed = [f"{why} ({times:,})" for why, times in common]
     if rest := count - sum(times for _, times in common):
         listed.append(f"other reasons ({rest:,})")
-    cases = plural(count + recorded, "case")
+    cases = plural(count + recorded_count, "case")
     return f"skipped {count:,} of {cases}: {'; '.join(listed)}"
 
 
-def _recorded(
+def _record(
     target: Target,
     seeds: Sequence[int],
     merges: Sequence[int],
     scratch: Path,
-    skipped: Counter[str],
+    skip_reasons: Counter[str],
 ) -> Iterator[Recording]:
     """The recordings of scenarios and merges; counts those that are skipped by their reasons."""
     from numaproof.conformance.differential import recordings
@@ -157,6 +157,6 @@ def _recorded(
                 why = "" if made else _UNSUPPORTED
             if made is None:
                 bar.line(f"skipped {name}: {why}")
-                skipped[why] += 1
+                skip_reasons[why] += 1
             else:
                 yield made

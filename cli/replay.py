@@ -72,14 +72,14 @@ def replay(
       numaproof replay finding.yaml --implementation "./kubelet-1.35 -v=-1"
       numaproof replay static-gives-what-the-limit-says --machine laptop-4c8t
     """
-    from numaproof.conformance.cases.loading import located
+    from numaproof.conformance.cases.loading import locate_errors
     from numaproof.conformance.check import CheckOptions, check
     from numaproof.conformance.execution import runner
     from numaproof.workdir.scratch import scratch_folder
 
-    played = _Played.read(what, target["kubernetes"] or NEWEST)
+    played = _ReplaySource.read(what, target["kubernetes"] or NEWEST)
     wanted = selection(select, exclude, (*played.cases, *played.recordings), where=played.where)
-    with located(played.own), played.located(), scratch_folder() as trees:
+    with locate_errors(played.own), played.locate_errors(), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
@@ -108,7 +108,7 @@ def replay(
 
 
 @dataclass(frozen=True)
-class _Played:
+class _ReplaySource:
     """What is replayed, and where it comes from."""
 
     cases: tuple[Case, ...] = ()
@@ -117,7 +117,7 @@ class _Played:
     file: str = ""
 
     @classmethod
-    def read(cls, what: str, kubernetes: str) -> _Played:
+    def read(cls, what: str, kubernetes: str) -> _ReplaySource:
         """The cases or recordings of a file, or the bundled case or recording of an id.
 
         Args:
@@ -134,14 +134,14 @@ class _Played:
         if not file.exists() and what.startswith(recordings.PREFIX):
             return cls._bundled_recording(what, kubernetes)
         if not file.exists():
-            return cls(cases=(_bundled(what),))
+            return cls(cases=(_bundled_case(what),))
         if file.name.endswith(recordings.SUFFIX):
             source, every = recordings.read(file)
             return cls(recordings=tuple(every), source=source, file=what)
         return cls(cases=loading.read_file(file), file=what)
 
     @classmethod
-    def _bundled_recording(cls, name: str, kubernetes: str) -> _Played:
+    def _bundled_recording(cls, name: str, kubernetes: str) -> _ReplaySource:
         from numaproof.conformance.differential import recordings
 
         file = recordings.bundled_file(kubernetes)
@@ -171,7 +171,7 @@ class _Played:
         return f" in {self.file}" if self.file else ""
 
     @contextmanager
-    def located(self) -> Iterator[None]:
+    def locate_errors(self) -> Iterator[None]:
         """Adds file and line to a `CaseError` about a recorded case.
 
         Raises:
@@ -204,7 +204,7 @@ class _Played:
             )
 
 
-def _bundled(name: str) -> Case:
+def _bundled_case(name: str) -> Case:
     from numaproof.conformance.cases import loading
 
     if Path(name).suffix or "/" in name:

@@ -28,7 +28,7 @@ def _items(rows: Iterable[tuple[str, str]]) -> list[CompletionItem]:
     return [CompletionItem(value, help=about or None) for value, about in rows]
 
 
-def _named(rows: Iterable[Any]) -> list[tuple[str, str]]:
+def _descriptions(rows: Iterable[Any]) -> list[tuple[str, str]]:
     return [(row.id, row.about) for row in rows]
 
 
@@ -38,7 +38,7 @@ def complete_case(
     """The ids of bundled cases, for shell completion."""
     from numaproof.conformance.selection import listing
 
-    return _items(_named(listing.cases(incomplete)))
+    return _items(_descriptions(listing.cases(incomplete)))
 
 
 def complete_requirement(
@@ -47,7 +47,7 @@ def complete_requirement(
     """The ids of requirements, for shell completion."""
     from numaproof.conformance.selection import listing
 
-    return _items(_named(listing.requirements(incomplete.upper())))
+    return _items(_descriptions(listing.requirements(incomplete.upper())))
 
 
 def complete_pattern(
@@ -61,7 +61,7 @@ def complete_pattern(
         known = [(f"{key}:{one}", "") for one in _values(key)]
     else:
         listed = (*listing.cases(incomplete), *listing.requirements(incomplete))
-        known = [*((f"{one}:", what) for one, what in KEYS.items()), *_named(listed)]
+        known = [*((f"{one}:", what) for one, what in KEYS.items()), *_descriptions(listed)]
     return _items(one for one in known if one[0].startswith(incomplete))
 
 

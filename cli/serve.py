@@ -20,4 +20,4 @@ def reference(*, baseline: str) -> None:
     """
     from numaproof.reference.server import serve
 
-    serve(sys.stdin.buffer, sys.stdout.buffer, documented=baseline == "documented")
+    serve(sys.stdin.buffer, sys.stdout.buffer, follows_docs=baseline == "documented")

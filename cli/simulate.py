@@ -86,7 +86,7 @@ def simulate(
     """
     from numaproof.cli.simulate_view import answer
     from numaproof.reports.answers import WRITERS
-    from numaproof.reports.untrusted import visible
+    from numaproof.reports.untrusted_text import visible
     from numaproof.simulation import configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question
@@ -107,7 +107,7 @@ def simulate(
     info = discover_machine(machine, kubernetes)
     plugins = given_devices.read(devices, info)
     question = Question(info, settings.settings, kubernetes, baseline == "documented", plugins)
-    with scratch_folder() as folder, user_files.asking_of(settings.document):
+    with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
         try:
             notes = (*settings.notes, *asked.notes)
             found = run(question, asked.pods, folder, notes=notes, explain_all=explain)
@@ -126,10 +126,10 @@ def simulate(
     return SOME_REFUSED if not found.admitted or (strict and found.warnings) else 0
 
 
-def _show(told: AnswerReport) -> None:
+def _show(report: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
     from numaproof.reports.answers import parts
     from numaproof.reports.console import PLAIN_WIDTH, show, terminal_width
 
-    shown = parts(told, terminal_width() or PLAIN_WIDTH)
-    show(islice((one for part in shown for one in ("", part)), 1, None), folded=True)
+    shown = parts(report, terminal_width() or PLAIN_WIDTH)
+    show(islice((one for part in shown for one in ("", part)), 1, None), fold=True)

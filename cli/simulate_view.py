@@ -39,97 +39,97 @@ Difference = tuple[str, str, str]
 """What differs, what the kubelet answers, and what is documented."""
 
 
-def shaped_answer(one: DefectWarning) -> answers.ShapedAnswer:
+def shaped_answer(warning: DefectWarning) -> answers.ShapedAnswer:
     """The answer that a warning is about, as a report shows it."""
-    subject = one.pod or _SUBJECTS[one.part]
-    if one.container:
-        subject += f", container {one.container}"
-    names = " and ".join(defect.name for defect in one.defects)
+    subject = warning.pod or _SUBJECTS[warning.part]
+    if warning.container:
+        subject += f", container {warning.container}"
+    names = " and ".join(defect.name for defect in warning.defects)
     summary = f"differs from the documented answer because of {names}"
-    if one.follows:
+    if warning.follows:
         summary = f"follows from an earlier answer that {names} shaped"
     return answers.ShapedAnswer(
         subject,
         summary,
-        tuple(differences(one.kubelet, one.documented)),
+        tuple(differences(warning.kubelet, warning.documented_answer)),
         # Said once, where they make a difference of their own.
-        () if one.follows else tuple(map(_shown, one.defects)),
+        () if warning.follows else tuple(map(_shown_defect, warning.defects)),
     )
 
 
-def _shown(defect: NamedDefect) -> answers.ShownDefect:
+def _shown_defect(defect: NamedDefect) -> answers.ShownDefect:
     return answers.ShownDefect(defect.name, defect.what, defect.page, defect.issue)
 
 
-def differences(kubelet: Answer | None, documented: Answer | None) -> Iterator[Difference]:
+def differences(kubelet: Answer | None, documented_answer: Answer | None) -> Iterator[Difference]:
     """What differs between two answers, in the words of the table of containers."""
-    sides = [dict(_described(one)) for one in (kubelet, documented)]
+    sides = [dict(_describe(one)) for one in (kubelet, documented_answer)]
     for what in dict.fromkeys(key for side in sides for key in side):
         mine, theirs = (side.get(what, _NONE) or _NONE for side in sides)
         if mine != theirs:
             yield what, mine, theirs
 
 
-def note_lines(notes: Sequence[DefectNote], described: Callable[[Any], str]) -> Iterator[str]:
+def note_lines(notes: Sequence[DefectNote], describe: Callable[[Any], str]) -> Iterator[str]:
     """A line about each answer that defects shaped, and one about where each defect is described.
 
-    `described` gives the text of an answer, or of None for no such answer.
+    `describe` gives the text of an answer, or of None for no such answer.
     """
     for note in notes:
         about = ", ".join(filter(None, (_PARTS.get(note.part, note.part), note.subject)))
         names = " and ".join(one.name for one in note.defects)
-        kubelet, documented = described(note.kubelet), described(note.documented)
+        kubelet, documented = describe(note.kubelet), describe(note.documented_answer)
         yield f"{about}: {kubelet} because of {names}; documented: {documented}"
     for one in dict.fromkeys(one for note in notes for one in note.defects):
-        yield str(_shown(one))
+        yield str(_shown_defect(one))
 
 
-def _described(answer: Answer | None) -> Iterator[tuple[str, str]]:
+def _describe(answer: Answer | None) -> Iterator[tuple[str, str]]:
     match answer:
         case messages.StartRefused():
             yield "start", f"refused: {answer.stage}: {answer.message}"
         case messages.Started():
-            yield from _described_start(answer)
+            yield from _describe_start(answer)
         case messages.AdmissionRefused():
             yield "answer", f"refused: {answer.reason}: {answer.message}"
         case messages.Container():
-            yield from described_container(answer)
+            yield from describe_container(answer)
         case explaining.Explanation():
             yield "explanation", answer.summary
             yield from ((f"step {n}", _step_text(one)) for n, one in enumerate(answer.steps, 1))
         case NodeView():
-            yield from _described_node(answer)
+            yield from _describe_node(answer)
         case dict():
-            yield from _described_containers(answer)
+            yield from _describe_containers(answer)
 
 
-def _described_start(start: messages.Started) -> Iterator[tuple[str, str]]:
+def _describe_start(start: messages.Started) -> Iterator[tuple[str, str]]:
     yield "start", "accepted"
     yield "allocatable CPUs", str(start.cpus.allocatable)
     yield "allocatable memory", ", ".join(map(block_text, start.memory))
 
 
-def _described_containers(containers: messages.Containers) -> Iterator[tuple[str, str]]:
+def _describe_containers(containers: messages.Containers) -> Iterator[tuple[str, str]]:
     yield "answer", "admitted"
     for name, held in containers.items():
-        for what, text in described_container(held):
+        for what, text in describe_container(held):
             yield f"{name}: {what}", text
 
 
-def described_container(held: messages.Container) -> Iterator[tuple[str, str]]:
+def describe_container(container: messages.Container) -> Iterator[tuple[str, str]]:
     """What a container holds, by the name of each part."""
-    yield "exclusive CPUs", str(held.exclusive)
-    if not held.exclusive:
-        yield "CPUs of the shared pool", str(held.cpus)
-    yield "memory", ", ".join(block_text(block) for block in held.memory)
-    for resource, ids in (held.devices or {}).items():
+    yield "exclusive CPUs", str(container.exclusive)
+    if not container.exclusive:
+        yield "CPUs of the shared pool", str(container.cpus)
+    yield "memory", ", ".join(block_text(block) for block in container.memory)
+    for resource, ids in (container.devices or {}).items():
         yield resource, " ".join(ids)
-    preferred = "" if held.affinity.preferred else ", not preferred"
-    numa = held.affinity.numa
+    preferred = "" if container.affinity.preferred else ", not preferred"
+    numa = container.affinity.numa
     yield "aligned to", "" if numa is None else nodes_text(numa) + preferred
 
 
-def _described_node(node: NodeView) -> Iterator[tuple[str, str]]:
+def _describe_node(node: NodeView) -> Iterator[tuple[str, str]]:
     yield "reserved CPUs", str(node.reserved)
     yield "shared pool", str(node.shared)
     for one in node.memory:
@@ -142,14 +142,14 @@ def _described_node(node: NodeView) -> Iterator[tuple[str, str]]:
 
 
 def _step_text(step: explaining.ExplanationStep) -> str:
-    candidates = getattr(step, "candidates", explaining.Candidates()).told
+    candidates = getattr(step, "candidates", explaining.Candidates()).sets
     return "; ".join((step.text, *(f"{nodes_text(one.numa)}: {one.text}" for one in candidates)))
 
 
-def block_text(block: messages.MemoryBlock, aligned: NUMASet | None = None) -> str:
+def block_text(block: messages.MemoryBlock, numa: NUMASet | None = None) -> str:
     """What a block is of, and where, unless it is where its container is aligned to."""
     what = size(block.size) + ("" if block.type == "memory" else f" {block.type}")
-    return what if block.numa == aligned else f"{what} on {nodes_text(block.numa)}"
+    return what if block.numa == numa else f"{what} on {nodes_text(block.numa)}"
 
 
 _MARKS: dict[explaining.Preference, answers.Mark] = {
@@ -161,10 +161,10 @@ _MAX_DEVICES = 4
 _CONFIG_CHECK = "run `numaproof config check` to see everything that is wrong, and how to fix it"
 
 
-def answer(found: CheckedSimulation, question: Question, machine: str) -> answers.AnswerReport:
+def answer(simulation: CheckedSimulation, question: Question, machine: str) -> answers.AnswerReport:
     """The answer about the machine that the user calls `machine`."""
-    node, start = found.node, found.start
-    shaped = tuple(map(shaped_answer, found.warnings))
+    node, start = simulation.node, simulation.start
+    shaped = tuple(map(shaped_answer, simulation.warnings))
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
         assert isinstance(start, messages.StartRefused)
@@ -174,7 +174,7 @@ def answer(found: CheckedSimulation, question: Question, machine: str) -> answer
         )
         title = "The kubelet does not start"
         return answers.AnswerReport(
-            title, False, tuple(setting), (), (story,), question.machine, shaped=shaped
+            title, False, tuple(setting), (), (story,), question.machine, shaped_answers=shaped
         )
     policies = node.policies
     setting += [
@@ -182,34 +182,34 @@ def answer(found: CheckedSimulation, question: Question, machine: str) -> answer
         ("Memory Manager", policies.memory),
         ("Topology Manager", f"{policies.topology}, scope {policies.scope}"),
     ]
-    refused = sum(one.refusal is not None for one in found.pods)
-    pods = plural(len(found.pods), "pod")
+    refused = sum(one.refusal is not None for one in simulation.pods)
+    pods = plural(len(simulation.pods), "pod")
     title = f"{refused} of {pods} refused" if refused else f"{pods} admitted, none refused"
-    if found.warnings:
-        title += f"; {plural(len(found.warnings), 'answer')} shaped by defects of the kubelet"
+    if simulation.warnings:
+        title += f"; {plural(len(simulation.warnings), 'answer')} shaped by defects of the kubelet"
     return answers.AnswerReport(
         title=title,
-        good=found.admitted,
+        good=simulation.admitted,
         setting=tuple(setting),
-        rows=tuple(_rows(found)),
-        stories=tuple(_stories(found)),
+        rows=tuple(_rows(simulation)),
+        stories=tuple(_stories(simulation)),
         machine=question.machine,
-        owners=tuple(_owners(found, node)),
+        owners=tuple(_owners(simulation, node)),
         shared=str(node.shared),
         stock=_stock(node, question.machine),
-        shaped=shaped,
+        shaped_answers=shaped,
     )
 
 
-def _alike(found: Simulation) -> Iterator[tuple[str, list[PodResult]]]:
+def _pod_groups(simulation: Simulation) -> Iterator[tuple[str, list[PodResult]]]:
     """Pods in turn, with replicas together that were refused for the same reason."""
 
-    def kind(one: PodResult) -> tuple[object, ...]:
-        if one.refusal is None or one.explanation is None:
-            return (one.pod,)
-        return one.pod.partition("#")[0], one.refusal.message, one.explanation.summary
+    def kind(result: PodResult) -> tuple[object, ...]:
+        if result.refusal is None or result.explanation is None:
+            return (result.pod,)
+        return result.pod.partition("#")[0], result.refusal.message, result.explanation.summary
 
-    for _, group in groupby(found.pods, key=kind):
+    for _, group in groupby(simulation.pods, key=kind):
         pods = list(group)
         name = pods[0].pod
         if len(pods) > 1:
@@ -217,8 +217,8 @@ def _alike(found: Simulation) -> Iterator[tuple[str, list[PodResult]]]:
         yield name, pods
 
 
-def _rows(found: Simulation) -> Iterator[answers.ContainerRow]:
-    for name, (one, *_) in _alike(found):
+def _rows(simulation: Simulation) -> Iterator[answers.ContainerRow]:
+    for name, (one, *_) in _pod_groups(simulation):
         if one.refusal:
             yield answers.ContainerRow(name, refusal=one.refusal.reason)
         for container, held in (one.containers or {}).items():
@@ -229,19 +229,19 @@ def _rows(found: Simulation) -> Iterator[answers.ContainerRow]:
                 cpus=str(held.exclusive) or "shared pool",
                 memory=", ".join(block_text(block, numa) for block in held.memory),
                 devices=", ".join(_devices(held)),
-                aligned="" if numa is None else nodes_text(numa),
+                alignment="" if numa is None else nodes_text(numa),
             )
 
 
-def _devices(held: messages.Container) -> Iterator[str]:
-    for resource, ids in (held.devices or {}).items():
+def _devices(container: messages.Container) -> Iterator[str]:
+    for resource, ids in (container.devices or {}).items():
         more = f" and {len(ids) - _MAX_DEVICES} more" if len(ids) > _MAX_DEVICES else ""
         yield f"{resource.partition('/')[2]}: {' '.join(ids[:_MAX_DEVICES])}{more}"
 
 
-def _owners(found: Simulation, node: NodeView) -> Iterator[Owner]:
+def _owners(simulation: Simulation, node: NodeView) -> Iterator[Owner]:
     """Who has CPUs or devices of its own, and the reservation."""
-    for one in found.pods:
+    for one in simulation.pods:
         for container, held in (one.containers or {}).items():
             if held.exclusive or any((held.devices or {}).values()):
                 yield Owner(f"{one.pod}/{container}", str(held.exclusive))
@@ -278,8 +278,8 @@ def _stock(node: NodeView, machine: MachineInfo) -> Stock:
     )
 
 
-def _stories(found: Simulation) -> Iterator[answers.Story]:
-    for name, (one, *_) in _alike(found):
+def _stories(simulation: Simulation) -> Iterator[answers.Story]:
+    for name, (one, *_) in _pod_groups(simulation):
         why = one.explanation
         if why is not None:
             said = one.refusal and f"{one.refusal.reason}: {one.refusal.message}"
@@ -297,10 +297,16 @@ def _step(step: explaining.ExplanationStep) -> answers.StoryStep:
         who = f"container {step.container}" if step.container else "the pod as a whole"
         place = f"{step.manager}, {who}: "
     candidates = getattr(step, "candidates", explaining.Candidates())
-    items = tuple(map(_item, candidates.told))
+    items = tuple(map(_item, candidates.sets))
     return answers.StoryStep(f"{place}{step.text}", items, candidates.more)
 
 
-def _item(one: explaining.Candidate) -> answers.Item:
-    text = one.text if one.mark == "impossible" else f"{one.mark}: {one.text}"
-    return answers.Item(_MARKS[one.mark], f"{nodes_text(one.numa)}{explaining.likewise(one)}", text)
+def _item(candidate: explaining.Candidate) -> answers.Item:
+    text = (
+        candidate.text if candidate.mark == "impossible" else f"{candidate.mark}: {candidate.text}"
+    )
+    return answers.Item(
+        _MARKS[candidate.mark],
+        f"{nodes_text(candidate.numa)}{explaining.alike_suffix(candidate)}",
+        text,
+    )

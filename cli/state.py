@@ -79,23 +79,23 @@ def check(
             found = checkpoints.judge(question, checkpoint, folder)
         except (CannotAnswerError, checkpoints.UnknownFileError) as error:
             raise click.UsageError(f"{file.name}: {error}") from None
-    click.echo(codec.encode(found) if as_json else "\n".join(_told(found)))
+    click.echo(codec.encode(found) if as_json else "\n".join(_judgement_lines(found)))
     return 0 if found.good else TO_FIX
 
 
-def _told(found: checkpoints.Judgement) -> Iterator[str]:
-    if found.refusal:
-        yield f"The kubelet does not start ({found.refusal.stage}): {found.refusal.message}"
+def _judgement_lines(judgement: checkpoints.Judgement) -> Iterator[str]:
+    if judgement.refusal:
+        yield f"The kubelet does not start ({judgement.refusal.stage}): {judgement.refusal.message}"
     else:
         yield "The kubelet starts with this file."
-    for finding in found.findings:
+    for finding in judgement.findings:
         yield f"- {finding}"
     from numaproof.cli.simulate_view import note_lines
 
-    for line in note_lines(found.warnings, _outcome):
+    for line in note_lines(judgement.warnings, _outcome):
         yield f"~ {line}"
-    if found.fix:
-        yield f"To fix: {'; '.join(found.fix)}."
+    if judgement.fix:
+        yield f"To fix: {'; '.join(judgement.fix)}."
 
 
 def _outcome(refusal: StartRefused | None) -> str:

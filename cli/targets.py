@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from numaproof.cli.choice import Choice
-from numaproof.protocol.events import SIDES, JudgedAs
+from numaproof.protocol.events import BASELINE_CHOICES, BaselineChoice
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import NEWEST, RELEASES
 
@@ -84,12 +84,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Several options as one decorator, in their order."""
 
-    def decorated(command: F) -> F:
+    def decorate(command: F) -> F:
         for option in reversed(options):
             command = option(command)
         return command
 
-    return decorated
+    return decorate
 
 
 def release_choice(*names: str, help: str, **more: Any) -> Callable[[F], F]:  # noqa: A002 - as click
@@ -120,8 +120,8 @@ timeout_option = click.option(
 release_option = release_choice(default=NEWEST, help=f"Kubernetes release (default: {NEWEST}).")
 baseline_option = click.option(
     "--baseline",
-    "judged_as",
-    type=Choice(SIDES),
+    "baseline",
+    type=Choice(BASELINE_CHOICES),
     help="Which behaviour to expect where the kubelet contradicts its documentation (default:"
     " kubelet at level kubelet and for the reference, otherwise either).",
 )
@@ -152,7 +152,7 @@ def open_target(
     timeout: float,
     kubernetes: str | None = None,
     level: Level | None = None,
-    judged_as: JudgedAs | None = None,
+    baseline: BaselineChoice | None = None,
     *,
     patient: bool = False,
 ) -> Iterator[Target]:
@@ -167,7 +167,7 @@ def open_target(
     from numaproof.conformance.execution.implementation import CannotStartError
 
     harness = f"numaproof {VERSION}"
-    options = opening.TargetOptions(implementation, timeout, kubernetes, level, judged_as)
+    options = opening.TargetOptions(implementation, timeout, kubernetes, level, baseline)
     try:
         with opening.open_target(options, harness, patient=patient) as target:
             yield target
@@ -180,7 +180,7 @@ def open_target(
 
 
 @contextmanager
-def named_failure(*, log: bool = False) -> Iterator[None]:
+def report_failure(*, log: bool = False) -> Iterator[None]:
     """Says what is wrong with a program that fails in the block, for commands without a report.
 
     With `log`, it also shows what the program wrote to standard error.

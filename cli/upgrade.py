@@ -94,7 +94,7 @@ def upgrade(
       numaproof upgrade --from 1.35 --to 1.36 --machine / --config /var/lib/kubelet/config.yaml \\
         --state /var/lib/kubelet --pods pods.yaml
     """
-    from numaproof.cli.upgrade_view import Setting, told
+    from numaproof.cli.upgrade_view import Setting, upgrade_lines
     from numaproof.reports.console import show
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.upgrades import UpgradeQuestion, load_files
@@ -117,7 +117,7 @@ def upgrade(
         files=load_files(state) if state else None,
     )
     with (
-        user_files.asking_of(document),
+        user_files.locate_unsupported(document),
         scratch_folder() as folder,
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):
@@ -128,7 +128,7 @@ def upgrade(
         click.echo(codec.encode(answer))
     else:
         setting = Setting(machine, document, pods=bool(files), state=state is not None)
-        show(told(answer, setting))
+        show(upgrade_lines(answer, setting))
     return ATTENTION if answer.attention or (strict and answer.warnings) else 0
 
 

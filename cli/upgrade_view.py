@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from numaproof.cli.simulate_view import block_text, note_lines
-from numaproof.inputs.documents import dotted
-from numaproof.inputs.plurals import numbered, plural
+from numaproof.inputs.documents import dotted_path
+from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.messages import AdmissionRefused, StartRefused
 from numaproof.simulation.checkpoints import STATE_DIR
 from numaproof.simulation.configuration_check import ConfigurationFinding
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from numaproof.inputs.documents import Document
     from numaproof.protocol.messages import Container
-    from numaproof.simulation.upgrades import Fate, GateChange, OptionChange, Upgrade
+    from numaproof.simulation.upgrades import Effect, GateChange, OptionChange, Upgrade
 
 _SIGNS = {"good": ("✓", "green"), "note": ("~", "yellow"), "bad": ("✗", "red")}
-_FATES: dict[Fate, str] = {"stays": "good", "moves": "note", "changes": "bad", "refused": "bad"}
-_OTHERWISE: dict[Fate, str] = {"moves": "moved", "changes": "changed", "refused": "refused"}
+_FATES: dict[Effect, str] = {"stays": "good", "moves": "note", "changes": "bad", "refused": "bad"}
+_OTHERWISE: dict[Effect, str] = {"moves": "moved", "changes": "changed", "refused": "refused"}
 _SHARED = "the shared pool"
 _READ = {"read": "read as it is", "rewritten": "read, and written in the new form"}
 
@@ -39,23 +39,23 @@ class Setting:
     state: bool
 
 
-def told(answer: Upgrade, setting: Setting) -> Iterator[Text]:
+def upgrade_lines(answer: Upgrade, setting: Setting) -> Iterator[Text]:
     """The lines that say what becomes of the node."""
-    for line in _Telling(answer, setting).lines():
+    for line in _UpgradeReport(answer, setting).lines():
         text = line if isinstance(line, Text) else Text(line)
         for sign, color in _SIGNS.values():
             text.highlight_regex(rf"^ *{sign}(?= )", color)
         yield text
 
 
-class _Telling:
+class _UpgradeReport:
     def __init__(self, answer: Upgrade, setting: Setting) -> None:
         self._answer = answer
         self._setting = setting
 
     def lines(self) -> Iterator[str | Text]:
         answer = self._answer
-        mark = "bad" if self._blocked else "note" if answer.attention else "good"
+        mark = "bad" if self._is_blocked else "note" if answer.attention else "good"
         yield f"{self._sign(mark)} {self._headline()}"
         yield f"machine {self._setting.machine} · Kubernetes {answer.before} to {answer.after}"
         yield from self._part("Before the upgrade", self._today())
@@ -64,14 +64,14 @@ class _Telling:
         yield from self._part("Policy options", [self._option(one) for one in answer.options])
         yield from self._part("Files", [self._file(one) for one in answer.staying.files])
         yield from self._part("Pods that stay on the node", self._staying())
-        yield from self._part("With a drain", self._drained())
+        yield from self._part("With a drain", self._drain_lines())
         shaped = (self._line("note", line) for line in note_lines(answer.warnings, _outcome))
         yield from self._part("Defects of the kubelet", shaped)
         steps = enumerate(self._steps(), 1)
         yield from self._part("To do", (f"  {number}. {step}" for number, step in steps))
 
     @property
-    def _blocked(self) -> bool:
+    def _is_blocked(self) -> bool:
         answer = self._answer
         return bool(answer.errors or answer.staying.refused_files or not answer.staying.starts)
 
@@ -92,7 +92,7 @@ class _Telling:
         what = [f"{count} {word}" for count, word in counts if count]
         if what:
             return f"{kubelet} starts; of {pods} on the node, {_and(what)}"
-        lost = len(answer.drained.having("changes")) + len(answer.drained.having("refused"))
+        lost = len(answer.after_drain.having("changes")) + len(answer.after_drain.having("refused"))
         keep = "keeps what it has" if one else "keep what they have"
         drain = f"; after a drain, {plural(lost, 'pod')} would not get it again" if lost else ""
         return f"{kubelet} starts, and {pods} {keep}{drain}"
@@ -106,26 +106,32 @@ class _Telling:
         if answer.today and not answer.errors_today:
             yield self._line("bad", f"the kubelet does not start: {answer.today.message}")
 
-    def _error(self, one: ConfigurationFinding) -> str:
+    def _error(self, finding: ConfigurationFinding) -> str:
         document = self._setting.document
-        where = f"{document.file}:{document.line(one.path)}: " if document else ""
-        field = f"{dotted(one.path)}: " if one.path else ""
-        return self._line("bad", f"{where}{field}{one.message} ({one.fix})")
+        where = f"{document.file}:{document.line(finding.path)}: " if document else ""
+        field = f"{dotted_path(finding.path)}: " if finding.path else ""
+        return self._line("bad", f"{where}{field}{finding.message} ({finding.fix})")
 
-    def _gate(self, one: GateChange) -> str:
-        given = "" if one.given is None else f", {str(one.given).lower()} in the configuration"
-        wrong = one.given is not None and one.change == "gone"
-        change = f"{one.before or 'unknown'} → {one.after or 'gone'}"
-        return self._line("bad" if wrong else "note", f"{one.gate}: {change}{given}")
+    def _gate(self, gate_change: GateChange) -> str:
+        given = (
+            ""
+            if gate_change.configured_value is None
+            else f", {str(gate_change.configured_value).lower()} in the configuration"
+        )
+        wrong = gate_change.configured_value is not None and gate_change.change == "gone"
+        change = f"{gate_change.before or 'unknown'} → {gate_change.after or 'gone'}"
+        return self._line("bad" if wrong else "note", f"{gate_change.gate}: {change}{given}")
 
-    def _option(self, one: OptionChange) -> str:
-        change = f"{one.before or 'unknown'} → {one.after or 'gone'}"
-        return self._line("note" if one.after else "bad", f"{one.option}: {change}")
+    def _option(self, option_change: OptionChange) -> str:
+        change = f"{option_change.before or 'unknown'} → {option_change.after or 'gone'}"
+        return self._line(
+            "note" if option_change.after else "bad", f"{option_change.option}: {change}"
+        )
 
-    def _file(self, one: FileOutcome) -> str:
-        if one.fate == "refused":
-            return self._line("bad", f"{one.file}: refused: {one.message}")
-        return self._line("good", f"{one.file}: {_READ[one.fate]}")
+    def _file(self, outcome: FileOutcome) -> str:
+        if outcome.effect == "refused":
+            return self._line("bad", f"{outcome.file}: refused: {outcome.message}")
+        return self._line("good", f"{outcome.file}: {_READ[outcome.effect]}")
 
     def _staying(self) -> Iterator[str]:
         answer = self._answer
@@ -146,27 +152,27 @@ class _Telling:
             yield self._line("note", "name the pods with --pods to see which of them move")
 
     def _pod(self, pod: PodOutcome) -> Iterator[str]:
-        mark = _FATES[pod.fate]
+        mark = _FATES[pod.effect]
         if pod.refusal:
             said = f"{pod.refusal.reason}: {pod.refusal.message}"
             yield self._line(mark, f"{pod.pod}: refused: {said}")
             return
         assert pod.after is not None
         for name, after in pod.after.items():
-            was, now = _held(pod.before[name]), _held(after)
-            if pod.fate == "stays":
+            was, now = _own_resources(pod.before[name]), _own_resources(after)
+            if pod.effect == "stays":
                 yield self._line(mark, f"{pod.pod}/{name}: keeps {now}")
             elif was != now:
                 yield self._line(mark, f"{pod.pod}/{name}: {was} → {now}")
 
-    def _drained(self) -> Iterator[str]:
-        drained = self._answer.drained
+    def _drain_lines(self) -> Iterator[str]:
+        drained = self._answer.after_drain
         for file in drained.refused_files:
             yield self._line("bad", f"{file}: refused even after all pods have left")
         if not drained.pods:
             return
-        others = [pod for pod in drained.pods if pod.fate != "stays"]
-        lost = any(pod.fate != "moves" for pod in others)
+        others = [pod for pod in drained.pods if pod.effect != "stays"]
+        lost = any(pod.effect != "moves" for pod in others)
         counts = {fate: len(drained.having(fate)) for fate in ("moves", "changes", "refused")}
         said = f"{counts['moves']} elsewhere, {counts['changes']} with something else"
         yield self._line(
@@ -186,7 +192,7 @@ class _Telling:
             yield "fix the configuration; the rest of this answer is about the fixed one"
         if not staying.starts:
             yield "fix the configuration: run `numaproof config check`"
-        files = tuple(dict.fromkeys((*staying.refused_files, *answer.drained.refused_files)))
+        files = tuple(dict.fromkeys((*staying.refused_files, *answer.after_drain.refused_files)))
         if files:
             yield "drain the node and stop the kubelet"
             yield f"delete {_and([f'{STATE_DIR}/{file}' for file in files])}"
@@ -219,11 +225,11 @@ def _outcome(answer: object) -> str:
         case ConfigurationFinding():
             text = f"error: {answer.message}"
         case FileOutcome():
-            text = f"{answer.file} is {answer.fate}"
+            text = f"{answer.file} is {answer.effect}"
         case PodOutcome(refusal=AdmissionRefused() as refusal):
             text = f"refused: {refusal.reason}: {refusal.message}"
         case PodOutcome(after=dict() as after):
-            held = (f"{name} {answer.fate}: {_held(one)}" for name, one in after.items())
+            held = (f"{name} {answer.effect}: {_own_resources(one)}" for name, one in after.items())
             text = "; ".join(held)
         case bool():
             text = "the kubelet starts" if answer else "the kubelet does not start"
@@ -235,17 +241,17 @@ def _outcome(answer: object) -> str:
 def _is_shared(pod: PodOutcome) -> bool:
     """Whether a pod has, and had, nothing of its own."""
     held = (*pod.before.values(), *(pod.after or {}).values())
-    return pod.fate == "stays" and all(_held(one) == _SHARED for one in held)
+    return pod.effect == "stays" and all(_own_resources(one) == _SHARED for one in held)
 
 
 def _and(items: Sequence[str]) -> str:
     return " and ".join(items)
 
 
-def _held(container: Container) -> str:
+def _own_resources(container: Container) -> str:
     """What a container has of its own, or that it has nothing."""
     exclusive = container.exclusive
-    parts = [numbered("CPU", exclusive) if exclusive else _SHARED]
+    parts = [format_numbers("CPU", exclusive) if exclusive else _SHARED]
     parts += [block_text(block) for block in container.memory if block.size]
     parts += [f"{name} {' '.join(ids)}" for name, ids in (container.devices or {}).items() if ids]
     return ", ".join(parts)

@@ -35,7 +35,7 @@ class UserFile:
         from numaproof.inputs import door
 
         if self.name == STDIN:
-            return door.drained(sys.stdin.buffer, STDIN, most=most)
+            return door.read_bounded(sys.stdin.buffer, STDIN, most=most)
         return door.read(self.name, most=most)
 
     def text(self) -> str:
@@ -90,8 +90,8 @@ def read_configuration(
     from numaproof.simulation import documents
 
     found = documents.configuration(file.text(), file.name, releases)
-    documents.refuse(found.mistyped if lenient else (*found.unknown, *found.mistyped))
-    found = found._replace(notes=(*found.notes, *documents.ignored(found.unknown)))
+    documents.refuse(found.type_errors if lenient else (*found.unknown, *found.type_errors))
+    found = found._replace(notes=(*found.notes, *documents.ignored_field_warnings(found.unknown)))
     for note in found.notes:
         click.echo(note, err=True)
     return found
@@ -121,27 +121,27 @@ def read_node(
     texts = ((file.name, file.text()) for file in files)
     errors: list[DocumentError] = []
     settings = None
-    with documents.gathered(errors):
+    with documents.collect_errors(errors):
         found = pods.read(texts, replicas, running=running, releases=releases, lenient=lenient)
-    with documents.gathered(errors):
+    with documents.collect_errors(errors):
         settings = read_configuration(config, releases, lenient=lenient) if config else None
     documents.refuse(errors)
     return settings, found
 
 
-def require_pods(found: pods.Reading, files: Sequence[UserFile]) -> None:
+def require_pods(reading: pods.Reading, files: Sequence[UserFile]) -> None:
     """Checks that there are pods in files.
 
     Raises:
         click.UsageError: there are none.
     """
-    if not found.pods:
+    if not reading.pods:
         named = ", ".join(file.name for file in files)
         raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
 
 
 @contextmanager
-def asking_of(document: Document | None) -> Iterator[None]:
+def locate_unsupported(document: Document | None) -> Iterator[None]:
     """Names the configuration's file, and the line, in what cannot be answered about it.
 
     Raises:

@@ -60,7 +60,7 @@ class CaseRuns:
     every_call: bool
     times: int
 
-    def finished(self, scratch: Path) -> Generator[CaseFinished, None, None]:
+    def play(self, scratch: Path) -> Generator[CaseFinished, None, None]:
         """Plays them and yields their results in order.
 
         Args:
@@ -74,7 +74,7 @@ class CaseRuns:
         in_process = isinstance(self.harness_run.target.implementation, InProcess)
         if cores == 1 or not in_process or len(self.every) * self.times < FEW:
             player = _Player(self, scratch)
-            yield from map(player.finished, range(len(self.every)))
+            yield from map(player.play, range(len(self.every)))
             return
         workers = [ProcessWorker(_player, self, scratch / f"{each}") for each in range(cores)]
         every = range(len(self.every))
@@ -85,7 +85,7 @@ class CaseRuns:
                 while unit.start not in done:
                     one = next(results)
                     done[one.first] = one
-                yield from done[unit.start].finished
+                yield from done[unit.start].case_events
                 if error := done.pop(unit.start).error:
                     raise CaseError(*error)
 
@@ -98,7 +98,7 @@ class _Unit:
     """
 
     first: int
-    finished: Sequence[CaseFinished]
+    case_events: Sequence[CaseFinished]
     error: tuple[str, int, str] | None = None
 
 
@@ -117,28 +117,28 @@ class _Player:
         error = None
         try:
             with needing_room(self._scratch):
-                finished.extend(map(self.finished, numbers))
+                finished.extend(map(self.play, numbers))
         except CaseError as found:
             error = found.case, found.step, found.message
         # Done here, removal is shared by all processes; at the end, one would do it alone.
         remove_tree(self._scratch)
         return _Unit(numbers.start, finished, error)
 
-    def finished(self, number: int) -> CaseFinished:
+    def play(self, number: int) -> CaseFinished:
         """Plays a case as often as it is to be."""
         runs, one = self._runs, self._runs.every[number]
         if isinstance(one, Recording):
-            return recordings.finished(one, runs.harness_run, self._scratch)
+            return recordings.run_recording(one, runs.harness_run, self._scratch)
         played = play_case(one, runs.harness_run, next(self._folders), every_call=runs.every_call)
-        return self._repeated(played, one)
+        return self._repeat(played, one)
 
-    def _repeated(self, played: PlayedCase, one: SelectedCase) -> CaseFinished:
+    def _repeat(self, played_case: PlayedCase, selected_case: SelectedCase) -> CaseFinished:
         """The result of a case after it was played again `times` - 1 times."""
-        finished = played.finished
+        finished = played_case.event
         if finished.outcome == "unsupported":
             return finished
-        scenario = Scenario(one.case, one.info, one.machine.tree)
-        found = self._again.nondeterminism(scenario, played.run, self._runs.times - 1)
+        scenario = Scenario(selected_case.case, selected_case.info, selected_case.machine.tree)
+        found = self._again.nondeterminism(scenario, played_case.run, self._runs.times - 1)
         if found is None:
             return finished
         return msgspec.structs.replace(
@@ -147,7 +147,7 @@ class _Player:
             message=found.result.message,
             steps=found.steps,
             signature=found.signature,
-            finding=found.reported,
+            finding=found.reported_finding,
             defect=None,
         )
 
@@ -165,14 +165,14 @@ class CheckOptions:
         every_call: whether the events of cases that pass list their calls, too.
         times: how often each case is played, each time in a new process. Where answers differ, the
             outcome is ``nondeterministic``.
-        known: the failures that are known, and do not fail the run.
+        known_failures: the failures that are known, and do not fail the run.
         whole: whether the whole table of cases was asked for. Only then the run ends with the
             requirements that no case can test.
     """
 
     every_call: bool = False
     times: int = 1
-    known: KnownFailures = field(default_factory=KnownFailures)
+    known_failures: KnownFailures = field(default_factory=KnownFailures)
     whole: bool = False
 
 
@@ -196,20 +196,22 @@ def check(
     known = {name: machine.info for name, machine in used.items() if machine.info}
     total = len(cases) + len(recordings)
     own = (REQUIREMENT,) if recordings else ()
-    yield harness_run.started("check", total, known, requirements=own)
+    yield harness_run.started_event("check", total, known, requirements=own)
     outcomes: Counter[str] = Counter()
     claims = ClaimsTally(harness_run.target.hello)
     with scratch_folder() as scratch:
         runs = CaseRuns((*cases, *recordings), harness_run, options.every_call, options.times)
-        with closing(runs.finished(scratch)) as played:
+        with closing(runs.play(scratch)) as played:
             for number, one in enumerate(played):
-                finished = options.known.judged(one)
+                finished = options.known_failures.judge(one)
                 outcomes[finished.outcome] += 1
                 if number < len(cases):
                     claims.count_case(finished)
                 yield finished
-    for finished in options.known.missing(harness_run.elapsed()):
+    for finished in options.known_failures.missing(harness_run.elapsed_seconds()):
         outcomes[finished.outcome] += 1
         yield finished
     rows = harness_run.registry.requirements if options.whole else ()
-    yield harness_run.ended(outcomes, (row.id for row in rows if row.untested), claims.review())
+    yield harness_run.ended_event(
+        outcomes, (row.id for row in rows if row.untestable_reason), claims.review()
+    )

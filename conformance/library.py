@@ -19,7 +19,7 @@ from numaproof.workdir.scratch import scratch_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numaproof.protocol.events import AnyEvent, JudgedAs
+    from numaproof.protocol.events import AnyEvent, BaselineChoice
     from numaproof.protocol.messages import Level
 
 
@@ -31,7 +31,7 @@ def check(
     machines: Sequence[str] = (),
     kubernetes: str | None = None,
     level: Level | None = None,
-    judged_as: JudgedAs | None = None,
+    baseline: BaselineChoice | None = None,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Iterator[AnyEvent]:
     """Plays the bundled cases against an implementation, and yields events as they happen.
@@ -46,7 +46,7 @@ def check(
         machines: names of bundled machines; all if empty.
         kubernetes: the release to test against; None for the newest that the program claims.
         level: how closely to compare answers; None for the level that the program claims.
-        judged_as: what is right where kubelets contradict their documents.
+        baseline: what is right where kubelets contradict their documents.
         timeout: seconds that one call may take.
 
     Raises:
@@ -60,7 +60,7 @@ def check(
     selection = Selection(select, exclude, registry, needs.features_of)
     selection.check(cases)
     profiles = [fakesys.load_profile(name) for name in machines or fakesys.bundled_profiles()]
-    options = TargetOptions(implementation, timeout, kubernetes, level, judged_as)
+    options = TargetOptions(implementation, timeout, kubernetes, level, baseline)
     with scratch_folder() as trees, open_target(options) as target:
         catalogue = [ProfileMachine(one, trees) for one in profiles]
         runs = runner.select(selection.of(cases), catalogue, target)

@@ -23,7 +23,7 @@ from numaproof.protocol.releases import NEWEST, RELEASES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numaproof.protocol.events import JudgedAs
+    from numaproof.protocol.events import BaselineChoice
     from numaproof.protocol.messages import Hello, Level
 
 
@@ -45,7 +45,7 @@ class TargetOptions:
         timeout: seconds that one call may take.
         kubernetes: the release to test against; None for the newest that the program claims.
         level: how closely to compare answers; None for the level that the program claims.
-        judged_as: what is right where kubelets contradict their documents; None for what
+        baseline: what is right where kubelets contradict their documents; None for what
             is usual for what the program claims to be.
     """
 
@@ -53,7 +53,7 @@ class TargetOptions:
     timeout: float = DEFAULT_TIMEOUT
     kubernetes: str | None = None
     level: Level | None = None
-    judged_as: JudgedAs | None = None
+    baseline: BaselineChoice | None = None
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def open_target(
     given = () if options.implementation is None else options.implementation
     commands = [_words(one) for one in ((given,) if isinstance(given, str) else given)]
     programs: list[Implementation] = [Subprocess(words, options.timeout) for words in commands]
-    own = reference(DOCUMENTED if options.judged_as == "documented" else KUBELET)
+    own = reference(DOCUMENTED if options.baseline == "documented" else KUBELET)
     reached: Implementation = programs[0] if programs else own
     try:
         if len(programs) > 1:
@@ -89,8 +89,8 @@ def open_target(
             kubernetes=_release(hello, options.kubernetes),
             level=_level(hello, options.level),
             command=commands[0] if len(commands) == 1 else (),
-            oracle=reference if commands or options.judged_as == "either" else None,
-            judged_as=options.judged_as or default_baseline(hello),
+            oracle=reference if commands or options.baseline == "either" else None,
+            baseline=options.baseline or default_baseline(hello),
         )
     finally:
         for one in (*programs, reached):
@@ -107,7 +107,7 @@ def _words(implementation: str) -> tuple[str, ...]:
     return words
 
 
-def _release(hello: Hello, asked: str | None) -> str:
+def _release(hello: Hello, requested_release: str | None) -> str:
     claimed = [one for one in RELEASES if one in hello.kubernetes]
     if not claimed:
         raise TargetError(
@@ -115,14 +115,14 @@ def _release(hello: Hello, asked: str | None) -> str:
             f"{hello.name} claims releases {', '.join(hello.kubernetes) or 'none'};"
             f" numaproof knows {', '.join(RELEASES)}",
         )
-    if asked and asked not in claimed:
-        message = f"{hello.name} claims {', '.join(claimed)}, not {asked}"
+    if requested_release and requested_release not in claimed:
+        message = f"{hello.name} claims {', '.join(claimed)}, not {requested_release}"
         raise TargetError("kubernetes", message)
-    return asked or (NEWEST if NEWEST in claimed else claimed[-1])
+    return requested_release or (NEWEST if NEWEST in claimed else claimed[-1])
 
 
-def _level(hello: Hello, asked: Level | None) -> Level:
-    if asked and not applies(asked, hello.level):
-        message = f"{hello.name} claims only level {hello.level}, below {asked}"
+def _level(hello: Hello, requested_level: Level | None) -> Level:
+    if requested_level and not applies(requested_level, hello.level):
+        message = f"{hello.name} claims only level {hello.level}, below {requested_level}"
         raise TargetError("level", message)
-    return asked or hello.level
+    return requested_level or hello.level

@@ -89,9 +89,9 @@ class Expecting:
         self._session = session
         self._shared = shared
 
-    def all_of(self, answer: messages.Answer, begun: Expected) -> Expected:
-        """Everything that an answer says and that counts, added to `begun`."""
-        return msgspec.structs.replace(begun, **self._fields(answer))
+    def all_of(self, answer: messages.Answer, expected: Expected) -> Expected:
+        """Everything that an answer says and that counts, added to `expected`."""
+        return msgspec.structs.replace(expected, **self._fields(answer))
 
     def _fields(self, answer: messages.Answer) -> dict[str, Any]:
         fields: dict[str, Any] = {}
@@ -142,19 +142,21 @@ class Expecting:
     def _runs_on(self, cpus: CPUSet) -> str:
         return SHARED if cpus == self._shared else str(cpus)
 
-    def _containers(self, held: Mapping[str, Container]) -> dict[str, ContainerExpected]:
-        return {name: self._container(one) for name, one in held.items()}
+    def _containers(self, containers: Mapping[str, Container]) -> dict[str, ContainerExpected]:
+        return {name: self._container(one) for name, one in containers.items()}
 
-    def _container(self, held: Container) -> ContainerExpected:
+    def _container(self, container: Container) -> ContainerExpected:
         config = self._session.config
         aligned = config.get("topologyManagerPolicy", "none") != "none"
-        pinned = held.memory or config.get("memoryManagerPolicy") == "Static"
+        pinned = container.memory or config.get("memoryManagerPolicy") == "Static"
         return ContainerExpected(
-            exclusive=self._set(held.exclusive),
-            cpus=self._runs_on(held.cpus) if self._exact and held.cpus != held.exclusive else None,
-            affinity=codec.to_plain(held.affinity) if self._exact and aligned else None,
-            memory=self._memory(held.memory) if pinned else None,
-            devices=self._devices(held) or None,
+            exclusive=self._set(container.exclusive),
+            cpus=self._runs_on(container.cpus)
+            if self._exact and container.cpus != container.exclusive
+            else None,
+            affinity=codec.to_plain(container.affinity) if self._exact and aligned else None,
+            memory=self._memory(container.memory) if pinned else None,
+            devices=self._devices(container) or None,
         )
 
     def _memory(self, blocks: Sequence[MemoryBlock]) -> Memory:
@@ -165,13 +167,17 @@ class Expecting:
             sums[one.type] = sums.get(one.type, 0) + one.size
         return dict(sums)
 
-    def _devices(self, held: Container) -> dict[str, Any]:
+    def _devices(self, container: Container) -> dict[str, Any]:
         """How many; or their nodes where the affinity leaves no choice of these."""
         wanted: dict[str, Any] = {}
-        for resource, ids in (held.devices or {}).items():
+        for resource, ids in (container.devices or {}).items():
             nodes = nodes_of(resource, self._session.devices)
             on = tuple(nodes.get(one, ()) for one in ids)
-            near = self._exact and set(on) == {tuple(held.affinity.numa or ())} and len(on[0]) == 1
+            near = (
+                self._exact
+                and set(on) == {tuple(container.affinity.numa or ())}
+                and len(on[0]) == 1
+            )
             wanted[resource] = DevicesExpected(on) if near else len(ids)
         return wanted
 
@@ -210,7 +216,7 @@ class PromotionError(ValueError):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PromotionOptions:
     """What a person says about the new case.
 
     Attributes:
@@ -239,15 +245,19 @@ class Promotion:
 
 
 def promote(
-    finding: Case, wanted: Wanted, registry: Registry, taken: Iterable[str], target: Target | None
+    finding: Case,
+    options: PromotionOptions,
+    registry: Registry,
+    taken_ids: Iterable[str],
+    target: Target | None,
 ) -> Promotion:
     """The case that a finding becomes.
 
     Args:
         finding: concrete steps on a machine of its own, as `numaproof fuzz` writes them.
-        wanted: what a person says of the case.
+        options: what a person says of the case.
         registry: the requirements that there are.
-        taken: ids that other cases have.
+        taken_ids: ids that other cases have.
         target: an implementation with the failure, which the case must fail on; None where
             there is none at hand.
 
@@ -256,11 +266,11 @@ def promote(
         CaseError: the finding names no requirement that there is, or can't be played to its end.
         ImplementationFailure: the implementation did not answer at all.
     """
-    _check_id(wanted.id, frozenset(taken))
+    _check_id(options.id, frozenset(taken_ids))
     try:
-        requirements = _requirements(wanted.requirements or finding.requirements, registry)
+        requirements = _requirements(options.requirements or finding.requirements, registry)
     except PromotionError as error:
-        if wanted.requirements:
+        if options.requirements:
             raise
         raise loading.CaseError(finding.id, 0, str(error)) from None
     if finding.machine is None:
@@ -268,40 +278,44 @@ def promote(
     statement = registry.by_id()[requirements[0]].statement
     begun = msgspec.structs.replace(
         finding,
-        id=wanted.id,
-        title=wanted.title or statement.removesuffix("."),
+        id=options.id,
+        title=options.title or statement.removesuffix("."),
         requirements=requirements,
         aliases=(),
-        defect=wanted.defect,
-        steps=tuple(step.on(wanted.kubernetes) for step in finding.steps),
+        defect=options.defect,
+        steps=tuple(step.on(options.kubernetes) for step in finding.steps),
     )
     try:
-        return _promoted(begun, finding, wanted, target)
+        return _promote(begun, finding, options, target)
     except loading.CaseError as error:
         # In its file it still has its own id.
         raise loading.CaseError(finding.id, error.step, error.message) from error
 
 
-def _promoted(begun: Case, finding: Case, wanted: Wanted, target: Target | None) -> Promotion:
-    rehearsal = _rehearse(begun, wanted.kubernetes)
-    levels = (wanted.level,) if wanted.level else LEVELS
+def _promote(
+    draft: Case, finding: Case, options: PromotionOptions, target: Target | None
+) -> Promotion:
+    rehearsal = _rehearse(draft, options.kubernetes)
+    levels = (options.level,) if options.level else LEVELS
     if target is None:
         # A broken invariant shows at any level, a difference from the reference not below this.
-        level: Level = wanted.level or ("invariants" if finding.requirements else "placement")
-        made = Promotion(_expecting(begun, rehearsal, level, asked=level != "invariants"))
+        level: Level = options.level or ("invariants" if finding.requirements else "placement")
+        made = Promotion(
+            _with_expectations(draft, rehearsal, level, with_state=level != "invariants")
+        )
     else:
-        made = _least(begun, rehearsal, levels, target)
-    case = msgspec.structs.replace(made.case, kubernetes=_releases(made.case, wanted.kubernetes))
+        made = _least(draft, rehearsal, levels, target)
+    case = msgspec.structs.replace(made.case, kubernetes=_releases(made.case, options.kubernetes))
     return replace(made, case=case)
 
 
-def _check_id(name: str, taken: frozenset[str]) -> None:
+def _check_id(name: str, taken_ids: frozenset[str]) -> None:
     if not _ID.fullmatch(name):
         raise PromotionError(
             f"{name!r} is no id: write its area and what it is about in small letters and digits"
             " with hyphens between, such as remove-frees-what-was-held"
         )
-    if name in taken:
+    if name in taken_ids:
         raise PromotionError(f"there is a case {name} already: choose another id")
 
 
@@ -328,10 +342,10 @@ def _least(case: Case, rehearsal: _Rehearsal, levels: Sequence[Level], target: T
             f"{target.hello.name} claims level {target.level}, at which a case of level"
             f" {levels[0]} is not played"
         )
-    alone = replace(target, compared=False)
+    alone = replace(target, is_compared=False)
     for level in claimed:
         for asked in (False, True):
-            made = _expecting(case, rehearsal, level, asked=asked)
+            made = _with_expectations(case, rehearsal, level, with_state=asked)
             if not (verdict := _verdict(made, alone)).good:
                 return Promotion(made, verdict)
     # Then only the comparison with the reference, call by call, may still show it.
@@ -342,7 +356,7 @@ def _least(case: Case, rehearsal: _Rehearsal, levels: Sequence[Level], target: T
 
 
 @dataclass(frozen=True)
-class _Made:
+class _PlayedStep:
     """A step that the reference made, its answer, and whether it was accepted."""
 
     step: Step
@@ -358,14 +372,14 @@ class _Rehearsal:
         run: the run, after all steps.
         steps: those that the reference made.
         state: its state after them, if the node was up then.
-        forced: whether every correct implementation accepts what is accepted here, wherever it
+        is_forced: whether every correct implementation accepts what is accepted here, wherever it
             puts it.
     """
 
     run: Run
-    steps: tuple[_Made, ...]
-    state: _Made | None
-    forced: bool
+    steps: tuple[_PlayedStep, ...]
+    state: _PlayedStep | None
+    is_forced: bool
 
 
 def _rehearse(case: Case, kubernetes: str) -> _Rehearsal:
@@ -381,9 +395,11 @@ def _rehearse(case: Case, kubernetes: str) -> _Rehearsal:
         made, forced = [], True
         for number, step in enumerate(steps):
             pods = tuple(session.pods)
-            done = _make(run, partial(run.player.numbered, number), number + 1)
+            done = _make(run, partial(run.player.play_step, number), number + 1)
             if done or step.tamper:
-                made.append(_Made(_without_strangers(step, pods), *done or (None, Expected())))
+                made.append(
+                    _PlayedStep(_without_strangers(step, pods), *done or (None, Expected()))
+                )
             forced = forced and _is_forced(session.config, step)
     state = made.pop() if made and made[-1].step is look else None
     if not any(one.step.tamper is None for one in made):
@@ -423,8 +439,10 @@ def _without_strangers(step: Step, pods: Iterable[str]) -> Step:
     """A start without the pods, among those gone, that were not on the node."""
     if step.start is None:
         return step
-    gone = tuple(name for name in step.start.gone if manifests.uid(name) in pods)
-    return msgspec.structs.replace(step, start=msgspec.structs.replace(step.start, gone=gone))
+    gone = tuple(name for name in step.start.removed_pods if manifests.uid(name) in pods)
+    return msgspec.structs.replace(
+        step, start=msgspec.structs.replace(step.start, removed_pods=gone)
+    )
 
 
 _CHOOSES = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
@@ -444,10 +462,12 @@ def _is_forced(config: Mapping[str, Any], step: Step) -> bool:
     )
 
 
-def _expecting(case: Case, rehearsal: _Rehearsal, level: Level, *, asked: bool) -> Case:
-    """The case with what is expected at a level; `asked` adds a look at the state in the end."""
-    played = [*rehearsal.steps, *([rehearsal.state] if asked and rehearsal.state else [])]
-    open_ended = level == "invariants" and not rehearsal.forced
+def _with_expectations(
+    case: Case, rehearsal: _Rehearsal, level: Level, *, with_state: bool
+) -> Case:
+    """The case with what is expected at a level; `with_state` adds a final state check."""
+    played = [*rehearsal.steps, *([rehearsal.state] if with_state and rehearsal.state else [])]
+    open_ended = level == "invariants" and not rehearsal.is_forced
     view = rehearsal.run.player.checker.now
     full = Expecting(level, rehearsal.run.player.session, view.state.shared if view else None)
     steps = []
@@ -499,7 +519,7 @@ def _passes(case: Case, kubernetes: str) -> Iterator[bool]:
         yield _verdict(case, reference_target(kubernetes, baseline)).good
 
 
-def appended(text: str, case: Case, file: str) -> str:
+def append_case(text: str, case: Case, file: str) -> str:
     """The text of a case file with one more case at its end, or of a new file.
 
     The case stays what it is, whatever the defaults of the file are.
@@ -515,7 +535,7 @@ def appended(text: str, case: Case, file: str) -> str:
     if not text:
         return f"cases:\n{writing.item(case)}"
     before = loading.parse(text, file)
-    item = writing.item(case, **_said(case, documents.load(text, file=file).data))
+    item = writing.item(case, **_explicit_fields(case, documents.load(text, file=file).data))
     made = writing.with_items(text, "cases", item, file, "a case")
     if not _reads_as(made, (*before, case)):
         message = "a case can't be added to this file"
@@ -523,7 +543,7 @@ def appended(text: str, case: Case, file: str) -> str:
     return made
 
 
-def _said(case: Case, data: dict[str, Any]) -> dict[str, Any]:
+def _explicit_fields(case: Case, data: dict[str, Any]) -> dict[str, Any]:
     """The fields that the case must spell out so that the defaults of the file do not change it."""
     defaults = data.get("defaults") or {}
     said: dict[str, Any] = {}
@@ -535,11 +555,11 @@ def _said(case: Case, data: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _reads_as(text: str, wanted: tuple[Case, ...]) -> bool:
+def _reads_as(text: str, expected_cases: tuple[Case, ...]) -> bool:
     """Whether all other cases read as before, and the new one as intended."""
     try:
         *others, last = loading.parse(text, "")
     except documents.DocumentError:
         return False
-    of_file = {"machines": wanted[-1].machines, "kubernetes": wanted[-1].kubernetes}
-    return (*others, msgspec.structs.replace(last, **of_file)) == wanted
+    of_file = {"machines": expected_cases[-1].machines, "kubernetes": expected_cases[-1].kubernetes}
+    return (*others, msgspec.structs.replace(last, **of_file)) == expected_cases

@@ -65,9 +65,9 @@ class SourceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One normative statement. `id` never changes; `level` is the lowest that reveals a violation.
 
-    `untested` says why no case can test it; `releases` says what differs by release. One that is
-    about discovery names in `discovers` the `ASPECTS` of a machine that it is about, by any of
-    which a violation shows; `everywhere` is whether it is about every machine.
+    `untestable_reason` says why no case can test it; `releases` says what differs by release. One
+    that is about discovery names in `discovers` the `ASPECTS` of a machine that it is about, by any
+    of which a violation shows; `everywhere` is whether it is about every machine.
     """
 
     id: str
@@ -79,20 +79,20 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     maturity: str
     level: Level
     also: tuple[str, ...] = ()
-    untested: str | None = None
+    untestable_reason: str | None = None
     releases: dict[str, Any] = msgspec.field(default_factory=dict)
     discovers: tuple[str, ...] = ()
     everywhere: bool = False
 
     @property
-    def planned(self) -> bool:
+    def is_planned(self) -> bool:
         """Whether it is announced for a release that is yet to come."""
         return self.maturity == PLANNED
 
     @property
-    def tested(self) -> bool:
+    def is_tested(self) -> bool:
         """Whether it has a case: all do but those that none can test, and those to come."""
-        return not (self.untested or self.planned)
+        return not (self.untestable_reason or self.is_planned)
 
     def event(self) -> events.ReportedRequirement:
         """The requirement as reports show it."""
@@ -149,14 +149,14 @@ def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
             for one in case.requirements
             if one not in rows
         ]
-    found += [f"case id {one} is used twice" for one in sorted(_repeated(names))]
+    found += [f"case id {one} is used twice" for one in sorted(_duplicates(names))]
     for row in registry.requirements:
-        if not row.tested and row.id in used:
-            marked = PLANNED if row.planned else "untested"
+        if not row.is_tested and row.id in used:
+            marked = PLANNED if row.is_planned else "untested"
             found.append(f"requirement {row.id} is marked {marked} but has a case")
-        if row.tested and row.id not in used:
+        if row.is_tested and row.id not in used:
             found.append(f"requirement {row.id} has neither a case nor a reason why not")
-        if row.tested and used.get(row.id, 0) > LEVELS.index(row.level):
+        if row.is_tested and used.get(row.id, 0) > LEVELS.index(row.level):
             found.append(
                 f"requirement {row.id} is of level {row.level}, and all its cases are above that"
             )
@@ -165,7 +165,7 @@ def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
 
 def _wrong_rows(registry: Registry) -> list[str]:
     ids = [row.id for row in registry.requirements]
-    found = [f"requirement id {one} is used twice" for one in sorted(_repeated(ids))]
+    found = [f"requirement id {one} is used twice" for one in sorted(_duplicates(ids))]
     for row in registry.requirements:
         found += [
             f"requirement {row.id} cites the unknown document {key}"
@@ -177,7 +177,7 @@ def _wrong_rows(registry: Registry) -> list[str]:
             for one in row.discovers
             if one not in ASPECTS
         ]
-        if row.planned and (row.since is None or row.since in RELEASES):
+        if row.is_planned and (row.since is None or row.since in RELEASES):
             found.append(
                 f"requirement {row.id} is planned, and must name a release after {RELEASES[-1]}"
                 f" as its first, not {row.since}"
@@ -191,7 +191,7 @@ def _wrong_rows(registry: Registry) -> list[str]:
     return found
 
 
-def _repeated(names: Iterable[str]) -> set[str]:
+def _duplicates(names: Iterable[str]) -> set[str]:
     return {name for name, times in Counter(names).items() if times > 1}
 
 
@@ -247,7 +247,7 @@ def traced_documents() -> tuple[TracedDocument, ...]:
     )
 
 
-def untraced(traced: Iterable[TracedDocument], registry: Registry) -> Iterator[str]:
+def trace_problems(documents_traced: Iterable[TracedDocument], registry: Registry) -> Iterator[str]:
     """Everything in which the sentences and the registry do not agree, one sentence each.
 
     A sentence must have requirements, a reason or what is missing; its requirements must exist and
@@ -255,7 +255,7 @@ def untraced(traced: Iterable[TracedDocument], registry: Registry) -> Iterator[s
     sentences.
     """
     rows = registry.by_id()
-    for document in traced:
+    for document in documents_traced:
         key = document.document
         if key not in registry.documents:
             yield f"the registry has no document {key}"

@@ -33,7 +33,7 @@ class MachineTree(Protocol):
     def directory(self) -> Path:
         """The directory that holds ``sys/`` and ``proc/``."""
 
-    def held(self) -> str:
+    def in_process_path(self) -> str:
         """The path at which an implementation in this process finds them."""
 
 
@@ -67,22 +67,22 @@ class GeneratedTree:
     target: Path
 
     @cached_property
-    def made(self) -> InMemoryTree:
+    def in_memory_tree(self) -> InMemoryTree:
         """The tree."""
         return self.make()
 
     @cached_property
-    def _written(self) -> Path:
-        fakesys.write_directory(self.made.tree, self.target)
+    def _written_directory(self) -> Path:
+        fakesys.write_directory(self.in_memory_tree.tree, self.target)
         return self.target
 
     def directory(self) -> Path:
         """The directory, which is written now if it was not yet."""
-        return self._written
+        return self._written_directory
 
-    def held(self) -> str:
+    def in_process_path(self) -> str:
         """The path at which this process finds the tree, as long as this is kept."""
-        return self.made.path
+        return self.in_memory_tree.path
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ExistingTree:
         """That directory."""
         return self.path
 
-    def held(self) -> str:
+    def in_process_path(self) -> str:
         """The same."""
         return str(self.path)
 
@@ -118,7 +118,7 @@ def tree_of(machine: MachineInfo) -> InMemoryTree:
     Raises:
         NoTreeError: there is none.
     """
-    tree, found = _made(msgspec.json.encode(profile_of(machine)))
+    tree, found = _build(msgspec.json.encode(profile_of(machine)))
     if found != machine:
         raise NoTreeError("what is discovered in the tree of this machine is another one")
     return tree
@@ -127,7 +127,7 @@ def tree_of(machine: MachineInfo) -> InMemoryTree:
 def as_discovered(machine: MachineInfo) -> MachineInfo | None:
     """A machine as its tree tells it, which `tree_of` has a tree for; None if there is none."""
     try:
-        _, found = _made(msgspec.json.encode(profile_of(machine)))
+        _, found = _build(msgspec.json.encode(profile_of(machine)))
         tree_of(found)
     except NoTreeError:
         return None
@@ -135,7 +135,7 @@ def as_discovered(machine: MachineInfo) -> MachineInfo | None:
 
 
 @lru_cache(_KEPT)
-def _made(profile: bytes) -> tuple[InMemoryTree, MachineInfo]:
+def _build(profile: bytes) -> tuple[InMemoryTree, MachineInfo]:
     """The tree of a profile, and what is discovered in it."""
     try:
         tree = fakesys.build_tree(msgspec.json.decode(profile, type=Profile), detail="discovery")
@@ -164,9 +164,9 @@ def profile_of(machine: MachineInfo) -> Profile:
         architecture="x86_64",
         cpus=(
             CpuRow(
-                cpus=_joined(cpu for cpu, _ in threads),
-                socket=_joined(core.socket_id for _, core in threads),
-                core_id=_joined(core.core_id for _, core in threads),
+                cpus=_join(cpu for cpu, _ in threads),
+                socket=_join(core.socket_id for _, core in threads),
+                core_id=_join(core.core_id for _, core in threads),
             ),
         ),
         nodes=tuple(map(_node, nodes)),
@@ -178,7 +178,7 @@ def profile_of(machine: MachineInfo) -> Profile:
     )
 
 
-def _joined(numbers: Iterable[int]) -> str:
+def _join(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
@@ -220,7 +220,7 @@ def _caches(nodes: tuple[Node, ...]) -> Iterator[CacheRow]:
         if cpus:
             sharers[cache] = sharers.get(cache, CPUSet()) | cpus
     kinds: dict[tuple[int, str, int], list[UncoreCache]] = {}
-    for cache in sorted(sharers, key=lambda one: min(sharers[one])):
+    for cache in sorted(sharers, key=lambda shared_cache: min(sharers[shared_cache])):
         kinds.setdefault((cache.level, cache.type, cache.size), []).append(cache)
     for (level, kind, size), caches in sorted(kinds.items()):
         yield CacheRow(
@@ -229,7 +229,7 @@ def _caches(nodes: tuple[Node, ...]) -> Iterator[CacheRow]:
             size=_size(size),
             shared=tuple(str(sharers[cache]) for cache in caches),
             cpus=str(CPUSet.union(sharers[cache] for cache in caches)),
-            ids=_joined(cache.id for cache in caches),
+            ids=_join(cache.id for cache in caches),
             line=64,
             ways=8,
         )

@@ -32,13 +32,13 @@ def amount(text):
     return Fraction(text)
 
 
-def parsed(text):
+def parse_cpus(text):
     """The CPUs in a list such as 0-3,8."""
     spans = [part.split("-") for part in text.split(",") if part]
     return {cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1)}
 
 
-def listed(cpus):
+def format_cpus(cpus):
     """CPUs in the Linux list format."""
     return ",".join(map(str, sorted(cpus)))
 
@@ -70,7 +70,7 @@ class Driver:
         cores = [core for node in nodes for core in node["cores"] or []]
         self.all = {cpu for core in cores for cpu in core["thread_ids"]}
         self.static = config.get("cpuManagerPolicy", "none") == "static"
-        reserved = parsed(config.get("reservedSystemCPUs", ""))
+        reserved = parse_cpus(config.get("reservedSystemCPUs", ""))
         if self.static and not reserved:
             asked = [config.get(key) or {} for key in ("kubeReserved", "systemReserved")]
             count = math.ceil(sum(amount(one.get("cpu", 0)) for one in asked))
@@ -79,21 +79,21 @@ class Driver:
             return {"refused": {"stage": "cpu", "message": "static must reserve some CPUs"}}
         self.allocatable = self.all - reserved if self.static else set()
         file = Path(args["state_dir"], "driver.json")
-        node = [self.static, listed(self.all), listed(self.allocatable)]
+        node = [self.static, format_cpus(self.all), format_cpus(self.allocatable)]
         saved = json.loads(file.read_text()) if file.exists() else {"pods": {}}
         if saved["pods"] and saved["node"] != node:
             return {"refused": {"stage": "cpu", "message": "the node has changed"}}
         there = {pod["metadata"]["uid"] for pod in args.get("pods") or []}
         self.node, self.file = node, file
-        self.held = {uid: held for uid, held in saved["pods"].items() if uid in there}
-        cpus = {"all": listed(self.all), "allocatable": listed(self.allocatable)}
+        self.allocations = {uid: held for uid, held in saved["pods"].items() if uid in there}
+        cpus = {"all": format_cpus(self.all), "allocatable": format_cpus(self.allocatable)}
         return {"ok": {"cpus": cpus, "memory": []}}
 
     def admit(self, args):
         pod = args["pod"]
         if pod["spec"].get("initContainers") or pod["spec"].get("resources"):
             return {"unsupported": {"what": "init containers and pod-level resources"}}
-        held = self.held.setdefault(pod["metadata"]["uid"], {})
+        held = self.allocations.setdefault(pod["metadata"]["uid"], {})
         for container in pod["spec"]["containers"]:
             if container["name"] in held:
                 continue
@@ -103,39 +103,39 @@ class Driver:
                 message = f"CPUs requested: {count}, free: {len(free)}"
                 return {"refused": {"reason": "UnexpectedAdmissionError", "message": message}}
             held[container["name"]] = sorted(free)[:count]
-        return {"ok": {"containers": self.shown(held)}}
+        return {"ok": {"containers": self.containers(held)}}
 
     def remove(self, args):
         if "container" in args:
-            self.held[args["uid"]][args["container"]] = []
+            self.allocations[args["uid"]][args["container"]] = []
         else:
-            self.held.pop(args["uid"], None)
+            self.allocations.pop(args["uid"], None)
         return {"ok": {}}
 
     def state(self, args):
-        pods = {uid: self.shown(held) for uid, held in self.held.items()}
-        return {"ok": {"shared": listed(self.shared()), "pods": pods, "files": {}}}
+        pods = {uid: self.containers(held) for uid, held in self.allocations.items()}
+        return {"ok": {"shared": format_cpus(self.shared()), "pods": pods, "files": {}}}
 
     def shared(self):
         if not self.static:
             return set()
-        pods = self.held.values()
+        pods = self.allocations.values()
         return self.all - {cpu for held in pods for own in held.values() for cpu in own}
 
-    def shown(self, held):
+    def containers(self, cpus_by_name):
         return {
             name: {
-                "cpus": listed(own or self.shared()),
-                "exclusive": listed(own),
+                "cpus": format_cpus(own or self.shared()),
+                "exclusive": format_cpus(own),
                 "memory": [],
                 "affinity": {"numa": None, "preferred": False},
             }
-            for name, own in held.items()
+            for name, own in cpus_by_name.items()
         }
 
     def save(self):
         if self.file:
-            self.file.write_text(json.dumps({"node": self.node, "pods": self.held}))
+            self.file.write_text(json.dumps({"node": self.node, "pods": self.allocations}))
 
 
 def main():

@@ -1,7 +1,7 @@
 """Tests that the driver's own project might have (see docs/fuzzing.md)."""
 
 import pytest
-from driver import Driver, parsed
+from driver import Driver, parse_cpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,4 +37,4 @@ def test_reserved_cpus_are_never_exclusive(machine, data):
         return
     answer = driver.admit({"pod": manifest(pod)})
     for container in answer.get("ok", {}).get("containers", {}).values():
-        assert parsed(container["exclusive"]) <= driver.allocatable
+        assert parse_cpus(container["exclusive"]) <= driver.allocatable

@@ -208,7 +208,10 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     most = MAX_ARCHIVE if kind == ".tar" else door.MAX_BYTES
     with scratch_folder() as root:
         try:
-            with door.opened(source, most=most) as raw, _decompressed(raw, kind, root) as stream:
+            with (
+                door.open_regular(source, most=most) as raw,
+                _decompress(raw, kind, root) as stream,
+            ):
                 _unpack(stream, root)
         except TreeError as error:
             raise TreeError(f"{source}: {error}") from None
@@ -228,7 +231,7 @@ def _root(directory: Path) -> Path:
 
 
 @contextmanager
-def _decompressed(raw: IO[bytes], kind: str, root: Path) -> Iterator[IO[bytes]]:
+def _decompress(raw: IO[bytes], kind: str, root: Path) -> Iterator[IO[bytes]]:
     with _OPENERS[kind](raw) as stream, tempfile.TemporaryFile(dir=root) as whole:
         # The archive is read twice (to check, then to write), so it is decompressed to a file once.
         left = MAX_ARCHIVE
@@ -246,7 +249,7 @@ def _unpack(stream: IO[bytes], root: Path) -> None:
     with tarfile.open(fileobj=stream, mode="r:", tarinfo=BoundedHeader) as archive:
         members = checked_members(archive).items()
         # Links come last, so that nothing is ever written through one.
-        for name, member in sorted(members, key=lambda one: one[1].issym() or one[1].islnk()):
+        for name, member in sorted(members, key=lambda item: item[1].issym() or item[1].islnk()):
             target = root / name
             (target if member.isdir() else target.parent).mkdir(parents=True, exist_ok=True)
             if member.isfile():

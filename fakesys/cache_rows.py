@@ -127,13 +127,13 @@ def _row(
     return row
 
 
-def _groups(caches: Sequence[_Cache], known: set[int]) -> list[tuple[int, ...]]:
+def _groups(caches: Sequence[_Cache], known_cpus: set[int]) -> list[tuple[int, ...]]:
     """The CPUs of each cache: as claimed if the claims agree, otherwise those with equal claims."""
     claimants: dict[tuple[int, ...], list[int]] = {}
     for cache in caches:
         claimants.setdefault(cache.claim, []).append(cache.cpu)
     claimed = [cpu for claim in claimants for cpu in claim]
-    agree = len(claimed) == len(set(claimed)) and set(claimed) <= known
+    agree = len(claimed) == len(set(claimed)) and set(claimed) <= known_cpus
     if agree and all(set(cpus) <= set(claim) for claim, cpus in claimants.items()):
         return list(claimants)
     return [tuple(cpus) for cpus in claimants.values()]

@@ -75,10 +75,10 @@ def _groups(
 ) -> list[tuple[int, ...]]:
     known = {cpu.number for cpu in cpus}
     if isinstance(row.shared, tuple):
-        return _listed(row.shared, ("caches", i, "shared"), known)
+        return _parse_groups(row.shared, ("caches", i, "shared"), known)
     chosen = [cpu for cpu in cpus if cpu.cache]
     if row.cpus is not None:
-        (wanted,) = _listed((row.cpus,), ("caches", i, "cpus"), known)
+        (wanted,) = _parse_groups((row.cpus,), ("caches", i, "cpus"), known)
         chosen = [cpu for cpu in chosen if cpu.number in wanted]
     key = _sharing(row.shared, i, chosen, nodes)
     groups: dict[object, list[int]] = {}
@@ -87,14 +87,14 @@ def _groups(
     return [tuple(group) for group in groups.values()]
 
 
-def _listed(
-    lists: tuple[str | int, ...], path: tuple[str | int, ...], known: set[int]
+def _parse_groups(
+    lists: tuple[str | int, ...], path: tuple[str | int, ...], known_cpus: set[int]
 ) -> list[tuple[int, ...]]:
     groups, seen = [], set()
     for text in lists:
         group = read(path, parse_list, str(text), MAX_CPUS)
         for cpu in group:
-            if cpu not in known:
+            if cpu not in known_cpus:
                 raise ProfileError(path, f"CPU {cpu} does not exist")
             if cpu in seen:
                 raise ProfileError(path, f"CPU {cpu} is in two caches", "remove it from one")

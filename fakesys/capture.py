@@ -202,7 +202,7 @@ def _cpu_rows(
     }
     rows = []
     if columns or topology is None:
-        every = _listed([cpu.number for cpu in cpus])
+        every = _format_numbers([cpu.number for cpu in cpus])
         spoken: dict[str, Any] = {
             name: "none" if value is None else value for name, value in columns.items()
         }
@@ -216,7 +216,7 @@ def _cpu_rows(
         )
         states.setdefault(state, []).append(cpu.number)
     rows += [
-        CpuRow(cpus=_listed(numbers), online=online, topology=topology_, cache=cache)
+        CpuRow(cpus=_format_numbers(numbers), online=online, topology=topology_, cache=cache)
         for (online, topology_, cache), numbers in states.items()
         if (online, topology_, cache) != (None, None, None)
     ]
@@ -252,7 +252,7 @@ def _node_rows(snapshot: Snapshot, topology: Topology | None) -> tuple[NodeRow, 
         rows.setdefault((total, pages, overlapping[node], bool(cpus)), []).append(node)
     return tuple(
         NodeRow(
-            nodes=_listed(nodes),
+            nodes=_format_numbers(nodes),
             cpus=_members(snapshot.members, nodes) if topology is None and populated else None,
             memory="none" if total is None else format_kilobytes(total),
             hugepages={format_kilobytes(size): count for size, count in pages} or None,
@@ -265,11 +265,11 @@ def _node_rows(snapshot: Snapshot, topology: Topology | None) -> tuple[NodeRow, 
 def _members(
     members: Mapping[int, tuple[int, ...]], nodes: Sequence[int]
 ) -> str | int | tuple[str | int, ...]:
-    lists = tuple(_listed(members[node]) for node in nodes)
+    lists = tuple(_format_numbers(members[node]) for node in nodes)
     return lists[0] if len(lists) == 1 else lists
 
 
-def _listed(numbers: Sequence[int]) -> str | int:
+def _format_numbers(numbers: Sequence[int]) -> str | int:
     return numbers[0] if len(numbers) == 1 else format_list(numbers)
 
 
@@ -505,8 +505,8 @@ def cpuinfo_of(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Architecture, C
         model=_field(text, "model name") or _field(text, "cpu"),
         fields={key: value for key in _ARM_FIELDS if (value := _field(text, key))},
         cpus=None if sorted(numbers) == online else format_list(numbers),
-        core_ids=_said(core_ids, [cpu.core_id for cpu in shown]) if ids else None,
-        physical_ids=_said(physical_ids, [cpu.socket for cpu in shown]) if ids else None,
+        core_ids=_format_override(core_ids, [cpu.core_id for cpu in shown]) if ids else None,
+        physical_ids=_format_override(physical_ids, [cpu.socket for cpu in shown]) if ids else None,
     )
 
 
@@ -515,7 +515,7 @@ def _field(text: str, key: str) -> str | None:
     return match[1] if match else None
 
 
-def _said(values: Sequence[Value], sysfs: Sequence[Value]) -> str | None:
+def _format_override(values: Sequence[Value], sysfs: Sequence[Value]) -> str | None:
     """The sequence, unless it equals sysfs."""
     # Negative ids cannot be shown, and are read as no id.
     if list(values) == [None if value is None or value < 0 else value for value in sysfs]:

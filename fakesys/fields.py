@@ -17,7 +17,7 @@ class RowBudget:
 
     def __init__(self, times: int) -> None:
         """As many as the largest machine has, so many times."""
-        self._most = self._left = times * MAX_CPUS
+        self._most = self._remaining_cpus = times * MAX_CPUS
 
     def spend(self, path: PathTuple, count: int) -> None:
         """Counts the CPUs of a row.
@@ -25,8 +25,8 @@ class RowBudget:
         Raises:
             ProfileError: they are too many by now.
         """
-        self._left -= count
-        if self._left < 0:
+        self._remaining_cpus -= count
+        if self._remaining_cpus < 0:
             message = f"by this row, rows name more than {self._most:,} CPUs"
             raise ProfileError(path, message, "say the same of many CPUs in one row")
 

@@ -17,12 +17,12 @@ from numaproof.inputs.plurals import plural
 
 @dataclass
 class _Draft:
-    """The nodes as described by the rows so far; `placed` is each CPU's node."""
+    """The nodes as described by the rows so far; `node_of_cpu` is each CPU's node."""
 
     members: dict[int, tuple[int, ...]]
     memory: dict[int, int | None] = field(default_factory=dict)
     pages: dict[int, dict[int, int]] = field(default_factory=dict)
-    placed: dict[int, int] = field(default_factory=dict)
+    node_of_cpu: dict[int, int] = field(default_factory=dict)
 
 
 def lay_out_nodes(
@@ -77,7 +77,7 @@ def _apply(
             budget.spend((*path, "cpus"), max(len(listed), len(cpus) // 64))
             require_cpus((*path, "cpus"), listed, cpus)
             if not row.overlapping:
-                _place((*path, "cpus"), number, listed, draft.placed)
+                _place((*path, "cpus"), number, listed, draft.node_of_cpu)
             draft.members[number] = tuple(sorted(listed))
         draft.members.setdefault(number, ())
         if row.memory is not None:
@@ -102,9 +102,9 @@ def _row_cpus(row: NodeRow, path: PathTuple, count: int) -> list[tuple[int, ...]
     return [read((*path, "cpus"), parse_list, str(text), MAX_CPUS) for text in lists]
 
 
-def _place(path: PathTuple, node: int, listed: tuple[int, ...], placed: dict[int, int]) -> None:
-    for cpu in listed:
-        first = placed.setdefault(cpu, node)
+def _place(path: PathTuple, node: int, cpus: tuple[int, ...], node_of_cpu: dict[int, int]) -> None:
+    for cpu in cpus:
+        first = node_of_cpu.setdefault(cpu, node)
         if first != node:
             fix = "remove it from one, or set `overlapping: true` if the machine reports both"
             raise ProfileError(path, f"CPU {cpu} is in two nodes, {first} and {node}", fix)
@@ -291,12 +291,12 @@ def _apply_cpu_rows(profile: Profile, base: dict[int, Cpu]) -> dict[int, Cpu]:
             for number, value in zip(numbers, values, strict=True):
                 first = said.setdefault((number, name), i)
                 if first != i:
-                    raise _said_twice((*path, name), number, name, first)
+                    raise _duplicate_value((*path, name), number, name, first)
                 cpu = cpus.get(number) or Cpu(number, core_id=number)
                 cpus[number] = replace(cpu, **{name: value})
         for number in numbers:
             cpus.setdefault(number, Cpu(number, core_id=number))
-    return {number: _settle(cpu, said) for number, cpu in cpus.items()}
+    return {number: _clear_offline(cpu, said) for number, cpu in cpus.items()}
 
 
 def _columns(
@@ -312,17 +312,17 @@ def _columns(
             yield name, (flag,) * len(numbers)
 
 
-def _said_twice(path: PathTuple, cpu: int, name: str, first: int) -> ProfileError:
+def _duplicate_value(path: PathTuple, cpu: int, name: str, first: int) -> ProfileError:
     what = f"CPU {cpu} is in two cores" if name == "core_id" else f"CPU {cpu} has two values"
     return ProfileError(path, f"{what}: cpus[{first}] also sets `{name}`", "remove it from one")
 
 
-def _settle(cpu: Cpu, said: Mapping[tuple[int, str], int]) -> Cpu:
+def _clear_offline(cpu: Cpu, field_rows: Mapping[tuple[int, str], int]) -> Cpu:
     """An offline CPU has no topology and no caches, unless the profile says so."""
     if cpu.online:
         return cpu
     return replace(
         cpu,
-        topology=cpu.topology and (cpu.number, "topology") in said,
-        cache=cpu.cache and (cpu.number, "cache") in said,
+        topology=cpu.topology and (cpu.number, "topology") in field_rows,
+        cache=cpu.cache and (cpu.number, "cache") in field_rows,
     )

@@ -36,17 +36,17 @@ class LazyDirectory(FakeDirectory):
     Whoever lists it has all of them made, but not what is below them.
     """
 
-    def __init__(self, name: str, filesystem: FakeFilesystem, unmade: Folder) -> None:
-        """Is to have what is in `unmade`, which is its own from now on."""
+    def __init__(self, name: str, filesystem: FakeFilesystem, pending: Folder) -> None:
+        """Is to have what is in `pending`, which is its own from now on."""
         super().__init__(name, 0o755, filesystem=filesystem)
-        self._unmade = unmade
+        self._pending = pending
 
     @property
     def entries(self) -> dict[str, FakeFile]:
         """All entries by name."""
-        if self._unmade:
+        if self._pending:
             with _MAKING:
-                for name in tuple(self._unmade):
+                for name in tuple(self._pending):
                     self._make(name)
         return self._entries
 
@@ -56,7 +56,7 @@ class LazyDirectory(FakeDirectory):
         Raises:
             KeyError: there is none.
         """
-        if pathname_name in self._unmade:
+        if pathname_name in self._pending:
             self._make(pathname_name)
         found = self._entries.get(pathname_name)
         return super().get_entry(pathname_name) if found is None else found
@@ -64,9 +64,9 @@ class LazyDirectory(FakeDirectory):
     def _make(self, name: str) -> None:
         """Does what `add_entry` does, which would ask for all entries first."""
         with _MAKING:
-            if name not in self._unmade:
+            if name not in self._pending:
                 return
-            made = _made(name, self._unmade[name], self.filesystem)
+            made = _make_entry(name, self._pending[name], self.filesystem)
             made.parent_dir = ref(self)
             self.filesystem.last_ino += 1
             stat = made.stat_result
@@ -75,7 +75,7 @@ class LazyDirectory(FakeDirectory):
             stat.st_nlink += 1
             self.stat_result.st_nlink += 1
             self._entries[name] = made
-            del self._unmade[name]
+            del self._pending[name]
 
 
 def mount(tree: Tree, fs: FakeFilesystem, root: str) -> None:
@@ -89,7 +89,7 @@ def mount(tree: Tree, fs: FakeFilesystem, root: str) -> None:
     _merge(fs.resolve(root), _folders(tree), fs)
 
 
-def holding(tree: Tree) -> FakeFilesystem:
+def new_filesystem(tree: Tree) -> FakeFilesystem:
     """A new fake file system that holds a tree and nothing else."""
     fs = FakeFilesystem()
     mount(tree, fs, "/")
@@ -103,10 +103,10 @@ def _merge(directory: FakeFile, folder: Folder, fs: FakeFilesystem) -> None:
         if isinstance(content, dict) and name in directory.entries:
             _merge(directory.get_entry(name), content, fs)
         else:
-            directory.add_entry(_made(name, content, fs))
+            directory.add_entry(_make_entry(name, content, fs))
 
 
-def _made(name: str, content: bytes | Symlink | Folder, fs: FakeFilesystem) -> FakeFile:
+def _make_entry(name: str, content: bytes | Symlink | Folder, fs: FakeFilesystem) -> FakeFile:
     match content:
         case bytes():
             return FakeFile(name, S_IFREG | 0o644, cast("str", content), fs)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from numaproof.inputs.documents import PathTuple, dotted
+from numaproof.inputs.documents import PathTuple, dotted_path
 
 # The limits of Linux (the largest NR_CPUS and MAX_NUMNODES of any architecture).
 MAX_CPUS = 8192
@@ -28,7 +28,7 @@ class ProfileError(ValueError):
     """
 
     def __init__(self, path: PathTuple, message: str, fix: str = "") -> None:
-        super().__init__(f"{dotted(path)}: {message}" + (f" ({fix})" if fix else ""))
+        super().__init__(f"{dotted_path(path)}: {message}" + (f" ({fix})" if fix else ""))
         self.path = path
         self.message = message
         self.fix = fix

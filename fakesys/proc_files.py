@@ -38,7 +38,7 @@ def cpuinfo(profile: Profile, machine: Machine) -> bytes:
 
 
 def _processors(info: CpuInfo, machine: Machine) -> list[_Processor]:
-    shown = _shown(info, machine)
+    shown = _cpuinfo_cpus(info, machine)
     core_ids = _ids("core_ids", info.core_ids, [cpu.core_id for cpu in shown])
     physical_ids = _ids("physical_ids", info.physical_ids, [cpu.socket for cpu in shown])
     siblings: dict[int | None, list[tuple[int, ...]]] = {}
@@ -51,7 +51,7 @@ def _processors(info: CpuInfo, machine: Machine) -> list[_Processor]:
     ]
 
 
-def _shown(info: CpuInfo, machine: Machine) -> list[Cpu]:
+def _cpuinfo_cpus(info: CpuInfo, machine: Machine) -> list[Cpu]:
     if info.cpus is None:
         return [cpu for cpu in machine.cpus if cpu.online]
     numbers = read(("cpuinfo", "cpus"), parse_list, str(info.cpus), MAX_CPUS)

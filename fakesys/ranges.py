@@ -106,14 +106,14 @@ def _parse_items(tokens: deque[str], limit: int, depth: int) -> tuple[Value, ...
             values = _parse_atom(head, limit)
         while tokens and tokens[0][0] in "*:":
             sign, count = tokens[0][0], int(tokens.popleft()[1:])
-            _bound(len(values) * count, limit)
+            _check_limit(len(values) * count, limit)
             values = (
                 values * count
                 if sign == "*"
                 else tuple(value for value in values for _ in range(count))
             )
         result.extend(values)
-        _bound(len(result), limit)
+        _check_limit(len(result), limit)
         if not tokens or tokens[0] != ",":
             return tuple(result)
         tokens.popleft()
@@ -127,14 +127,14 @@ def _parse_atom(token: str, limit: int) -> tuple[Value, ...]:
         first, last, step = int(span[1]), int(span[2]), int(span[3] or 1)
         if last < first or step == 0:
             raise ValueError(f"{token!r} is an empty range")
-        _bound((last - first) // step + 1, limit)
+        _check_limit((last - first) // step + 1, limit)
         return tuple(range(first, last + 1, step))
     if not re.fullmatch(r"-?\d{1,18}", token):
         raise ValueError(f"expected a number, got {token!r}")
     return (int(token),)
 
 
-def _bound(count: int, limit: int) -> None:
+def _check_limit(count: int, limit: int) -> None:
     if count > limit:
         raise ValueError(f"more than {limit} values")
 
@@ -147,14 +147,14 @@ def format_sequence(values: Sequence[Value]) -> str:
                 continue
             period = len(values) // count
             if all(values[i] == values[i % period] for i in range(period, len(values))):
-                return _suffixed(values[:period], f"*{count}")
+                return _append_suffix(values[:period], f"*{count}")
         hold = _hold(values)
         if hold > 1:
-            return _suffixed(values[::hold], f":{hold}")
+            return _append_suffix(values[::hold], f":{hold}")
     return ",".join(_runs(values))
 
 
-def _suffixed(values: Sequence[Value], suffix: str) -> str:
+def _append_suffix(values: Sequence[Value], suffix: str) -> str:
     text = format_sequence(values)
     single = re.fullmatch(r"none|-?\d+|\d+-\d+(?:/\d+)?", text)
     return f"{text}{suffix}" if single else f"({text}){suffix}"
@@ -178,7 +178,7 @@ def _runs(values: Sequence[Value]) -> list[str]:
         end = _run_end(values, start)
         period, repeats = _repetition(values, start)
         if repeats > 1 and period * repeats > end - start:
-            parts.append(_suffixed(values[start : start + period], f"*{repeats}"))
+            parts.append(_append_suffix(values[start : start + period], f"*{repeats}"))
             start += period * repeats
             continue
         first, last = values[start], values[end - 1]

@@ -24,12 +24,12 @@ _MAX_LINKS = 40
 _NOT_NAMES = frozenset(("", ".", ".."))
 
 
-class _Resolved:
+class _Resolver:
     """A fake file system, with what was found in it by the paths asked for."""
 
     def __init__(self, fs: FakeFilesystem) -> None:
         self._fs = fs
-        self._found: dict[str, FakeFile] = {}
+        self._entries: dict[str, FakeFile] = {}
 
     def directory(self, path: str) -> FakeDirectory:
         found = self.entry(path)
@@ -39,12 +39,12 @@ class _Resolved:
 
     def entry(self, path: str, links: int = 0) -> FakeFile:
         """What is at a path, or where the link there leads; `links` have led to it already."""
-        found = self._found.get(path)
+        found = self._entries.get(path)
         if found is None:
-            found = self._found[path] = self._walked(path, links)
+            found = self._entries[path] = self._walk(path, links)
         return found
 
-    def _walked(self, path: str, links: int) -> FakeFile:
+    def _walk(self, path: str, links: int) -> FakeFile:
         parent, _, name = path.rpartition("/")
         if name in _NOT_NAMES:
             return self._fs.resolve(path or "/")
@@ -71,19 +71,19 @@ class TreePath:
     What it reads must not change meanwhile. `TreePath.root` makes the first one.
     """
 
-    __slots__ = ("__weakref__", "_resolved", "path")
+    __slots__ = ("__weakref__", "_resolver", "path")
 
-    def __init__(self, path: str, resolved: _Resolved) -> None:
+    def __init__(self, path: str, resolver: _Resolver) -> None:
         """Is the path of an absolute name; the root's is empty."""
         self.path = path
-        self._resolved = resolved
+        self._resolver = resolver
 
     @classmethod
     def root(cls, tree: Tree) -> TreePath:
         """The root of a tree, in a fake file system of its own."""
-        from numaproof.fakesys.lazy import holding  # noqa: PLC0415 - pyfakefs is slow to load
+        from numaproof.fakesys.lazy import new_filesystem  # noqa: PLC0415 - pyfakefs is slow to load
 
-        return cls("", _Resolved(holding(tree)))
+        return cls("", _Resolver(new_filesystem(tree)))
 
     def __str__(self) -> str:
         """The path as the fake file system has it."""
@@ -96,7 +96,7 @@ class TreePath:
 
     def __truediv__(self, key: str) -> TreePath:
         """The path `key`, relative to this one."""
-        return TreePath(f"{self.path}/{key}", self._resolved)
+        return TreePath(f"{self.path}/{key}", self._resolver)
 
     def read_bytes(self) -> bytes:
         """The content of a file.
@@ -104,7 +104,7 @@ class TreePath:
         Raises:
             OSError: as a file system would.
         """
-        file = self._resolved.entry(self.path)
+        file = self._resolver.entry(self.path)
         content = file.byte_contents
         if content is None or S_ISDIR(file.stat_result.st_mode):
             raise _failure(errno.EISDIR, self.path)
@@ -116,5 +116,5 @@ class TreePath:
         Raises:
             OSError: as a file system would.
         """
-        for name in self._resolved.directory(self.path).entries:
+        for name in self._resolver.directory(self.path).entries:
             yield self / name

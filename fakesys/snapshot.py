@@ -100,8 +100,8 @@ def read_snapshot(root: Root) -> Snapshot:
         TreeError: there are no CPU directories below the root, or too many.
     """
     cpu_base, node_base = root / CPU, root / NODE
-    cpus = tuple(sorted(_numbered(cpu_base, "cpu")))
-    nodes = sorted(_numbered(node_base, "node"))
+    cpus = tuple(sorted(_entry_numbers(cpu_base, "cpu")))
+    nodes = sorted(_entry_numbers(node_base, "node"))
     if not cpus:
         raise TreeError(f"{root}: no CPUs found in {CPU}")
     if cpus[-1] >= MAX_CPUS:
@@ -112,7 +112,9 @@ def read_snapshot(root: Root) -> Snapshot:
         if content is not None:
             files[path] = content
     members = {
-        node: tuple(sorted(set(cpus).intersection(_numbered(node_base / f"node{node}", "cpu"))))
+        node: tuple(
+            sorted(set(cpus).intersection(_entry_numbers(node_base / f"node{node}", "cpu")))
+        )
         for node in nodes
     }
     return Snapshot(files, cpus, members)
@@ -125,7 +127,7 @@ def _paths(root: Root, cpus: tuple[int, ...], nodes: list[int]) -> Iterator[str]
         yield f"{base}/online"
         yield f"{base}/cpu_capacity"
         yield from (f"{base}/topology/{name}" for name in _TOPOLOGY)
-        for index in sorted(_numbered(root / base / "cache", "index")):
+        for index in sorted(_entry_numbers(root / base / "cache", "index")):
             yield from (f"{base}/cache/index{index}/{name}" for name in _CACHE)
     yield from (f"{NODE}/{name}" for name in _NODES)
     for node in nodes:
@@ -142,7 +144,7 @@ def _hugepages(root: Root, base: str) -> Iterator[str]:
             yield f"{base}/{name}/nr_hugepages"
 
 
-def _numbered(directory: Root, prefix: str) -> set[int]:
+def _entry_numbers(directory: Root, prefix: str) -> set[int]:
     found = (re.fullmatch(rf"{prefix}(\d{{1,9}})", name) for name in _names(directory))
     return {int(match[1]) for match in found if match}
 

@@ -164,10 +164,10 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
     entries["proc/cpuinfo"] = cpuinfo(profile, machine)
     entries["proc/meminfo"] = machine_meminfo(machine, profile.sysfs)
     entries["proc/stat"] = machine_stat(machine)
-    for path in _covered("lacks", entries, profile.lacks):
+    for path in _matching_paths("lacks", entries, profile.lacks):
         del entries[path]
     _patch(entries, profile.files)
-    for path in _covered("trailing_nul", entries, profile.trailing_nul, bytes):
+    for path in _matching_paths("trailing_nul", entries, profile.trailing_nul, bytes):
         entries[path] = cast("bytes", entries[path]) + b"\0"
     if detail == "discovery":
         entries = {path: entry for path, entry in entries.items() if _is_read(path, entry)}
@@ -190,7 +190,7 @@ def _is_read(path: str, entry: Entry) -> bool:
     return name in _DISCOVERY or (name == "online" and directory == CPU)
 
 
-def _covered(
+def _matching_paths(
     field: str, entries: Mapping[str, Entry], patterns: tuple[str, ...], kind: type = object
 ) -> Iterator[str]:
     """The paths of the entries of a kind that match each of the patterns of a field, in turn."""

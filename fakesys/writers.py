@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.fakesys.entries import Directory, Symlink
 from numaproof.fakesys.tree import Tree
-from numaproof.workdir.output_files import naming, resolved, write_file
+from numaproof.workdir.output_files import naming, resolve_target, write_file
 
 if TYPE_CHECKING:
     from pyfakefs.fake_filesystem import FakeFilesystem
@@ -51,7 +51,7 @@ def write_directory(tree: Tree, path: str | os.PathLike[str]) -> None:
     if target.is_dir() and any(target.iterdir()):
         raise WriteError(f"{target} is not empty; use a new or an empty directory")
     try:
-        final = resolved(target)
+        final = resolve_target(target)
         final.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=f".{final.name}.", dir=final.parent))
     except OSError as error:
@@ -101,11 +101,11 @@ def _write_all(file: int, content: bytes) -> None:
         content = content[os.write(file, content) :]
 
 
-def _make(base: str, directory: str, made: set[str]) -> None:
-    if directory not in made:
-        _make(base, directory.rpartition("/")[0], made)
+def _make(base: str, directory: str, made_directories: set[str]) -> None:
+    if directory not in made_directories:
+        _make(base, directory.rpartition("/")[0], made_directories)
         os.mkdir(f"{base}/{directory}")  # noqa: PTH102 - a Path for each would double the time
-        made.add(directory)
+        made_directories.add(directory)
 
 
 def write_tar(tree: Tree, path: str | os.PathLike[str]) -> None:

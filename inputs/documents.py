@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from numaproof.inputs import door
-from numaproof.inputs.errors import DocumentError, PathTuple, dotted
+from numaproof.inputs.errors import DocumentError, PathTuple, dotted_path
 from numaproof.inputs.plurals import plural
 
 try:
@@ -24,7 +24,15 @@ try:
 except ImportError:  # pragma: no cover - PyYAML built without libyaml
     from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
 
-__all__ = ["MAX_BYTES", "MAX_VALUES", "Document", "DocumentError", "PathTuple", "dotted", "load"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_VALUES",
+    "Document",
+    "DocumentError",
+    "PathTuple",
+    "dotted_path",
+    "load",
+]
 
 MAX_BYTES = door.DOCUMENT_BYTES
 """Maximum size of a file of documents, and of a document's texts with its aliases expanded."""
@@ -122,7 +130,7 @@ class Document:
 
     def error(self, path: PathTuple, message: str, fix: str = "") -> DocumentError:
         """The error about the value at ``path``, ready to raise."""
-        return DocumentError(self.file, self.line(path), dotted(path), message, fix)
+        return DocumentError(self.file, self.line(path), dotted_path(path), message, fix)
 
 
 def load(
@@ -208,16 +216,16 @@ class _Reader:
         data, place = self._value(())
         after = self._events[self._at + 1]
         if isinstance(after, yaml.DocumentStartEvent):
-            raise self._unlike_yaml(after, "but found another document")
+            raise self._syntax_error(after, "but found another document")
         return data, place
 
     def _value(self, path: PathTuple) -> tuple[Any, _Place]:
         event = self._events[self._at]
         kind = type(event)
         if kind is yaml.AliasEvent:
-            return self._aliased(event, path)
+            return self._read_alias(event, path)
         if event.anchor is not None:
-            self._name(event)
+            self._record_anchor(event)
         self._at += 1
         self.values += 1
         if len(path) > MAX_DEPTH or self.values > MAX_VALUES or self._characters > MAX_BYTES:
@@ -235,26 +243,26 @@ class _Reader:
         self._check_tag(event, "seq", path)
         return self._sequence(path, inner), (line, inner)
 
-    def _aliased(self, event: Any, path: PathTuple) -> tuple[Any, _Place]:
-        back, self._at = self._at + 1, self._named(event)
+    def _read_alias(self, event: Any, path: PathTuple) -> tuple[Any, _Place]:
+        back, self._at = self._at + 1, self._find_anchor(event)
         found = self._value(path)
         self._at = back
         return found
 
-    def _named(self, alias: Any) -> int:
+    def _find_anchor(self, alias: Any) -> int:
         """Where the event is that an alias names."""
         if not self._aliases:
             raise self._error(alias, (), "YAML aliases are not allowed", "repeat the value")
         if alias.anchor not in self._anchors:
-            raise self._unlike_yaml(alias, f"found undefined alias {alias.anchor!r}")
+            raise self._syntax_error(alias, f"found undefined alias {alias.anchor!r}")
         return self._anchors[alias.anchor]
 
-    def _name(self, event: Any) -> None:
+    def _record_anchor(self, event: Any) -> None:
         if self._anchors.setdefault(event.anchor, self._at) != self._at:
-            raise self._unlike_yaml(event, f"found duplicate anchor {event.anchor!r}")
+            raise self._syntax_error(event, f"found duplicate anchor {event.anchor!r}")
 
-    def _check_tag(self, event: Any, wanted: str, path: PathTuple) -> None:
-        if event.tag not in (None, "!", _TAG + wanted):
+    def _check_tag(self, event: Any, expected_kind: str, path: PathTuple) -> None:
+        if event.tag not in (None, "!", _TAG + expected_kind):
             raise self._error(event, path, f"YAML tag {event.tag} is not allowed", "remove the tag")
 
     def _scalar(self, event: Any, path: PathTuple) -> Any:
@@ -300,7 +308,7 @@ class _Reader:
             value, place = self._value((*path, key))
             places[key] = (line, place[1])
             if key == "<<" and self._aliases:
-                merged |= self._merged(first, value, path)
+                merged |= self._merge_values(first, value, path)
             else:
                 result[key] = value
         self._at += 1
@@ -309,9 +317,9 @@ class _Reader:
     def _key(self, path: PathTuple) -> str:
         event = self._events[self._at]
         if type(event) is yaml.AliasEvent:
-            event = self._events[self._named(event)]
+            event = self._events[self._find_anchor(event)]
         elif event.anchor is not None:
-            self._name(event)
+            self._record_anchor(event)
         if type(event) is not yaml.ScalarEvent:
             raise self._error(event, path, "keys must be strings", "quote the key")
         self._at += 1
@@ -319,7 +327,7 @@ class _Reader:
         key: str = event.value
         return key
 
-    def _merged(self, event: Any, value: Any, path: PathTuple) -> dict[str, Any]:
+    def _merge_values(self, event: Any, value: Any, path: PathTuple) -> dict[str, Any]:
         """The value of a merge key: a mapping, or several of which the first wins."""
         result: dict[str, Any] = {}
         for mapping in reversed(value if isinstance(value, list) else [value]):
@@ -330,9 +338,9 @@ class _Reader:
             result |= mapping
         return result
 
-    def _unlike_yaml(self, event: Any, problem: str) -> DocumentError:
+    def _syntax_error(self, event: Any, problem: str) -> DocumentError:
         return self._error(event, (), f"not YAML: {problem}")
 
     def _error(self, event: Any, path: PathTuple, message: str, fix: str = "") -> DocumentError:
         line = self._before + event.start_mark.line + 1
-        return DocumentError(self._file, line, dotted(path), message, fix)
+        return DocumentError(self._file, line, dotted_path(path), message, fix)

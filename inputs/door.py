@@ -42,7 +42,9 @@ StrPath = str | os.PathLike[str]
 
 
 @contextmanager
-def opened(path: StrPath, *, name: str | None = None, most: int = MAX_BYTES) -> Iterator[BinaryIO]:
+def open_regular(
+    path: StrPath, *, name: str | None = None, most: int = MAX_BYTES
+) -> Iterator[BinaryIO]:
     """A regular file, opened to read its bytes.
 
     Args:
@@ -99,8 +101,8 @@ def read(path: StrPath, *, name: str | None = None, most: int = MAX_BYTES) -> by
         DocumentError: as `opened`.
     """
     name = name or os.fspath(path)
-    with opened(path, name=name, most=most) as file:
-        return drained(file, name, most=most)
+    with open_regular(path, name=name, most=most) as file:
+        return read_bounded(file, name, most=most)
 
 
 def read_text(path: StrPath, *, name: str | None = None, most: int = MAX_BYTES) -> str:
@@ -120,7 +122,7 @@ class Readable(Protocol):
         """Up to so many bytes; none at the end."""
 
 
-def drained(stream: Readable, name: str, *, most: int = MAX_BYTES) -> bytes:
+def read_bounded(stream: Readable, name: str, *, most: int = MAX_BYTES) -> bytes:
     """All that is left of a stream, which may not be a file and then has no size.
 
     Raises:
@@ -169,7 +171,7 @@ def text(content: bytes, name: str) -> str:
         ) from None
 
 
-def unpacked(content: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
+def unpack_xz(content: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
     """What xz-compressed bytes unpack to, in no more memory than that needs.
 
     Raises:
@@ -192,9 +194,9 @@ def unpacked(content: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
 class Unpacking:
     """An xz stream unpacked piece by piece, in bounded memory: `lzma.LZMAFile` takes any."""
 
-    def __init__(self, packed: Readable) -> None:
+    def __init__(self, source: Readable) -> None:
         """Unpacks what the stream holds."""
-        self._packed = packed
+        self._source = source
         self._stream = _decompressor()
 
     def __enter__(self) -> Self:
@@ -213,12 +215,12 @@ class Unpacking:
         while True:
             if self._stream.eof:
                 # Another stream may follow, after zeros.
-                rest = self._stream.unused_data.lstrip(b"\0") or self._packed.read(_CHUNK)
+                rest = self._stream.unused_data.lstrip(b"\0") or self._source.read(_CHUNK)
                 if not rest.strip(b"\0"):
                     return b""
                 self._stream = _decompressor()
             elif self._stream.needs_input:
-                rest = self._packed.read(_CHUNK)
+                rest = self._source.read(_CHUNK)
                 if not rest:
                     raise EOFError("it ends too early")
             else:
@@ -231,10 +233,10 @@ def _decompressor() -> lzma.LZMADecompressor:
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_MEMORY)
 
 
-def _require_regular(name: str, found: os.stat_result) -> None:
-    if stat.S_ISREG(found.st_mode):
+def _require_regular(name: str, status: os.stat_result) -> None:
+    if stat.S_ISREG(status.st_mode):
         return
-    kind = next((kind for test, kind in _KINDS if test(found.st_mode)), "no file")
+    kind = next((kind for test, kind in _KINDS if test(status.st_mode)), "no file")
     raise DocumentError(
         name, 0, "", f"is {kind}, not a regular file", "write the content to a file, and name that"
     )

@@ -30,9 +30,9 @@ class DocumentError(ValueError):
     def __init__(self, file: str, line: int, field: str, message: str, fix: str = "") -> None:
         self.file = file
         self.line = line
-        self.field = shortened(field)
-        self.message = shortened(message)
-        self.fix = shortened(fix)
+        self.field = shorten(field)
+        self.message = shorten(message)
+        self.fix = shorten(fix)
         where = f"{file}:{line}" if line else file
         about = f"{self.field}: " if field else ""
         super().__init__(f"{where}: {about}{self.message}" + (f" ({self.fix})" if fix else ""))
@@ -58,14 +58,14 @@ MAX_LINES = 100
 """Errors that one message shows."""
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A text of which nobody wants to read a megabyte: its beginning, and its length."""
     if len(text) <= MAX_SHOWN:
         return text
     return f"{text[:MAX_SHOWN]}... and {plural(len(text) - MAX_SHOWN, 'more character')}"
 
 
-def dotted(path: PathTuple) -> str:
+def dotted_path(path: PathTuple) -> str:
     """A path as people write it: ``nodes[2].memory``."""
     text = ""
     for step in path:

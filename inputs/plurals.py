@@ -18,13 +18,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def numbered(noun: str, numbers: Sized) -> str:
+def format_numbers(noun: str, numbers: Sized) -> str:
     """A noun and the numbers of what it names, such as ``CPU 3``, ``CPUs 0-3`` or ``no CPUs``."""
     if not numbers:
         return f"no {noun}s"
     return f"{noun}{'' if len(numbers) == 1 else 's'} {numbers}"
 
 
-def counted(noun: str, numbers: Sized) -> str:
+def format_count(noun: str, numbers: Sized) -> str:
     """The same with the count first, such as ``1 CPU (3)`` or ``0 CPUs``."""
     return plural(len(numbers), noun) + (f" ({numbers})" if numbers else "")

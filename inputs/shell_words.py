@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def quoted(words: Iterable[str]) -> str:
+def quote_words(words: Iterable[str]) -> str:
     """The words for a shell, on one line of printable text; a name need not be UTF-8."""
-    return " ".join(map(_quoted, words))
+    return " ".join(map(_quote_word, words))
 
 
-def _quoted(word: str) -> str:
+def _quote_word(word: str) -> str:
     if word.isprintable():
         return shlex.quote(word)
-    return f"$'{''.join(map(_escaped, os.fsencode(word)))}'"
+    return f"$'{''.join(map(_escape_byte, os.fsencode(word)))}'"
 
 
-def _escaped(byte: int) -> str:
+def _escape_byte(byte: int) -> str:
     shown = chr(byte)
     return shown if shown.isascii() and (shown.isalnum() or shown in "-_./ ") else f"\\x{byte:02x}"

@@ -83,10 +83,10 @@ def numaproof_target(
     pytestconfig: pytest.Config, numaproof_implementation: str
 ) -> Iterator[Target]:
     """The program, started and past its handshake; it ends with the session."""
-    from numaproof.plugin.opening import opened  # noqa: PLC0415 - costs nothing until it is used
+    from numaproof.plugin.opening import start_target  # noqa: PLC0415 - costs nothing until it is used
 
     given = {name: option(pytestconfig, name) for name in OPTIONS}
-    with opened(numaproof_implementation, given) as target:
+    with start_target(numaproof_implementation, given) as target:
         yield target
 
 
@@ -94,9 +94,11 @@ def numaproof_target(
 def numaproof(pytestconfig: pytest.Config, numaproof_target: Target) -> Checker:
     """Plays scenarios and cases on the program, and fails the test if anything is wrong."""
     from numaproof.plugin.checking import Checker  # noqa: PLC0415 - likewise
-    from numaproof.plugin.opening import known  # noqa: PLC0415 - likewise
+    from numaproof.plugin.opening import read_known_failures  # noqa: PLC0415 - likewise
 
-    return Checker(numaproof_target, known(option(pytestconfig, "known-failures"), pytestconfig))
+    return Checker(
+        numaproof_target, read_known_failures(option(pytestconfig, "known-failures"), pytestconfig)
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -27,10 +27,12 @@ _MACHINES = pytest.StashKey[list[machines.ProfileMachine]]()
 _KNOWN = frozenset({"select", "exclude", "machine", "cases"})
 
 
-def test_id(selected: SelectedCase) -> str:
+def test_id(selected_case: SelectedCase) -> str:
     """What pytest calls the test, in brackets."""
-    given = isinstance(selected.machine, machines.GivenMachine)
-    return selected.case.id if given else f"{selected.case.id}-{selected.machine.name}"
+    given = isinstance(selected_case.machine, machines.GivenMachine)
+    return (
+        selected_case.case.id if given else f"{selected_case.case.id}-{selected_case.machine.name}"
+    )
 
 
 def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) -> list[SelectedCase]:
@@ -56,8 +58,8 @@ def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) ->
     try:
         cases = loading.with_own(() if own else loading.bundled_cases(), own)
         selection = Selection(select, exclude, load_registry(), needs.features_of)
-        selection.check(cases, option="select=", excluded="exclude=")
-        with loading.located(own):
+        selection.check(cases, option="select=", exclude_option="exclude=")
+        with loading.locate_errors(own):
             found = [
                 SelectedCase(case, machine)
                 for case in selection.of(cases)
@@ -70,16 +72,16 @@ def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) ->
     return found
 
 
-def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _first(case: Case, named: str, config: pytest.Config) -> Iterator[machines.AnyMachine]:
+def _first(case: Case, pattern: str, config: pytest.Config) -> Iterator[machines.AnyMachine]:
     if case.machine is not None:
         yield machines.GivenMachine(case.machine)
         return
     for machine in _machines(config):
-        if fnmatchcase(machine.name, named) and machines.matches(machine, case):
+        if fnmatchcase(machine.name, pattern) and machines.matches(machine, case):
             yield machine
             return
 

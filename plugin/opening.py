@@ -13,7 +13,7 @@ from numaproof.cli.targets import Duration, open_target
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.known_failures import entries
 from numaproof.inputs.errors import DocumentError
-from numaproof.protocol.events import SIDES
+from numaproof.protocol.events import BASELINE_CHOICES
 from numaproof.protocol.garbage import freeze_at_exit
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
@@ -25,42 +25,46 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(implementation: str, given: Mapping[str, str | None]) -> Iterator[Target]:
+def start_target(implementation: str, options: Mapping[str, str | None]) -> Iterator[Target]:
     """The target of a command, past its handshake; it is stopped when the block ends.
 
-    An error fails the tests that need the target, without a traceback of the plugin. `given` are
+    An error fails the tests that need the target, without a traceback of the plugin. `options` are
     the options by their names.
     """
     freeze_at_exit()
-    for name, known in (("level", LEVELS), ("kubernetes", RELEASES), ("baseline", SIDES)):
-        value = given[name]
+    for name, known in (
+        ("level", LEVELS),
+        ("kubernetes", RELEASES),
+        ("baseline", BASELINE_CHOICES),
+    ):
+        value = options[name]
         if value is not None and value not in known:
             choices = ", ".join(known)
-            raise _failed(f"invalid numaproof_{name} {value!r}: choose from {choices}")
-    level: Any = given["level"]
-    side: Any = given["baseline"]
+            raise _failure(f"invalid numaproof_{name} {value!r}: choose from {choices}")
+    level: Any = options["level"]
+    side: Any = options["baseline"]
     try:
-        seconds = Duration().convert(given["timeout"] or "30s", None, None)
-        with open_target(implementation, seconds, given["kubernetes"], level, side) as target:
+        seconds = Duration().convert(options["timeout"] or "30s", None, None)
+        with open_target(implementation, seconds, options["kubernetes"], level, side) as target:
             yield target
     except click.ClickException as error:
-        raise _failed(f"numaproof: {error.format_message()}") from None
+        raise _failure(f"numaproof: {error.format_message()}") from None
     except ImplementationFailure as failure:
         log = f"\n{failure.stderr}" if failure.stderr else ""
-        raise _failed(
+        raise _failure(
             f"numaproof: {implementation!r} did not answer hello: {failure}{log}"
         ) from None
 
 
-def known(file: str | None, config: pytest.Config) -> entries.KnownFailures:
+def read_known_failures(file: str | None, config: pytest.Config) -> entries.KnownFailures:
     """What the project's file names; nothing without a file. A wrong one fails the tests."""
     try:
         found = entries.read(config.rootpath / file) if file else ()
     except DocumentError as error:
-        raise _failed(f"numaproof: {error}") from None
+        raise _failure(f"numaproof: {error}") from None
     # A test plays one case on one machine.
     return entries.KnownFailures(found, dt.datetime.now(dt.UTC).date(), whole=False)
 
 
-def _failed(message: str) -> BaseException:
+def _failure(message: str) -> BaseException:
     return pytest.fail.Exception(message, pytrace=False)

@@ -47,7 +47,7 @@ class AnswerBounds:
             lists = (spec.get("initContainers"), spec.get("containers")) if spec else ()
             self._containers += sum(len(one) for one in lists if one)
 
-    def checked(self, answer: messages.Answer) -> messages.Answer:
+    def check_answer(self, answer: messages.Answer) -> messages.Answer:
         """An answer to a request that has been counted.
 
         Raises:

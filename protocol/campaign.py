@@ -19,10 +19,10 @@ class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ord
 
     kubernetes: str
     level: Level
-    judged_as: events.JudgedAs = "kubelet"
+    baseline: events.BaselineChoice = "kubelet"
 
     def __str__(self) -> str:
-        side = f" as {self.judged_as}" if self.judged_as != "kubelet" else ""
+        side = f" as {self.baseline}" if self.baseline != "kubelet" else ""
         return f"{self.kubernetes} {self.level}{side}"
 
 
@@ -194,7 +194,7 @@ class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     message: str = ""
 
     @property
-    def failed(self) -> bool:
+    def has_findings(self) -> bool:
         """Whether there are findings."""
         return bool(self.findings)
 

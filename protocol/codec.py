@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from numaproof.protocol import malformed, messages
+from numaproof.protocol import json_problems, messages
 from numaproof.protocol.names import unknown
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -203,7 +203,7 @@ def _require_unique_keys(line: bytes) -> None:
         again = _encoder.encode(_decoder(Any).decode(line))
         if again.count(b":") == line.count(b":"):
             return
-    for key in malformed.repeated_keys(line):
+    for key in json_problems.repeated_keys(line):
         raise ProtocolError(f"an object has the key {key!r} more than once")
 
 
@@ -242,7 +242,7 @@ def decode_answer(line: bytes, number: int, operation: str) -> messages.Answer:
         return _decode_response(line, number, operation)
     except ProtocolError:
         # What is no JSON has better words than those of the parser.
-        if not nests_deeply(line) and (problems := malformed.read(line).problems):
+        if not nests_deeply(line) and (problems := json_problems.read(line).problems):
             raise ProtocolError(problems[0][0]) from None
         raise
 

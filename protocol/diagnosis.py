@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from numaproof.protocol.events import ReportedFinding, Said, said
+from numaproof.protocol.events import ReportedFinding, Sentence, sentence_of
 from numaproof.protocol.messages import Strict
 
 _VARYING = (
@@ -41,9 +41,9 @@ class Finding(Strict, frozen=True):
     finding: ReportedFinding | None = None
 
     @property
-    def said(self) -> Said:
+    def sentence(self) -> Sentence:
         """What is wrong."""
-        return said(self.wrong, self.finding)
+        return sentence_of(self.wrong, self.finding)
 
     @property
     def cause(self) -> str:

@@ -43,22 +43,22 @@ GOOD: frozenset[Outcome] = frozenset({"pass", "unsupported", "expected failure",
 """Outcomes that do not fail a run."""
 
 
-Side = Literal["documented", "kubelet"]
-"""Where kubelets break their documents: what these say, or what kubelets do."""
+BaselineName = Literal["documented", "kubelet"]
+"""Which behaviour is expected where a kubelet contradicts its documentation."""
 
-JudgedAs = Literal["documented", "kubelet", "either"]
-"""The side that an answer has to be on."""
+BaselineChoice = Literal["documented", "kubelet", "either"]
+"""The baseline that answers are judged by."""
 
-SIDES: tuple[JudgedAs, ...] = ("documented", "kubelet", "either")
+BASELINE_CHOICES: tuple[BaselineChoice, ...] = ("documented", "kubelet", "either")
 
 
 class BaselineDivergence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The side that an implementation took where a kubelet breaks its documents.
+    """The baseline that an implementation follows where a kubelet contradicts its documentation.
 
-    `defects` names the defects by which the kubelet does.
+    `defects` names the kubelet's defects behind the contradiction.
     """
 
-    side: Side
+    baseline: BaselineName
     defects: tuple[str, ...] = ()
 
 
@@ -103,38 +103,38 @@ class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
     `source` is who says so: ``expectation``, ``invariant``, ``reference``, ``other side`` or
     ``node``. `rule` is what was compared: a path in the answer, words for a part of it, or the name
-    of an invariant. `what` is the sentence without the two sides `expected` and `got`; it is empty
-    if the sentence has none. `requirement` is what is broken, where that is known.
+    of an invariant. `what` is the sentence without the two sides `expected` and `actual`; it is
+    empty if the sentence has none. `requirement` is what is broken, where that is known.
     """
 
     source: str
     rule: str
     what: str = ""
     expected: str = ""
-    got: str = ""
+    actual: str = ""
     requirement: str = ""
 
     def __str__(self) -> str:
         """The sentence, if it has two sides."""
-        return str(Mismatch(self.what, self.expected, self.got)) if self.what else ""
+        return str(Mismatch(self.what, self.expected, self.actual)) if self.what else ""
 
     def within(self, before: str, after: str = "") -> ReportedFinding:
         """The same with words around its sentence."""
         if not self.what:
             return self
-        return msgspec.structs.replace(self, what=before + self.what, got=self.got + after)
+        return msgspec.structs.replace(self, what=before + self.what, actual=self.actual + after)
 
 
-Said = ReportedFinding | str
+Sentence = ReportedFinding | str
 """A sentence: the fields of one with two sides, or the text of any other."""
 
 
-def said(message: str, finding: ReportedFinding | None) -> Said:
+def sentence_of(message: str, finding: ReportedFinding | None) -> Sentence:
     """A sentence for people; the text of one with two sides whose fields are not known."""
     return finding if finding and finding.what else message
 
 
-def headline(sentence: Said) -> str:
+def headline(sentence: Sentence) -> str:
     """A sentence without its two sides, for places that have one line."""
     return sentence if isinstance(sentence, str) else sentence.what
 
@@ -156,9 +156,9 @@ class ReportedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     findings: tuple[ReportedFinding, ...] = ()
 
     @property
-    def said(self) -> tuple[Said, ...]:
+    def sentences(self) -> tuple[Sentence, ...]:
         """The problems; where their fields are not known, as text."""
-        return tuple(said(*both) for both in zip_longest(self.problems, self.findings))
+        return tuple(sentence_of(*both) for both in zip_longest(self.problems, self.findings))
 
 
 class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -179,15 +179,15 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClaimsReview(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a run shows of the claims of an implementation.
 
-    `assumed` is whether `hello` named no features; `unclaimed` counts the case runs (or examples)
-    that were not asked to the end, by the claim that was missing first; `declined` those that the
-    program answered with ``unsupported`` itself. `possible` are claims that could be made, and
-    `untrue` claims that the run contradicts, in sentences.
+    `assumes_features` is whether `hello` named no features; `missing_claims` counts the case runs
+    (or examples) that were not asked to the end, by the claim that was missing first;
+    `declined_runs` those that the program answered with ``unsupported`` itself. `possible` are
+    claims that could be made, and `untrue` claims that the run contradicts, in sentences.
     """
 
-    assumed: bool = False
-    unclaimed: dict[str, int] = msgspec.field(default_factory=dict)
-    declined: int = 0
+    assumes_features: bool = False
+    missing_claims: dict[str, int] = msgspec.field(default_factory=dict)
+    declined_runs: int = 0
     possible: tuple[str, ...] = ()
     untrue: tuple[str, ...] = ()
 
@@ -197,21 +197,22 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
     `seconds` is its duration; `stderr` the implementation's standard error in a run that failed,
     without the middle of a long one, or the trace of a fault; `defect` the named defect behind an
-    expected failure; `reproduce` the command that repeats just this case run; `signature` the
-    cause of a failure in a few words, the same in every case and on every machine; `reason` why a
-    known failure is accepted, as its file says it; `parted` the side that was taken, where either
-    was right and they differ; `finding` the fields of the message, where a wrong answer is behind
-    it.
+    expected failure; `reproduce` the command that repeats just this case run; `signature` the cause
+    of a failure in a few words, the same in every case and on every machine; `reason` why a known
+    failure is accepted, as its file says it; `baseline_divergence` the baseline followed, where
+    either was right and they differ; `finding` the fields of the message, where a wrong answer is
+    behind it.
 
-    `needs` are the claims that its calls need, `unclaimed` the first of them that the
-    implementation does not make, `declined` those that it makes and answered ``unsupported``;
-    `agreed` is the highest level at which no answer differs from the reference's.
+    `needs` are the claims that its calls need, `missing_claim` the first of them that the
+    implementation does not make, `declined_claims` those that it makes and answered
+    ``unsupported``; `agreed_level` is the highest level at which no answer differs from the
+    reference's.
 
-    `requirements` are those of the case, the same however it ends; `violated` are requirements that
-    the answers of a failed run violated, of the case or others, the most telling first. Of the
-    `requirements`, `unseen` are about what the implementation does not find out about a
-    machine, and `kept` are met although the run failed: what they are about was discovered as it
-    is, and something else was not.
+    `requirements` are those of the case, the same however it ends; `violated_requirements` are
+    requirements that the answers of a failed run violated, of the case or others, the most telling
+    first. Of the `requirements`, `undiscovered` are about what the implementation does not find out
+    about a machine, and `unaffected` are met although the run failed: what they are about was
+    discovered as it is, and something else was not.
     """
 
     case: str
@@ -229,30 +230,32 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     signature: str = ""
     reason: str = ""
     needs: tuple[str, ...] = ()
-    unclaimed: str = ""
-    declined: tuple[str, ...] = ()
-    agreed: Level | None = None
-    parted: BaselineDivergence | None = None
-    unseen: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    violated: tuple[str, ...] = ()
+    missing_claim: str = ""
+    declined_claims: tuple[str, ...] = ()
+    agreed_level: Level | None = None
+    baseline_divergence: BaselineDivergence | None = None
+    undiscovered: tuple[str, ...] = ()
+    unaffected: tuple[str, ...] = ()
+    violated_requirements: tuple[str, ...] = ()
     finding: ReportedFinding | None = None
 
     @property
-    def judged(self) -> tuple[str, ...]:
+    def judged_requirements(self) -> tuple[str, ...]:
         """The requirements that the run has an outcome for: those violated, then the case's."""
-        return tuple(dict.fromkeys((*self.violated, *self.requirements)))
+        return tuple(dict.fromkeys((*self.violated_requirements, *self.requirements)))
 
     def outcome_of(self, requirement: str) -> Outcome:
         """How the run ended for one of the requirements in `judged`."""
-        if requirement in self.unseen:
+        if requirement in self.undiscovered:
             return "unsupported"
-        return "pass" if requirement in self.kept else self.outcome
+        return "pass" if requirement in self.unaffected else self.outcome
 
     @property
-    def broken(self) -> tuple[str, ...]:
+    def broken_requirements(self) -> tuple[str, ...]:
         """The requirements for which the run ended as it did: all that are neither of these."""
-        return tuple(one for one in self.judged if self.outcome_of(one) == self.outcome)
+        return tuple(
+            one for one in self.judged_requirements if self.outcome_of(one) == self.outcome
+        )
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
@@ -260,7 +263,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
 
     When two sides are compared, `ReportedCall.expected` is the left side's answer; when an
     implementation is nondeterministic, it is its first answer. `signature` is the cause, as in
-    `CaseFinished`; so are `reason`, `parted` and `finding`.
+    `CaseFinished`; so are `reason`, `baseline_divergence` and `finding`.
     """
 
     title: str
@@ -275,7 +278,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
     reproduce: str = ""
     signature: str = ""
     reason: str = ""
-    parted: BaselineDivergence | None = None
+    baseline_divergence: BaselineDivergence | None = None
     finding: ReportedFinding | None = None
 
 
@@ -306,25 +309,25 @@ class Coverage(Event, frozen=True, tag="reached"):
 
 
 class Progress(Event, frozen=True, tag="progress"):
-    """Fuzzing or comparing has played `done` examples so far. Not kept in saved streams."""
+    """The number of examples that fuzzing has played so far. Not in saved streams."""
 
-    done: int
+    played_examples: int
 
 
 class RunEnded(Event, frozen=True, tag="campaign ended"):
     """The run finished (`complete`) or was cut short.
 
-    `outcomes` counts case runs (or examples) by outcome; `untested` holds the ids of requirements
-    that no case covers; `claims` is about the implementation's own claims; `left` names the
-    processes that it has started and that could not be ended.
+    `outcomes` counts case runs (or examples) by outcome; `untested_requirements` holds the ids of
+    requirements that no case covers; `claims` is about the implementation's own claims;
+    `leftover_processes` names the processes that it has started and that could not be ended.
     """
 
     complete: bool
     outcomes: dict[str, int]
-    untested: tuple[str, ...] = ()
+    untested_requirements: tuple[str, ...] = ()
     message: str = ""
     claims: ClaimsReview | None = None
-    left: tuple[str, ...] = ()
+    leftover_processes: tuple[str, ...] = ()
 
 
 AnyEvent = (

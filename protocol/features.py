@@ -29,7 +29,7 @@ class Feature(msgspec.Struct, frozen=True):
         meaning: what an implementation that has it does, in one line.
         operations: the operations that it needs.
         policies: what it needs in ``policies``: the manager and one of these policies.
-        named: whether ``features`` names it; otherwise it follows from these operations and
+        is_named: whether ``features`` names it; otherwise it follows from these operations and
             policies.
         since: the version of the protocol that has it; those of 1 are assumed of whoever names
             none.
@@ -40,10 +40,10 @@ class Feature(msgspec.Struct, frozen=True):
     meaning: str
     operations: tuple[str, ...] = ()
     policies: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    named: bool = True
+    is_named: bool = True
     since: Literal["1", "1.1"] = "1"
 
-    def allowed(self, hello: Hello) -> bool:
+    def is_allowed(self, hello: Hello) -> bool:
         """Whether the operations and policies that an implementation lists allow the feature."""
         return all(one in hello.operations for one in self.operations) and all(
             set(getattr(hello.policies, manager)) & set(policies)
@@ -114,25 +114,25 @@ _TABLE = (
     _feature("refused-pods", "extended", "admit", since="1.1"),
     _feature("flags", "extended", "start", since="1.1"),
     _feature("preferred-devices", "extended", "devices", since="1.1"),
-    _feature("cpu-manager", "core", "start admit", policies=_STATIC, named=False),
-    _feature("memory-manager", "extended", "start admit", policies=_STATIC_MEMORY, named=False),
-    _feature("topology-manager", "extended", "start admit", policies=_ALIGNING, named=False),
-    _feature("devices", "extended", "devices", named=False),
-    _feature("discovery", "extended", "discover", named=False),
-    _feature("hints", "extended", "hints", named=False),
-    _feature("reconcile", "extended", "reconcile", named=False),
-    _feature("merge", "extended", "merge", named=False),
-    _feature("assignment", "extended", "assign", named=False),
+    _feature("cpu-manager", "core", "start admit", policies=_STATIC, is_named=False),
+    _feature("memory-manager", "extended", "start admit", policies=_STATIC_MEMORY, is_named=False),
+    _feature("topology-manager", "extended", "start admit", policies=_ALIGNING, is_named=False),
+    _feature("devices", "extended", "devices", is_named=False),
+    _feature("discovery", "extended", "discover", is_named=False),
+    _feature("hints", "extended", "hints", is_named=False),
+    _feature("reconcile", "extended", "reconcile", is_named=False),
+    _feature("merge", "extended", "merge", is_named=False),
+    _feature("assignment", "extended", "assign", is_named=False),
 )
 
 FEATURES: Mapping[str, Feature] = MappingProxyType({one.name: one for one in _TABLE})
 """Every feature by name."""
 
-NAMED = tuple(feature.name for feature in FEATURES.values() if feature.named)
+NAMED = tuple(feature.name for feature in FEATURES.values() if feature.is_named)
 """The features that ``features`` of ``hello`` may name."""
 
 
-def assumed(hello: Hello) -> tuple[str, ...]:
+def assumed_features(hello: Hello) -> tuple[str, ...]:
     """The features of a ``hello`` that names none: all that its other claims allow.
 
     The kubelet's checkpoint files are only assumed of what claims to be a kubelet, and what came
@@ -142,11 +142,11 @@ def assumed(hello: Hello) -> tuple[str, ...]:
         name
         for name in NAMED
         if FEATURES[name].since == "1"
-        and FEATURES[name].allowed(hello)
+        and FEATURES[name].is_allowed(hello)
         and (name != CHECKPOINT_FILES or hello.level == "kubelet")
     )
 
 
-def claimed(hello: Hello) -> tuple[str, ...]:
+def claimed_features(hello: Hello) -> tuple[str, ...]:
     """The features that an implementation claims by name, or those assumed of it."""
-    return assumed(hello) if hello.features is None else hello.features
+    return assumed_features(hello) if hello.features is None else hello.features

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.protocol import codec, machine, messages
-from numaproof.protocol.mismatch import shown
+from numaproof.protocol.mismatch import short_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,10 +64,10 @@ def in_order(message: msgspec.Struct, *, exact: bool) -> Any:
         message: an answer.
         exact: whether what cAdvisor lists stays in its order.
     """
-    return _sorted(message, codec.to_plain(message), {} if exact else AS_FOUND)
+    return _sort(message, codec.to_plain(message), {} if exact else AS_FOUND)
 
 
-def _sorted(value: Any, plain: Any, as_found: Mapping[type, tuple[str, ...]]) -> Any:
+def _sort(value: Any, plain: Any, as_found: Mapping[type, tuple[str, ...]]) -> Any:
     if isinstance(value, msgspec.Struct):
         kind = type(value)
         sets = (*SETS.get(kind, ()), *as_found.get(kind, ()))
@@ -76,13 +76,13 @@ def _sorted(value: Any, plain: Any, as_found: Mapping[type, tuple[str, ...]]) ->
             plain |= {name: empty() for name in named if plain.get(name) is None}
         for name in value.__struct_fields__:
             if name in plain:
-                made = _sorted(getattr(value, name), plain[name], as_found)
+                made = _sort(getattr(value, name), plain[name], as_found)
                 plain[name] = _as_set(made) if name in sets else made
         return plain
     if isinstance(value, dict):
-        return {key: _sorted(item, plain[str(key)], as_found) for key, item in value.items()}
+        return {key: _sort(item, plain[str(key)], as_found) for key, item in value.items()}
     if isinstance(value, tuple) and value and not isinstance(value[0], int | str):
-        return [_sorted(*both, as_found) for both in zip(value, plain, strict=True)]
+        return [_sort(*both, as_found) for both in zip(value, plain, strict=True)]
     return plain
 
 
@@ -97,18 +97,18 @@ def _place(item: Any) -> tuple[int, str]:
     return (item, "") if isinstance(item, int) else (0, json.dumps(item, sort_keys=True))
 
 
-def remark(expected: object, got: object) -> str:
+def remark(expected: object, actual: object) -> str:
     """What to say, in brackets, of how two lists differ; empty if there is nothing to say."""
-    if not (isinstance(expected, list | tuple) and isinstance(got, list | tuple)):
+    if not (isinstance(expected, list | tuple) and isinstance(actual, list | tuple)):
         return ""
-    counts = [Counter(map(_text, items)) for items in (expected, got)]
-    if isinstance(got, _Set):
+    counts = [Counter(map(_text, items)) for items in (expected, actual)]
+    if isinstance(actual, _Set):
         twice = [item for item, count in counts[1].items() if count > 1]
-        return f" (lists {shown(json.loads(twice[0]))} more than once)" if twice else ""
+        return f" (lists {short_text(json.loads(twice[0]))} more than once)" if twice else ""
     return " (only the order differs)" if counts[0] == counts[1] else ""
 
 
-def repeated(items: object) -> str:
+def repetition_remark(items: object) -> str:
     """What to say, in brackets, of a list that stands for a set and has an item twice."""
     return remark((), _Set(items)) if isinstance(items, list | tuple) else ""
 

@@ -27,13 +27,13 @@ class Mismatch:
 
     what: str
     expected: str
-    got: str
+    actual: str
 
     def __str__(self) -> str:
-        return f"{self.what}\nexpected: {self.expected}\ngot: {self.got}"
+        return f"{self.what}\nexpected: {self.expected}\ngot: {self.actual}"
 
 
-def shown(value: Any) -> str:
+def short_text(value: Any) -> str:
     """The beginning of a plain value: a set or a word as it is, anything else as JSON."""
     is_word = isinstance(value, str) and _PLAIN.fullmatch(value)
     text = value if is_word else json.dumps(value, ensure_ascii=False, default=str)

@@ -9,9 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 
-def unknown(called: str, name: str, known: Collection[str]) -> str:
+def unknown(label: str, name: str, known_names: Collection[str]) -> str:
     """What to say of an unknown name: the nearest known one, or all of them."""
-    cases = {one.lower(): one for one in known}
+    cases = {one.lower(): one for one in known_names}
     nearest = get_close_matches(name.lower(), cases, n=1)
-    hint = f"did you mean {cases[nearest[0]]!r}?" if nearest else f"known are {', '.join(known)}"
-    return f"unknown {called} {name!r}; {hint}"
+    hint = (
+        f"did you mean {cases[nearest[0]]!r}?" if nearest else f"known are {', '.join(known_names)}"
+    )
+    return f"unknown {label} {name!r}; {hint}"

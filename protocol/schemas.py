@@ -43,24 +43,24 @@ def document() -> dict[str, Any]:
         "$schema": _DIALECT,
         "title": f"numaproof conformance protocol, version {messages.PROTOCOL_VERSION}",
         "anyOf": [{"$ref": f"#/$defs/{name}"} for name in lines],
-        "$defs": {**lines, **_cleaned(components)},
+        "$defs": {**lines, **_dedent_descriptions(components)},
     }
 
 
-def _cleaned(value: Any) -> Any:
+def _dedent_descriptions(value: Any) -> Any:
     """The schema with docstrings dedented, as Python releases differ in doing so themselves."""
     if isinstance(value, dict):
         return {
             key: inspect.cleandoc(item)
             if key == "description" and isinstance(item, str)
-            else _cleaned(item)
+            else _dedent_descriptions(item)
             for key, item in value.items()
         }
-    return [_cleaned(item) for item in value] if isinstance(value, list) else value
+    return [_dedent_descriptions(item) for item in value] if isinstance(value, list) else value
 
 
 def _request(name: str, args: type[msgspec.Struct]) -> dict[str, Any]:
-    return _closed({"id": _NUMBER, "op": {"const": name}, "args": _ref(args)})
+    return _closed_object({"id": _NUMBER, "op": {"const": name}, "args": _ref(args)})
 
 
 def _response(
@@ -69,7 +69,7 @@ def _response(
     bodies = [("ok", _ref(result))]
     bodies += [("refused", _ref(kind)) for kind in refusals]
     bodies += [("unsupported", _ref(messages.Unsupported)), ("fault", _ref(messages.Fault))]
-    return {"oneOf": [_closed({"id": _NUMBER, kind: body}) for kind, body in bodies]}
+    return {"oneOf": [_closed_object({"id": _NUMBER, kind: body}) for kind, body in bodies]}
 
 
 _NUMBER = {"type": "integer"}
@@ -79,7 +79,7 @@ def _ref(kind: type[msgspec.Struct]) -> dict[str, str]:
     return {"$ref": f"#/$defs/{kind.__name__}"}
 
 
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,

@@ -3,7 +3,7 @@
 cases         every seeded bug against the cases, until one catches it (--whole: every case)
 scenarios     every seeded bug against generated scenarios
 lives         the bugs of the whole process against generated scenarios and the invariants alone
-requirements  every violator against the cases that cite its requirement
+requirements  every requirement mutant against the cases that cite its requirement
 derived       every derived mutant against the cases that cite what its rule names
 quick-set     choose the case runs of `numaproof check --quick` anew, and write them to --out
 """
@@ -23,16 +23,16 @@ import msgspec
 from numaproof.inputs.plurals import plural
 from numaproof.reports.terminal import Bar
 from numaproof.workdir.output_files import write_file
-from quality import hunters, quick_set, survivors
+from quality import quick_set, searchers, survivors
 from quality.catalogue import BUGS, WHOLE_RUN
-from quality.derived import mutants
-from quality.hunting import hunts
+from quality.rule_mutants import mutants
+from quality.search import search_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from quality.hunters import Hunter
-    from quality.hunting import Hunt
+    from quality.search import SearchResult
+    from quality.searchers import Searcher
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,17 +56,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [name for name in names if fnmatchcase(name, options.select)]
     if not chosen:
         parser.error(f"no fault matches --select {options.select!r}")
-    found: dict[str, Hunt] = {}
+    found: dict[str, SearchResult] = {}
     with Bar(sys.stdout, None, "faults") as bar:
-        for one in hunts(chosen, begin, options.workers):
+        for one in search_all(chosen, begin, options.workers):
             found[one.bug] = one
-            if one.survived and options.what != "derived":
+            if one.has_survived and options.what != "derived":
                 bar.line(f"SURVIVED {one.bug}: {plural(one.runs, 'run')}")
             bar.move(len(found), len(chosen), one.bug)
     ordered = [found[name] for name in chosen]
     if options.out:
         write_file(options.out, msgspec.json.format(msgspec.json.encode(ordered), indent=1) + b"\n")
-    missed = [one.bug for one in ordered if one.survived]
+    missed = [one.bug for one in ordered if one.has_survived]
     caught = f"{len(ordered) - len(missed)} of {plural(len(ordered), 'fault')} caught"
     if options.what != "derived":
         sys.stdout.write(f"{caught}\n")
@@ -92,23 +92,23 @@ def _write_quick_set(file: Path | None, jobs: int) -> int:
     return bool(missed)
 
 
-_WAYS: dict[str, Callable[[argparse.Namespace], tuple[list[str], Callable[[Path], Hunter]]]] = {
-    "cases": lambda given: (
+_WAYS: dict[str, Callable[[argparse.Namespace], tuple[list[str], Callable[[Path], Searcher]]]] = {
+    "cases": lambda options: (
         [bug.id for bug in BUGS],
-        partial(hunters.by_cases, whole=given.whole),
+        partial(searchers.by_cases, whole=options.whole),
     ),
-    "scenarios": lambda given: (
+    "scenarios": lambda options: (
         [bug.id for bug in BUGS],
-        partial(hunters.by_scenarios, seed=given.seed, examples=given.examples),
+        partial(searchers.by_scenarios, seed=options.seed, examples=options.examples),
     ),
-    "lives": lambda given: (
+    "lives": lambda options: (
         [bug.id for bug in WHOLE_RUN],
-        partial(hunters.by_lives, seed=given.seed, examples=given.examples),
+        partial(searchers.by_node_scenarios, seed=options.seed, examples=options.examples),
     ),
-    "requirements": lambda _: ([*hunters.violators()], hunters.by_citing),
-    "derived": lambda _: ([one.id for one in mutants()], hunters.by_rule),
+    "requirements": lambda _: ([*searchers.requirement_mutants()], searchers.by_citing),
+    "derived": lambda _: ([one.id for one in mutants()], searchers.by_rule),
 }
-"""The names of the faults, and what makes a hunter of them in a process, for each way."""
+"""The names of the faults, and what makes a searcher for them in a process, for each way."""
 
 if __name__ == "__main__":
     sys.exit(main())

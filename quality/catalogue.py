@@ -1,4 +1,4 @@
-"""All seeded bugs and all violators, module by module."""
+"""All seeded bugs and all requirement mutants, module by module."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
-from quality import bugs, violators
+from quality import bugs, requirement_mutants
 from quality.bugs import readings
 
 if TYPE_CHECKING:
@@ -28,5 +28,5 @@ WHOLE_RUN = readings.seeds.bugs
 BUGS = tuple(bug for bug in _of(bugs) if bug not in WHOLE_RUN)
 """Every other bug once; their ids never change."""
 
-VIOLATORS = tuple(_of(violators))
+REQUIREMENT_MUTANTS = tuple(_of(requirement_mutants))
 """Bugs that each break one requirement; their ids never change."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Exchange:
     """A call and its answer."""
 
     operation: str
@@ -40,17 +40,17 @@ class Asked:
     answer: messages.Answer
 
 
-class Noting:
+class Recorder:
     """An implementation that keeps what it was asked and answered."""
 
     def __init__(self, implementation: InProcess) -> None:
         self._implementation = implementation
-        self.moves: list[Asked | TamperStep] = []
+        self.moves: list[Exchange | TamperStep] = []
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The answer of the implementation."""
         answer = self._implementation.call(operation, args)
-        self.moves.append(Asked(operation, args, answer))
+        self.moves.append(Exchange(operation, args, answer))
         return answer
 
     def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
@@ -73,7 +73,7 @@ class HealthyRun:
         exact: whether the moves are everything that was done.
     """
 
-    moves: tuple[Asked | TamperStep, ...]
+    moves: tuple[Exchange | TamperStep, ...]
     state_dir: StateDirectory
     good: bool
     exact: bool = True
@@ -85,9 +85,9 @@ class HealthyRun:
         remove_tree(self.state_dir.path)
         make_folder(self.state_dir.path)
         reference = Reference()
-        with bug.seeded():
+        with bug.inject():
             for move in self.moves:
-                if isinstance(move, Asked):
+                if isinstance(move, Exchange):
                     if reference.call(move.operation, move.args) != move.answer:
                         return True
                 else:
@@ -95,44 +95,44 @@ class HealthyRun:
         return False
 
 
-def of_scenario(target: Target, noting: Noting, case: Case, folder: Path) -> HealthyRun:
+def run_scenario(target: Target, recorder: Recorder, case: Case, folder: Path) -> HealthyRun:
     """The healthy run of a made-up scenario, whose steps stand as they are played."""
-    run = _run(target, noting, case, case.machine, None, folder)
+    run = _run(target, recorder, case, case.machine, None, folder)
     good = True
     for step in case.steps:
         good = good and run.judge(partial(run.player.step, step)).good
         if step.tamper is not None:
-            noting.moves.append(step.tamper)
-    return _ended(noting, run, good=good)
+            recorder.moves.append(step.tamper)
+    return _healthy_run(recorder, run, good=good)
 
 
-def of_case(
+def run_case(
     target: Target,
-    noting: Noting,
+    recorder: Recorder,
     case: Case,
     machine: MachineInfo,
     tree: MachineTree | None,
     folder: Path,
 ) -> HealthyRun:
     """The healthy run of a case on a machine."""
-    run = _run(target, noting, case, machine, tree, folder)
+    run = _run(target, recorder, case, machine, tree, folder)
     good = run.play().good
     tampers = any(step.tamper is not None for step in case.steps)
-    return _ended(noting, run, good=good, exact=not tampers)
+    return _healthy_run(recorder, run, good=good, exact=not tampers)
 
 
 def _run(
     target: Target,
-    noting: Noting,
+    recorder: Recorder,
     case: Case,
     machine: MachineInfo | None,
     tree: MachineTree | None,
     folder: Path,
 ) -> Run:
     assert machine is not None
-    noting.moves = []
-    return Run(replace(target, implementation=noting, oracle=None), case, machine, tree, folder)
+    recorder.moves = []
+    return Run(replace(target, implementation=recorder, oracle=None), case, machine, tree, folder)
 
 
-def _ended(noting: Noting, run: Run, *, good: bool, exact: bool = True) -> HealthyRun:
-    return HealthyRun(tuple(noting.moves), run.player.session.state_dir, good, exact)
+def _healthy_run(recorder: Recorder, run: Run, *, good: bool, exact: bool = True) -> HealthyRun:
+    return HealthyRun(tuple(recorder.moves), run.player.session.state_dir, good, exact)

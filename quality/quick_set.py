@@ -18,7 +18,7 @@ from numaproof.conformance.selection.quick import QuickRun
 from numaproof.protocol.messages import LEVELS
 from numaproof.workdir.scratch import scratch_folder
 from quality.catalogue import BUGS
-from quality.hunting import hunt
+from quality.search import search
 from quality.suite import bundled_suite
 from quality.trials import CaseTrials
 
@@ -50,36 +50,37 @@ def kills(jobs: int) -> Iterator[tuple[str, Kills]]:
     """What catches each seeded bug, by its id, looked for by so many processes."""
     with scratch_folder() as scratch:
         workers: list[ProcessWorker[str, tuple[str, Kills]]] = [
-            ProcessWorker(_hunter, scratch / str(number)) for number in range(min(jobs, len(BUGS)))
+            ProcessWorker(_searcher, scratch / str(number))
+            for number in range(min(jobs, len(BUGS)))
         ]
         yield from spread([bug.id for bug in BUGS], workers)
 
 
-def _hunter(scratch: Path) -> Callable[[str], tuple[str, Kills]]:
+def _searcher(scratch: Path) -> Callable[[str], tuple[str, Kills]]:
     """Makes the function that looks for the bug of an id, in a process of its own."""
     trials = CaseTrials(bundled_suite(scratch), scratch / "runs")
     bugs = {bug.id: bug for bug in BUGS}
 
-    def hunter(name: str) -> tuple[str, Kills]:
+    def searcher(name: str) -> tuple[str, Kills]:
         bug = bugs[name]
-        caught = hunt(name, trials.of(bug), least=trials.near(bug)).catches
+        caught = search(name, trials.of(bug), min_runs=trials.near(bug)).catches
         return name, {
             Place(one.run, one.machine, one.kubernetes): trials.levels(bug, one) for one in caught
         }
 
-    return hunter
+    return searcher
 
 
-def cover(found: Mapping[str, Kills]) -> tuple[QuickRun, ...]:
+def cover(kills_by_bug: Mapping[str, Kills]) -> tuple[QuickRun, ...]:
     """Few case runs that catch every bug at every level at which one of its own kills does.
 
     Args:
-        found: the kills of each bug by its id. The order does not matter.
+        kills_by_bug: the kills of each bug by its id. The order does not matter.
     """
     chosen: dict[Place, dict[Level, tuple[str, ...]]] = {}
     for level in LEVELS:
         catches: dict[Place, set[str]] = defaultdict(set)
-        for bug, places in found.items():
+        for bug, places in kills_by_bug.items():
             for place, levels in places.items():
                 if level in levels:
                     catches[place].add(bug)
@@ -87,7 +88,9 @@ def cover(found: Mapping[str, Kills]) -> tuple[QuickRun, ...]:
         taken = sorted(chosen)
         while left:
             # What is played anyway counts first.
-            best = max(taken or sorted(catches), key=lambda one: len(left & catches[one]))
+            best = max(
+                taken or sorted(catches), key=lambda candidate: len(left & catches[candidate])
+            )
             new = left & catches[best]
             if taken:
                 taken.remove(best)

@@ -51,8 +51,8 @@ class Changes:
             delattr, owner, name
         )
 
-    def around(self, owner: Any, name: str, changed: Callable[..., Any]) -> None:
-        """Lets `changed` answer in the place of a rule: a function or a method.
+    def around(self, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
+        """Lets `replacement` answer in the place of a rule: a function or a method.
 
         It is given the rule first, and then those arguments of the rule that it names; all of
         them, in their order, if it takes ``*args``. Called by it, the rule has the arguments that
@@ -61,65 +61,67 @@ class Changes:
         Raises:
             TypeError: the rule has no argument of a name.
         """
-        self._stand_in(owner, name, changed, lambda rule: rule)
+        self._stand_in(owner, name, replacement, lambda rule: rule)
 
-    def after(self, owner: Any, name: str, changed: Callable[..., Any]) -> None:
-        """Lets `changed` make another answer of a rule's, which it is given in the rule's place."""
-        self._stand_in(owner, name, changed, lambda rule: rule())
+    def after(self, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
+        """Lets `replacement` change the answer of a rule, which it gets instead of the rule."""
+        self._stand_in(owner, name, replacement, lambda rule: rule())
 
     def _stand_in(
-        self, owner: Any, name: str, changed: Callable[..., Any], first: Callable[[Any], Any]
+        self, owner: Any, name: str, replacement: Callable[..., Any], first: Callable[[Any], Any]
     ) -> None:
         original = getattr(owner, name)
-        wanted = [*inspect.signature(changed).parameters.values()][1:]
-        instead: Callable[..., Any] = partial(changed, original)
+        wanted = [*inspect.signature(replacement).parameters.values()][1:]
+        instead: Callable[..., Any] = partial(replacement, original)
         if all(one.kind is not one.VAR_POSITIONAL for one in wanted):
             names = [one.name for one in wanted if one.kind is not one.KEYWORD_ONLY]
-            instead = _by_name(original, names, changed, first)
+            instead = _by_name(original, names, replacement, first)
 
         @wraps(original, updated=())
-        def stand_in(*args: Any, **named: Any) -> Any:
-            return instead(*args, **named)
+        def stand_in(*args: Any, **kwargs: Any) -> Any:
+            return instead(*args, **kwargs)
 
         self.replace(owner, name, stand_in)
 
-    def noted(self, owner: Any, name: str, argument: str, *, inside: bool = False) -> list[Any]:
+    def record_argument(
+        self, owner: Any, name: str, argument: str, *, inside: bool = False
+    ) -> list[Any]:
         """An argument of each call of a rule so far; only of unanswered calls, if `inside`."""
         place = [*inspect.signature(getattr(owner, name)).parameters].index(argument)
         values: list[Any] = []
 
-        def noting(rule: Any, *args: Any, **named: Any) -> Any:
-            values.append(named[argument] if argument in named else args[place])
+        def record(rule: Any, *args: Any, **kwargs: Any) -> Any:
+            values.append(kwargs[argument] if argument in kwargs else args[place])
             try:
-                return rule(*args, **named)
+                return rule(*args, **kwargs)
             finally:
                 if inside:
                     values.pop()
 
-        self.around(owner, name, noting)
+        self.around(owner, name, record)
         return values
 
 
 def _by_name(
     original: Callable[..., Any],
-    wanted: Sequence[str],
-    changed: Callable[..., Any],
+    names: Sequence[str],
+    replacement: Callable[..., Any],
     first: Callable[[Any], Any],
 ) -> Callable[..., Any]:
-    """What gives `changed` what is made of the rule, and the `wanted` arguments of the rule."""
+    """What gives `replacement` what is made of the rule, and the `names` arguments of the rule."""
     own = {one.name.lstrip("_"): one for one in inspect.signature(original).parameters.values()}
-    if not own.keys() >= {*wanted}:
+    if not own.keys() >= {*names}:
         raise TypeError(f"{original.__qualname__} has the arguments {', '.join(own)}")
     defaults = {name: one.default for name, one in own.items()}
 
-    def instead(*args: Any, **named: Any) -> Any:
-        given = dict(zip(own, args, strict=False)) | named
+    def instead(*args: Any, **kwargs: Any) -> Any:
+        given = dict(zip(own, args, strict=False)) | kwargs
 
         def rule(*others: Any, **changes: Any) -> Any:
             every = given | dict(zip(own, others, strict=False)) | changes
             return original(**{own[name].name: value for name, value in every.items()})
 
-        return changed(first(rule), **{name: (defaults | given)[name] for name in wanted})
+        return replacement(first(rule), **{name: (defaults | given)[name] for name in names})
 
     return instead
 
@@ -133,8 +135,8 @@ def shape(
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., None]:
-        def seed(changes: Changes, *args: Any, **named: Any) -> None:
-            put(changes, owner, name, partial(function, *args, **named))
+        def seed(changes: Changes, *args: Any, **kwargs: Any) -> None:
+            put(changes, owner, name, partial(function, *args, **kwargs))
 
         return seed
 
@@ -159,7 +161,7 @@ class Fault(Protocol):
     def kubernetes(self) -> str | None: ...
     @property
     def breaks_down(self) -> bool: ...
-    def seeded(self) -> AbstractContextManager[None]: ...
+    def inject(self) -> AbstractContextManager[None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,27 +185,27 @@ class Bug:
     breaks_down = False
 
     @contextmanager
-    def seeded(self) -> Iterator[None]:
+    def inject(self) -> Iterator[None]:
         """The reference has the bug as long as this is entered."""
         with ExitStack() as undo:
             self.seed(Changes(undo))
             yield
 
-    def implementation(self, *, documented: bool = False) -> InProcess:
+    def implementation(self, *, follows_docs: bool = False) -> InProcess:
         """A reference with the bug, for as many calls as are wanted."""
-        return InProcess(lambda: SeededReference(self, documented=documented))
+        return InProcess(lambda: SeededReference(self, follows_docs=follows_docs))
 
 
 class SeededReference:
     """The reference with a bug in it while it answers a call."""
 
-    def __init__(self, bug: Bug, *, documented: bool = False) -> None:
+    def __init__(self, bug: Bug, *, follows_docs: bool = False) -> None:
         self._bug = bug
-        self._reference = Reference(documented=documented)
+        self._reference = Reference(follows_docs=follows_docs)
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """What the reference with the bug answers."""
-        with self._bug.seeded():
+        with self._bug.inject():
             return self._reference.call(operation, args)
 
 
@@ -249,20 +251,20 @@ class Seeds:
         self._add(function, function)
         return function
 
-    def by(self, shape: Callable[..., None], *args: Any, **named: Any) -> Callable[[_F], _F]:
+    def by(self, shape: Callable[..., None], *args: Any, **kwargs: Any) -> Callable[[_F], _F]:
         """The function is the last argument of a `shape`, which makes the changes."""
 
         def decorate(function: _F) -> _F:
-            self._add(function, lambda changes: shape(changes, *args, function, **named))
+            self._add(function, lambda changes: shape(changes, *args, function, **kwargs))
             return function
 
         return decorate
 
-    def of(self, shape: Callable[..., None], *args: Any, **named: Any) -> Callable[[_F], _F]:
+    def of(self, shape: Callable[..., None], *args: Any, **kwargs: Any) -> Callable[[_F], _F]:
         """A `shape` makes the changes by itself; the function names and describes them."""
 
         def decorate(function: _F) -> _F:
-            self._add(function, lambda changes: shape(changes, *args, **named))
+            self._add(function, lambda changes: shape(changes, *args, **kwargs))
             return function
 
         return decorate

@@ -77,11 +77,11 @@ def bundled_suite(folder: Path) -> Suite:
 
 
 def in_turn(
-    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], one: Target
+    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], run_target: Target
 ) -> Iterator[SelectedCase]:
     """Each case once, on the first of its machines, then each on its second, and so on."""
     left: list[Iterator[SelectedCase]] = [
-        iter(runner.select([case], catalogue, one)) for case in cases
+        iter(runner.select([case], catalogue, run_target)) for case in cases
     ]
     while left:
         going = []
@@ -94,30 +94,30 @@ def in_turn(
 
 
 def firsts(
-    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], one: Target
+    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], run_target: Target
 ) -> Iterator[SelectedCase]:
     """Each case on the first of its machines; none of a case that has none."""
     for case in cases:
-        yield from runner.select([case], catalogue, one)[:1]
+        yield from runner.select([case], catalogue, run_target)[:1]
 
 
 def others(
-    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], one: Target
+    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], run_target: Target
 ) -> Iterator[SelectedCase]:
     """Each case on the second of its machines, then each on its third, and so on."""
     seen: set[str] = set()
-    for run in in_turn(cases, catalogue, one):
+    for run in in_turn(cases, catalogue, run_target):
         if run.case.id in seen:
             yield run
         seen.add(run.case.id)
 
 
 def target(
-    implementation: Implementation, kubernetes: str | None = None, *, compared: bool = False
+    implementation: Implementation, kubernetes: str | None = None, *, with_oracle: bool = False
 ) -> Target:
     """An implementation as what it says it is, in the newest release where none is given.
 
-    `compared` holds its answers against a healthy reference's.
+    `with_oracle` holds its answers against a healthy reference's.
     """
     hello = handshake(implementation, "numaproof")
     return Target(
@@ -125,7 +125,7 @@ def target(
         hello,
         kubernetes or hello.kubernetes[-1],
         hello.level,
-        oracle=reference if compared else None,
+        oracle=reference if with_oracle else None,
     )
 
 

@@ -52,13 +52,13 @@ def kinds() -> dict[str, str]:
     }
 
 
-def problems(missed: Collection[str], played: Collection[str]) -> Iterator[str]:
+def problems(survivor_ids: Collection[str], played_ids: Collection[str]) -> Iterator[str]:
     """What is wrong with the list, given the mutants that survived among those played."""
-    for mutant in missed:
+    for mutant in survivor_ids:
         if mutant not in kinds():
             yield f"SURVIVED {mutant}"
     for mutant in kinds():
-        if mutant in played and mutant not in missed:
+        if mutant in played_ids and mutant not in survivor_ids:
             yield f"caught, though it is listed as a survivor: {mutant}"
 
 

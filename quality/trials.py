@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Any
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run, reference_target
-from numaproof.conformance.fuzzing.exploration import Explorer, life, tree, unusual_start
+from numaproof.conformance.fuzzing.exploration import Explorer, node_scenario, tree, unusual_start
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
-from quality.healthy import HealthyRun, Noting, of_case, of_scenario
-from quality.hunting import Catch
+from quality.healthy import HealthyRun, Recorder, run_case, run_scenario
+from quality.search import Catch
 from quality.suite import Suite, bundled_suite, far_from, firsts, in_turn, nearest, others, target
 
 if TYPE_CHECKING:
@@ -46,7 +46,14 @@ if TYPE_CHECKING:
 
     Trial = Callable[[], Catch | None]
 
-__all__ = ["CaseTrials", "CitingTrials", "LifeTrials", "ScenarioTrials", "bundled_suite", "seeds"]
+__all__ = [
+    "CaseTrials",
+    "CitingTrials",
+    "NodeScenarioTrials",
+    "ScenarioTrials",
+    "bundled_suite",
+    "seeds",
+]
 
 
 class _Trials:
@@ -72,10 +79,10 @@ class CaseTrials(_Trials):
 
     suite: Suite
     scratch: Path
-    _kept: dict[tuple[str, str], HealthyRun] = field(default_factory=dict)
+    _healthy_runs: dict[tuple[str, str], HealthyRun] = field(default_factory=dict)
     _runs: dict[str, list[tuple[str, SelectedCase]]] = field(default_factory=dict)
 
-    def played(self, kubernetes: str = RELEASES[-1]) -> tuple[str, ...]:
+    def played_case_ids(self, kubernetes: str = RELEASES[-1]) -> tuple[str, ...]:
         """The ids of the cases that are played and could catch a bug.
 
         A case that a kubelet fails by a named defect could not: that defect is its bug.
@@ -132,36 +139,44 @@ class CaseTrials(_Trials):
             ]
         return self._runs[kubernetes]
 
-    def _catch(self, bug: Bug, one: Target, selected: SelectedCase, *, keep: bool) -> Catch | None:
-        healthy = self._healthy_run(selected, one.kubernetes, keep=keep)
+    def _catch(
+        self, bug: Bug, run_target: Target, selected_case: SelectedCase, *, keep: bool
+    ) -> Catch | None:
+        healthy = self._healthy_run(selected_case, run_target.kubernetes, keep=keep)
         if not healthy.good or not healthy.differs(bug):
             return None
-        run = self._run(one, selected)
+        run = self._run(run_target, selected_case)
         if run.play().good:
             return None
         broke = sorted({violation.invariant for violation in run.player.violations})
-        return Catch(selected.case.id, selected.machine.name, one.kubernetes, tuple(broke))
+        return Catch(
+            selected_case.case.id, selected_case.machine.name, run_target.kubernetes, tuple(broke)
+        )
 
-    def _healthy_run(self, selected: SelectedCase, kubernetes: str, *, keep: bool) -> HealthyRun:
+    def _healthy_run(
+        self, selected_case: SelectedCase, kubernetes: str, *, keep: bool
+    ) -> HealthyRun:
         """What a healthy reference answers; kept where other bugs will need it too."""
-        place = (kubernetes, selected.case.id)
-        if keep and place in self._kept:
-            return self._kept[place]
-        made = of_case(
+        place = (kubernetes, selected_case.case.id)
+        if keep and place in self._healthy_runs:
+            return self._healthy_runs[place]
+        made = run_case(
             target(InProcess(Reference), kubernetes),
-            Noting(InProcess(Reference)),
-            selected.case,
-            selected.machine.info or MachineInfo(),
-            selected.machine.tree,
+            Recorder(InProcess(Reference)),
+            selected_case.case,
+            selected_case.machine.info or MachineInfo(),
+            selected_case.machine.tree,
             next(self._folders),
         )
         if keep:
-            self._kept[place] = made
+            self._healthy_runs[place] = made
         return made
 
-    def _run(self, one: Target, selected: SelectedCase) -> Run:
-        info = selected.machine.info or MachineInfo()
-        return Run(one, selected.case, info, selected.machine.tree, next(self._folders))
+    def _run(self, run_target: Target, selected_case: SelectedCase) -> Run:
+        info = selected_case.machine.info or MachineInfo()
+        return Run(
+            run_target, selected_case.case, info, selected_case.machine.tree, next(self._folders)
+        )
 
 
 _TURNS = ("life",) * 2 + ("start",) + ("life",) * 3 + ("start",) + ("life",) * 2 + ("tree",)
@@ -185,49 +200,51 @@ class ScenarioTrials(_Trials):
 
     seeds: tuple[int, ...]
     scratch: Path
-    _kept: dict[tuple[str, int], tuple[Scenario, HealthyRun]] = field(default_factory=dict)
+    _scenarios: dict[tuple[str, int], tuple[Scenario, HealthyRun]] = field(default_factory=dict)
 
     def of(self, bug: Bug) -> Iterator[Trial]:
         """The scenarios, one after the other."""
-        one = target(bug.implementation(), bug.kubernetes, compared=True)
+        one = target(bug.implementation(), bug.kubernetes, with_oracle=True)
         explorer = Explorer(one, next(self._folders))
         for number, seed in enumerate(self.seeds):
             yield partial(self._catch, bug, one, explorer, seed, _TURNS[number % len(_TURNS)])
 
     def _catch(
-        self, bug: Bug, one: Target, explorer: Explorer, seed: int, kind: str
+        self, bug: Bug, run_target: Target, explorer: Explorer, seed: int, kind: str
     ) -> Catch | None:
-        scenario, healthy = self._known(one, seed, kind)
+        scenario, healthy = self._scenario_run(run_target, seed, kind)
         if not healthy.good or not healthy.differs(bug):
             return None
-        broken = explorer.play(scenario).broken
-        return Catch(f"{kind} {seed}", "", one.kubernetes, (broken,)) if broken else None
+        broken = explorer.play(scenario).failure_kind
+        return Catch(f"{kind} {seed}", "", run_target.kubernetes, (broken,)) if broken else None
 
-    def _known(self, one: Target, seed: int, kind: str) -> tuple[Scenario, HealthyRun]:
+    def _scenario_run(
+        self, run_target: Target, seed: int, kind: str
+    ) -> tuple[Scenario, HealthyRun]:
         """The scenario of a seed, and what a healthy reference answers to it."""
-        place = (one.kubernetes, seed)
-        if place in self._kept:
-            return self._kept[place]
-        scenario = self._made(one, seed, kind)
-        healthy = target(InProcess(Reference), one.kubernetes)
-        noting = Noting(InProcess(Reference))
+        place = (run_target.kubernetes, seed)
+        if place in self._scenarios:
+            return self._scenarios[place]
+        scenario = self._make_scenario(run_target, seed, kind)
+        healthy = target(InProcess(Reference), run_target.kubernetes)
+        noting = Recorder(InProcess(Reference))
         folder = next(self._folders)
         if scenario.tree is None:
-            made = of_scenario(healthy, noting, scenario.case, folder)
+            made = run_scenario(healthy, noting, scenario.case, folder)
         else:
-            made = of_case(healthy, noting, scenario.case, scenario.machine, scenario.tree, folder)
-        if len(self._kept) < _BASELINES:
-            self._kept[place] = scenario, made
+            made = run_case(healthy, noting, scenario.case, scenario.machine, scenario.tree, folder)
+        if len(self._scenarios) < _BASELINES:
+            self._scenarios[place] = scenario, made
         return scenario, made
 
-    def _made(self, one: Target, seed: int, kind: str) -> Scenario:
+    def _make_scenario(self, run_target: Target, seed: int, kind: str) -> Scenario:
         if kind == "tree":
             return tree(seed, next(self._folders))
-        return (unusual_start if kind == "start" else life)(seed, one.capabilities)
+        return (unusual_start if kind == "start" else node_scenario)(seed, run_target.capabilities)
 
 
 @dataclass
-class LifeTrials(_Trials):
+class NodeScenarioTrials(_Trials):
     """Plays generated scenarios that only the invariants judge."""
 
     seeds: tuple[int, ...]
@@ -240,10 +257,10 @@ class LifeTrials(_Trials):
             yield partial(self._catch, bug, explorer, seed)
 
     def _catch(self, bug: Bug, explorer: Explorer, seed: int) -> Catch | None:
-        with bug.seeded():
+        with bug.inject():
             played = explorer.play_seed(seed)
         violations = played.run.player.violations
-        if not violations or played.broken != violations[-1].invariant:
+        if not violations or played.failure_kind != violations[-1].invariant:
             return None
         return Catch(f"life {seed}", "", RELEASES[-1], (violations[0].invariant,))
 
@@ -302,35 +319,51 @@ class CitingTrials(_Trials):
                 one = replace(_at(release, judged), level=level)
                 yield partial(self._catch, fault, one, selected)
 
-    def _catch(self, fault: Fault, one: Target, selected: SelectedCase) -> Catch | None:
+    def _catch(self, fault: Fault, run_target: Target, selected_case: SelectedCase) -> Catch | None:
         """How the fault changes the outcome of a run."""
-        healthy = self._of_healthy(one, selected)
+        healthy = self._healthy_outcome(run_target, selected_case)
         if healthy not in ("pass", "expected failure"):
             return None
-        with fault.seeded():
-            outcome = self._of_faulty(one, selected, survives=fault.breaks_down)
+        with fault.inject():
+            outcome = self._faulty_outcome(run_target, selected_case, survives=fault.breaks_down)
         if outcome == healthy or (not fault.breaks_down and outcome != "fail"):
             return None
-        return Catch(selected.case.id, selected.machine.name, one.kubernetes, (outcome,))
+        return Catch(
+            selected_case.case.id, selected_case.machine.name, run_target.kubernetes, (outcome,)
+        )
 
-    def _of_healthy(self, one: Target, selected: SelectedCase) -> str:
-        run = (one.kubernetes, one.judged_as, one.level, selected.case.id, selected.machine.name)
+    def _healthy_outcome(self, run_target: Target, selected_case: SelectedCase) -> str:
+        run = (
+            run_target.kubernetes,
+            run_target.baseline,
+            run_target.level,
+            selected_case.case.id,
+            selected_case.machine.name,
+        )
         if run not in self._healthy:
-            self._healthy[run] = self._outcome(one, selected)
+            self._healthy[run] = self._outcome(run_target, selected_case)
         return self._healthy[run]
 
-    def _of_faulty(self, one: Target, selected: SelectedCase, *, survives: bool) -> str:
+    def _faulty_outcome(
+        self, run_target: Target, selected_case: SelectedCase, *, survives: bool
+    ) -> str:
         if not survives:
-            return self._outcome(one, selected)
+            return self._outcome(run_target, selected_case)
         try:
-            with _limited(SECONDS):
-                return self._outcome(one, selected)
+            with _time_limit(SECONDS):
+                return self._outcome(run_target, selected_case)
         except Exception as error:  # noqa: BLE001 - the harness breaks down with the rule
             return type(error).__name__
 
-    def _outcome(self, one: Target, selected: SelectedCase) -> str:
-        run = Run(one, selected.case, selected.info, selected.machine.tree, next(self._folders))
-        with closing(one.implementation):
+    def _outcome(self, run_target: Target, selected_case: SelectedCase) -> str:
+        run = Run(
+            run_target,
+            selected_case.case,
+            selected_case.info,
+            selected_case.machine.tree,
+            next(self._folders),
+        )
+        with closing(run_target.implementation):
             return run.play().outcome
 
 
@@ -339,13 +372,13 @@ def _at(release: str, baseline: Baseline = KUBELET) -> Target:
 
 
 @contextmanager
-def _limited(seconds: float) -> Iterator[None]:
+def _time_limit(seconds: float) -> Iterator[None]:
     """Ends what takes longer with a `TimeoutError`."""
 
-    def late(*_: Any) -> None:
+    def raise_timeout(*_: Any) -> None:
         raise TimeoutError
 
-    before = signal.signal(signal.SIGALRM, late)
+    before = signal.signal(signal.SIGALRM, raise_timeout)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield

@@ -43,19 +43,19 @@ class Reference:
     """The reference implementation.
 
     Args:
-        documented: keep every documented rule, where kubelets of the same release break some.
+        follows_docs: keep every documented rule, where kubelets of the same release break some.
         exceptions: the names of defects for which it is the other way round, and of changes
             between releases that are left out.
     """
 
     def __init__(
-        self, *, documented: bool = False, exceptions: frozenset[str] = frozenset()
+        self, *, follows_docs: bool = False, exceptions: frozenset[str] = frozenset()
     ) -> None:
         """Has no node until a start; see the class."""
-        self._documented = documented
+        self._follows_docs = follows_docs
         self._exceptions = exceptions
         self._node: StartedNode | None = None
-        self._discovered: WeakKeyDictionary[trees.Root, MachineInfo] = WeakKeyDictionary()
+        self._machines: WeakKeyDictionary[trees.Root, MachineInfo] = WeakKeyDictionary()
 
     @property
     def node(self) -> StartedNode | None:
@@ -132,7 +132,7 @@ class Reference:
     def _release(self, version: str | None) -> Release:
         try:
             return releases.release(
-                version, documented=self._documented, exceptions=self._exceptions
+                version, follows_docs=self._follows_docs, exceptions=self._exceptions
             )
         except releases.UnknownReleaseError as error:
             raise UnsupportedError(str(error)) from None
@@ -147,7 +147,7 @@ class Reference:
         self._node = None
         release = self._release(args.kubernetes)
         self._node = startup.start(args, release, self._machine)
-        return self._node.started()
+        return self._node.start_answer()
 
     def merge(self, args: messages.MergeArgs) -> messages.Merged:
         """Merges hints, as the Topology Manager does.
@@ -178,12 +178,12 @@ class Reference:
         """The machine at a root; a tree that this process holds never changes, and is read once."""
         if "\0" in root:
             raise RequestError("the root is no path: it has a NUL character")
-        tree = trees.held(root)
+        tree = trees.held_root(root)
         if tree is None:
-            return release.in_order(_discover(trees.opened(root)))
-        if tree not in self._discovered:
-            self._discovered[tree] = _discover(tree)
-        return release.in_order(self._discovered[tree])
+            return release.in_order(_discover(trees.open_root(root)))
+        if tree not in self._machines:
+            self._machines[tree] = _discover(tree)
+        return release.in_order(self._machines[tree])
 
 
 def _discover(root: trees.Root) -> MachineInfo:

@@ -58,7 +58,7 @@ class Manager(ABC, Generic[State]):
 
     def __init__(self, state: State, file: StateFile[State]) -> None:
         """Takes the state that the checkpoint `file` holds."""
-        self.state = self._saved = state
+        self.state = self._saved_state = state
         self.file = file
 
     @abstractmethod
@@ -108,9 +108,9 @@ class Manager(ABC, Generic[State]):
         self._write(self.state)
 
     def _write(self, state: State) -> None:
-        if state is not self._saved and not _has_same_holders(state, self._saved):
+        if state is not self._saved_state and not _has_same_holders(state, self._saved_state):
             self.file.write(state)
-        self._saved = state
+        self._saved_state = state
 
 
 def _has_same_holders(state: Any, other: Any) -> bool:
@@ -133,7 +133,7 @@ class Policy(Protocol[State]):
     def release(self, state: State, uid: str, name: str, /) -> State:
         """The state once the container has ended."""
 
-    def reserving_like(self, other: Self, /) -> Self:
+    def with_reservation_of(self, other: Self, /) -> Self:
         """The same policy with what another reserves."""
 
 
@@ -162,7 +162,7 @@ class ContainerManager(Manager[State], Generic[State, PolicyT]):
         try:
             self.state = change(self.state, *args)
         except AllocationError as error:
-            raise unexpected(error) from None
+            raise unexpected_admission_error(error) from None
 
     def release(self, uid: str, name: str) -> None:
         """Takes back all that the container holds; the policies none take nothing back."""
@@ -173,10 +173,10 @@ class ContainerManager(Manager[State], Generic[State, PolicyT]):
         """Takes over what another manager has reserved and allocated."""
         super().adopt(other)
         if self.policy is not None and other.policy is not None:
-            self.policy = self.policy.reserving_like(other.policy)
+            self.policy = self.policy.with_reservation_of(other.policy)
 
 
-def unexpected(error: Exception) -> AdmissionError:
+def unexpected_admission_error(error: Exception) -> AdmissionError:
     """The refusal of a pod because an allocation failed.
 
     Requirements: TOPO-ERROR-012.

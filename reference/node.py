@@ -45,9 +45,9 @@ class NodeSetup:
     """What a start decided, for as long as the node runs.
 
     `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu`, `memory` and
-    `topology_policy` are None for the policies none; `scope` is the Topology Manager's.
-    `pod_level` is what pod-level resources do, `pod_rules` how they are read. `effective_config` is
-    the configuration in force, if the start asked for it, and `tell` what answers say on request.
+    `topology_policy` are None for the policies none; `scope` is the Topology Manager's. `pod_level`
+    is what pod-level resources do, `pod_rules` how they are read. `effective_config` is the
+    configuration in force, if the start asked for it, and `include` what answers say on request.
     """
 
     nodes: tuple[int, ...]
@@ -62,15 +62,16 @@ class NodeSetup:
     pod_rules: type[PodRules]
     quotas: Quotas
     effective_config: messages.InForce | None = None
-    tell: frozenset[messages.Told] = frozenset()
+    include: frozenset[messages.Told] = frozenset()
 
 
 class StartedNode:
     """A started node; its parts change only in these methods.
 
-    `setup` is what the start decided, `pods` those on the node in order of arrival; `told` are the
-    CPUs that the container runtime was told, `ended` the containers of pods on the node that have
-    ended, and `affinity` what the Topology Manager keeps, all by pod uid and container name.
+    `setup` is what the start decided, `pods` those on the node in order of arrival; `runtime_cpus`
+    are the CPUs that the container runtime was told, `ended_containers` the containers of pods on
+    the node that have ended, and `affinity` what the Topology Manager keeps, all by pod uid and
+    container name.
     """
 
     def __init__(
@@ -87,8 +88,8 @@ class StartedNode:
         self.cpus = cpus
         self.memory = memory
         self.pods = {pod.uid: pod for pod in present}
-        self.told: dict[tuple[str, str], int] = {}
-        self.ended: set[tuple[str, str]] = set()
+        self.runtime_cpus: dict[tuple[str, str], int] = {}
+        self.ended_containers: set[tuple[str, str]] = set()
         self.affinity: dict[tuple[str, str], TopologyHint] = {}
 
     @property
@@ -107,7 +108,7 @@ class StartedNode:
         """
         return read_pod(manifest, self.setup.pod_level, self.setup.pod_rules)
 
-    def started(self) -> messages.Started:
+    def start_answer(self) -> messages.Started:
         """The answer to the start: all CPUs, and what can be allocated of CPUs and memory.
 
         Requirements: CPU-NONE-005.
@@ -131,7 +132,7 @@ class StartedNode:
         """
         pod = self.read_pod(args.pod)
         self.pods[pod.uid] = pod
-        self.remove_stale_state("admission", self._concerned(pod))
+        self.remove_stale_state("admission", self._managers_for(pod))
 
         def keep(container: PodContainer, affinity: TopologyHint) -> None:
             self.affinity[pod.uid, container.name] = affinity
@@ -150,12 +151,12 @@ class StartedNode:
 
         Requirements: NODE-REFUSED-002, NODE-REFUSED-003.
         """
-        if "refused-pods" not in self.setup.tell:
+        if "refused-pods" not in self.setup.include:
             return None
         text = str(error)
         return messages.RefusedPod("Failed", error.reason, f"Pod was rejected: {text}", text)
 
-    def _concerned(self, pod: Pod) -> tuple[Manager[Any], ...]:
+    def _managers_for(self, pod: Pod) -> tuple[Manager[Any], ...]:
         """The managers that an admission involves.
 
         Without hints, the Device Manager learns only of pods that request devices.
@@ -167,8 +168,8 @@ class StartedNode:
 
     def adopt(self, other: StartedNode) -> None:
         """Takes over what another node holds and reserves, and its pods, but not its rules."""
-        self.pods, self.told = dict(other.pods), dict(other.told)
-        self.ended, self.affinity = set(other.ended), dict(other.affinity)
+        self.pods, self.runtime_cpus = dict(other.pods), dict(other.runtime_cpus)
+        self.ended_containers, self.affinity = set(other.ended_containers), dict(other.affinity)
         self.device_manager.adopt(other.device_manager)
         self.cpus.adopt(other.cpus)
         self.memory.adopt(other.memory)
@@ -192,7 +193,9 @@ class StartedNode:
         for provider in self.providers if providers is None else providers:
             provider.remove_stale_state(self.pods, when)
         present = {(pod.uid, one.name) for pod in self.pods.values() for one in pod.containers}
-        self.told = {place: cpus for place, cpus in self.told.items() if place in present}
+        self.runtime_cpus = {
+            place: cpus for place, cpus in self.runtime_cpus.items() if place in present
+        }
 
     def remove(self, args: messages.RemoveArgs) -> messages.Done:
         """Takes the pod, or one of its containers, off the node."""
@@ -205,10 +208,10 @@ class StartedNode:
                 raise PodError(f"no pod {args.uid!r} is on the node")
             pod.container(args.container)
             place = (args.uid, args.container)
-            self.ended.add(place)
+            self.ended_containers.add(place)
             for provider in self.providers:
                 provider.end(*place)
-            self.told.pop(place, None)
+            self.runtime_cpus.pop(place, None)
             self.affinity.pop(place, None)
         self.save()
         return messages.Done()
@@ -219,7 +222,7 @@ class StartedNode:
         Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-REFUSED-001.
         """
         self.pods.pop(uid, None)
-        self.ended = {place for place in self.ended if place[0] != uid}
+        self.ended_containers = {place for place in self.ended_containers if place[0] != uid}
 
     def devices(self, args: messages.DevicesArgs) -> messages.Done:
         """Takes the devices that device plugins report."""
@@ -269,14 +272,14 @@ class StartedNode:
         kept = self.affinity.get((uid, name), NO_AFFINITY)
         cpus = self.cpus.state
         limited = None
-        if "quota" in self.setup.tell:
+        if "quota" in self.setup.include:
             limited = self.setup.quotas.limits(pod, container, cpus.of(uid, name))
         return messages.Container(
-            cpus=CPUSet.from_mask(cpus.where(uid, name)),
+            cpus=CPUSet.from_mask(cpus.allowed_cpus(uid, name)),
             exclusive=CPUSet.from_mask(cpus.of(uid, name) or 0),
             memory=_blocks(self.memory.state.of(uid, name) or ()),
             affinity=messages.Hint(kept.numa, kept.preferred),
-            devices=self.device_manager.held(uid, name),
+            devices=self.device_manager.held_devices(uid, name),
             quota=limited,
         )
 
@@ -292,9 +295,13 @@ class StartedNode:
         for pod in self.pods.values():
             for container in pod.containers:
                 place = (pod.uid, container.name)
-                cpus = self.cpus.state.where(*place)
-                if cpus and place not in self.ended and self.told.get(place) != cpus:
-                    self.told[place] = cpus
+                cpus = self.cpus.state.allowed_cpus(*place)
+                if (
+                    cpus
+                    and place not in self.ended_containers
+                    and self.runtime_cpus.get(place) != cpus
+                ):
+                    self.runtime_cpus[place] = cpus
                     updates.append(
                         messages.CPUUpdate(pod.uid, container.name, CPUSet.from_mask(cpus))
                     )

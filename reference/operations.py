@@ -43,7 +43,7 @@ def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
         cpu_options.validate(options, topology, "none")
     except (OptionError, TopologyError) as error:
         raise StartError("cpu", str(error)) from None
-    policy = release.cpu_rules.bare(topology, options)
+    policy = release.cpu_rules.without_reservation(topology, options)
     if args.count < 1:
         return CPUSet()
     available = args.available.mask
@@ -65,7 +65,7 @@ def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
         return messages.Merged(messages.Hint(None, preferred=False), admit=True)
     try:
         options = topology_options.parse(args.options, release.topology_options, gates=None)
-        rows = {node: (args.distances or {}).get(str(node)) for node in _checked(args.nodes)}
+        rows = {node: (args.distances or {}).get(str(node)) for node in _check_nodes(args.nodes)}
         if args.policy not in _POLICIES:
             raise RequestError(f"no Topology Manager policy {args.policy!r}")
         policy = policies.of_nodes(args.policy, options, rows, release.rule(Distances))
@@ -80,7 +80,9 @@ def to_messages(resources: Resources) -> messages.ProviderHints:
     return {
         resource: None
         if hints is None
-        else tuple(messages.Hint(hint.numa, hint.preferred) for hint in evaluation.listed(hints))
+        else tuple(
+            messages.Hint(hint.numa, hint.preferred) for hint in evaluation.list_hints(hints)
+        )
         for resource, hints in resources.items()
     }
 
@@ -91,7 +93,7 @@ def _resources(provider: messages.ProviderHints | None) -> Resources:
         if hints is None
         else tuple(
             TopologyHint(
-                ANYWHERE if hint.numa is None else NUMASet(_checked(hint.numa)).mask,
+                ANYWHERE if hint.numa is None else NUMASet(_check_nodes(hint.numa)).mask,
                 hint.preferred,
             )
             for hint in hints
@@ -100,7 +102,7 @@ def _resources(provider: messages.ProviderHints | None) -> Resources:
     }
 
 
-def _checked(nodes: tuple[int, ...] | NUMASet) -> tuple[int, ...] | NUMASet:
+def _check_nodes(nodes: tuple[int, ...] | NUMASet) -> tuple[int, ...] | NUMASet:
     for node in nodes:
         if not 0 <= node <= _LARGEST_NODE:
             raise RequestError(f"NUMA node {node} is not from 0 to {_LARGEST_NODE}")

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 _ID = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18})')
 
 
-def serve(stdin: BinaryIO, stdout: BinaryIO, *, documented: bool = False) -> None:
+def serve(stdin: BinaryIO, stdout: BinaryIO, *, follows_docs: bool = False) -> None:
     """Answers every line of `stdin` on `stdout`, in order, until `stdin` ends.
 
     A line that is not a request is answered with a fault, under the id that it seems to have or
     else 0. Empty lines are ignored.
     """
-    reference = Reference(documented=documented)
+    reference = Reference(follows_docs=follows_docs)
     while line := stdin.readline(codec.LONGEST_LINE + 1):
         if not line.strip():
             continue

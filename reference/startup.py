@@ -72,7 +72,7 @@ def start(
         if args.root is None:
             raise ValueError("start needs a machine or a root")
         machine = discover(args.root, release)
-    reserved = _reserved(config, machine, release)
+    reserved = _reserved_cpus(config, machine, release)
     _check_cpu_options(config)
     topology_policy = make_topology_policy(config, machine, release)
     topology = _topology(machine, config, release)
@@ -91,7 +91,7 @@ def start(
             config.cfs_quota, config.gates.get("DisableCPUQuotaWithExclusiveCPUs", True)
         ),
         effective_config=config.in_force() if "effective-configuration" in args.tell else None,
-        tell=frozenset(args.tell),
+        include=frozenset(args.tell),
     )
     state_dir = Path(args.state_dir)
     present = tuple(read_pod(pod, setup.pod_level, setup.pod_rules) for pod in args.pods)
@@ -106,8 +106,8 @@ def start(
     return node
 
 
-def invalid(
-    given: messages.KubeletConfiguration, machine: MachineInfo, release: Release
+def validation_error(
+    kubelet_config: messages.KubeletConfiguration, machine: MachineInfo, release: Release
 ) -> str | None:
     """What is invalid about a configuration, whichever stage refuses it; None if nothing is.
 
@@ -115,8 +115,8 @@ def invalid(
     each other. What the machine does not have room for is not part of it.
     """
     try:
-        config = _configuration(given, release)
-        _reserved(config, machine, release)
+        config = _configuration(kubelet_config, release)
+        _reserved_cpus(config, machine, release)
         _check_cpu_options(config)
         topology_options.check_gate(config.topology_options, config.gates)
         cpu_options.parse(config.cpu_options or {}, release.cpu_options, config.gates)
@@ -134,11 +134,13 @@ def invalid(
 
 
 def _configuration(
-    given: messages.KubeletConfiguration, release: Release, command_line: Sequence[str] = ()
+    kubelet_config: messages.KubeletConfiguration,
+    release: Release,
+    command_line: Sequence[str] = (),
 ) -> Config:
     try:
         overriding = (
-            flags.read(command_line, release.version, release.flags_of_one_pair)
+            flags.read(command_line, release.version, release.single_pair_flags)
             if command_line
             else {}
         )
@@ -148,18 +150,22 @@ def _configuration(
             text = text.replace(words, instead)
         raise StartError("config", text) from None
     try:
-        return configuration.load(given, release.enabled, release.unknown_fields, overriding)
+        return configuration.load(
+            kubelet_config, release.enabled_gates, release.unknown_fields, overriding
+        )
     except GateError as error:
         raise StartError("config", f"{release.gates_refused}{error}") from None
     except configuration.ConfigError as error:
         raise StartError("config", str(error)) from None
 
 
-def _reserved(config: Config, machine: MachineInfo, release: Release) -> Fraction:
+def _reserved_cpus(config: Config, machine: MachineInfo, release: Release) -> Fraction:
     """The CPU reservation; CPUs reserved by name must be online before any manager is made."""
     try:
         online = cpu_topology.derive(machine).all_cpus if config.named_cpus else CPUSet()
-        reserved = cpu_reservation.reserved_cpus(config, online, counted=release.counted)
+        reserved = cpu_reservation.reserved_cpus(
+            config, online, round_reservation=release.round_reservation
+        )
         eviction.check(config.eviction_hard)
     except cpu_topology.TopologyError as error:
         raise StartError("config", f"unable to discover CPU topology info: {error}") from None
@@ -288,7 +294,7 @@ def make_memory_policy(
     )
 
 
-def _unreadable(stage: Stage, name: str, path: str, error: Exception) -> StartError:
+def _checkpoint_error(stage: Stage, name: str, path: str, error: Exception) -> StartError:
     return StartError(
         stage,
         f"start {stage} manager error: could not restore state from checkpoint: {error}, "
@@ -324,7 +330,7 @@ def start_cpus(
             restored = cpu_checkpoint.restore(content, policy, running, release.cpu_files)
         state = setup.cpu.restore(restored) if setup.cpu else restored
     except CheckpointError as error:
-        raise _unreadable("cpu", "CPU", file.path, error) from None
+        raise _checkpoint_error("cpu", "CPU", file.path, error) from None
     except PolicyError as error:
         raise StartError("cpu", f"start cpu manager error: {error}") from None
     if content is None or state is not restored:
@@ -347,7 +353,7 @@ def _start_memory(
             restored = memory_checkpoint.restore(content, policy, release.memory_files)
         state = setup.memory.restore(restored) if setup.memory else restored
     except CheckpointError as error:
-        raise _unreadable("memory", "memory", file.path, error) from None
+        raise _checkpoint_error("memory", "memory", file.path, error) from None
     except memory_policies.RestoreError as error:
         raise StartError("memory", f"start memory manager error: {error}") from None
     if content is None or state is not restored:

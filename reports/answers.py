@@ -19,8 +19,8 @@ from numaproof.inputs.plurals import plural
 from numaproof.reports.drawing_svg import draw_svg
 from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.layout import NOTHING, Stock
-from numaproof.reports.pages import environment, own_file
-from numaproof.reports.untrusted import visible, whole_line
+from numaproof.reports.pages import environment, package_file
+from numaproof.reports.untrusted_text import visible, whole_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,7 +45,7 @@ class ContainerRow:
     cpus: str = ""
     memory: str = ""
     devices: str = ""
-    aligned: str = ""
+    alignment: str = ""
     refusal: str = ""
 
 
@@ -55,7 +55,7 @@ HEADS = {
     "cpus": "exclusive CPUs",
     "memory": "memory",
     "devices": "devices",
-    "aligned": "aligned to",
+    "alignment": "aligned to",
 }
 """The column heads of the table of rows."""
 
@@ -82,12 +82,12 @@ class StoryStep:
 class Story:
     """Why a pod, or several identical ones, was refused or admitted.
 
-    `said` is the kubelet's message, `summary` ours.
+    `message` is the kubelet's message, `summary` ours.
     """
 
     pod: str
     good: bool
-    said: str
+    message: str
     summary: str
     steps: tuple[StoryStep, ...]
     advice: tuple[str, ...]
@@ -138,17 +138,17 @@ class AnswerReport:
     owners: tuple[Owner, ...] = ()
     shared: str = ""
     stock: Stock = NOTHING
-    shaped: tuple[ShapedAnswer, ...] = ()
+    shaped_answers: tuple[ShapedAnswer, ...] = ()
 
 
 def mark_of(answer: AnswerReport) -> Mark:
     """Good, bad, or fair: the answer is good, but not by the documents."""
     if not answer.good:
         return "bad"
-    return "fair" if answer.shaped else "good"
+    return "fair" if answer.shaped_answers else "good"
 
 
-def shown(rows: tuple[ContainerRow, ...]) -> list[str]:
+def visible_columns(rows: tuple[ContainerRow, ...]) -> list[str]:
     """The columns to show: those that are not empty, and those that a refusal needs."""
     return [
         key for key in HEADS if key in {"pod", "container"} or any(getattr(r, key) for r in rows)
@@ -170,13 +170,13 @@ def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
     yield drawn_text(answer.machine, answer.owners, answer.shared, stock=answer.stock, width=width)
     for story in answer.stories:
         yield _block("good" if story.good else "bad", story.pod, _story(story))
-    for shaped in answer.shaped:
-        yield _block("fair", shaped.subject, _shaped(shaped))
+    for shaped in answer.shaped_answers:
+        yield _block("fair", shaped.subject, _shaped_answer_lines(shaped))
 
 
 def _table(rows: tuple[ContainerRow, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    keys = shown(rows)
+    keys = visible_columns(rows)
     table.add_column("")
     for key in keys:
         least = max(map(len, HEADS[key].split()))
@@ -199,21 +199,21 @@ def _block(mark: Mark, name: str, parts: Iterable[RenderableType]) -> Group:
 
 
 def _story(story: Story) -> Iterator[RenderableType]:
-    if story.said:
-        yield Text(visible(story.said), "italic")
+    if story.message:
+        yield Text(visible(story.message), "italic")
     yield Text(story.summary, "bold")
     if story.steps:
         yield _steps(story.steps)
     yield from (Text(f"Hint: {advice}.", "cyan") for advice in story.advice)
 
 
-def _shaped(shaped: ShapedAnswer) -> Iterator[Text]:
-    yield Text(shaped.summary, "bold")
-    for what, kubelet, documented in shaped.differences:
+def _shaped_answer_lines(answer: ShapedAnswer) -> Iterator[Text]:
+    yield Text(answer.summary, "bold")
+    for what, kubelet, documented in answer.differences:
         yield Text(f"{what}:")
         yield Text(f"  {'kubelet':<10}  {whole_line(kubelet)}")
         yield Text(f"  {'documented':<10}  {whole_line(documented)}")
-    yield from (Text(str(defect), "cyan") for defect in shaped.defects)
+    yield from (Text(str(defect), "cyan") for defect in answer.defects)
 
 
 def _steps(steps: tuple[StoryStep, ...]) -> Table:
@@ -243,11 +243,11 @@ def html(answer: AnswerReport) -> str:
     return template.render(
         answer=answer,
         verdict=mark_of(answer),
-        style=own_file("answer.css"),
+        style=package_file("answer.css"),
         signs=SIGNS,
         words=_WORDS,
         heads=HEADS,
-        shown=shown(answer.rows),
+        shown=visible_columns(answer.rows),
         drawing=_drawing(answer),
     )
 

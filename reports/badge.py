@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from numaproof.reports.pages import environment
 from numaproof.reports.story import all_failures
-from numaproof.reports.untrusted import one_line
-from numaproof.reports.wording import claimed
+from numaproof.reports.untrusted_text import one_line
+from numaproof.reports.wording import release_and_level
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +27,8 @@ _TEMPLATE = environment().get_template("badge.svg.j2")
 
 def badge(summary: Summary) -> str:
     """The badge as an SVG document: the Kubernetes release and the result."""
-    started = summary.started
-    label = f"kubernetes {claimed(started)[0]}" if started else "numaproof"
+    started = summary.start
+    label = f"kubernetes {release_and_level(started)[0]}" if started else "numaproof"
     return shield(label, _message(summary), _COLOURS[summary.verdict])
 
 
@@ -48,7 +48,7 @@ def shield(label: str, message: str, colour: str) -> str:
 def _message(summary: Summary) -> str:
     match summary.verdict:
         case "passed":
-            return f"{summary.tally.passed:,} passed"
+            return f"{summary.tally.pass_count:,} passed"
         case "failed":
             bad = max(summary.tally.bad, len(all_failures(summary)))
             return f"{bad:,} of {summary.tally.total:,} failed"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 from numaproof.inputs.plurals import plural
-from numaproof.inputs.shell_words import quoted
+from numaproof.inputs.shell_words import quote_words
 from numaproof.protocol import codec
-from numaproof.protocol.events import said
+from numaproof.protocol.events import sentence_of
 from numaproof.reports.terminal import Bar
-from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.untrusted_text import one_line, visible
 from numaproof.reports.wording import short_lines
 from numaproof.workdir.output_files import clear_partials, write_file
 
@@ -78,21 +78,24 @@ def _lines(summary: CampaignSummary, folder: Path | None) -> Iterator[str]:
         yield from _finding(finding, folder)
 
 
-def _finding(one: CampaignFinding, folder: Path | None) -> Iterator[str]:
-    yield f"  {one.signature} {one.outcome.upper()} {one_line(one.subject, 80)}"
-    yield from (f"    {line}" for line in short_lines(said(one.message, one.finding), _LONGEST))
-    yield f"    {plural(one.count, 'time')}, first {one.first}"
-    if one.reproduce:
+def _finding(finding: CampaignFinding, folder: Path | None) -> Iterator[str]:
+    yield f"  {finding.signature} {finding.outcome.upper()} {one_line(finding.subject, 80)}"
+    yield from (
+        f"    {line}"
+        for line in short_lines(sentence_of(finding.message, finding.finding), _LONGEST)
+    )
+    yield f"    {plural(finding.count, 'time')}, first {finding.first}"
+    if finding.reproduce:
         # Whole, for it is there to be copied.
-        yield f"    {visible(_reproduce(one, folder))}"
+        yield f"    {visible(_reproduce(finding, folder))}"
 
 
-def _reproduce(one: CampaignFinding, folder: Path | None) -> str:
+def _reproduce(finding: CampaignFinding, folder: Path | None) -> str:
     """The command that reproduces a finding, which names its file below the folder."""
-    if folder is None or not one.file:
-        return one.reproduce
-    named = quoted([str(folder / one.file)])
-    return one.reproduce.replace(f" {quoted([one.file])} ", f" {named} ", 1)
+    if folder is None or not finding.file:
+        return finding.reproduce
+    named = quote_words([str(folder / finding.file)])
+    return finding.reproduce.replace(f" {quote_words([finding.file])} ", f" {named} ", 1)
 
 
 def _counts(counts: Mapping[Outcome, int]) -> str:
@@ -130,7 +133,7 @@ class Standing:
     """The state of a campaign.
 
     Attributes:
-        done: units finished, including those of earlier runs.
+        units_done: units finished, including those of earlier runs.
         total: all units.
         failures: case runs and scenarios that failed.
         signatures: distinct failures among those.
@@ -138,7 +141,7 @@ class Standing:
         seconds: time since this run started its first unit.
     """
 
-    done: int
+    units_done: int
     total: int
     failures: int
     signatures: int
@@ -151,17 +154,17 @@ class Standing:
         return self.here / self.seconds if self.seconds > 0 else 0.0
 
     @property
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Estimated seconds for the rest; None while unknown."""
-        return (self.total - self.done) / self.rate if self.rate else None
+        return (self.total - self.units_done) / self.rate if self.rate else None
 
     def __str__(self) -> str:
         parts = [f"{self.failures:,} failed"]
         if self.failures:
             parts[0] += f" ({self.signatures:,} distinct)"
         parts.append(f"{self.rate:.1f} units/s")
-        if self.left is not None:
-            parts.append(f"{_clock(self.left)} left")
+        if self.seconds_left is not None:
+            parts.append(f"{_clock(self.seconds_left)} left")
         return ", ".join(parts)
 
 
@@ -188,7 +191,7 @@ class CampaignProgress(Bar):
     def show(self, standing: Standing) -> None:
         """Shows the progress: live at once, as plain lines every now and then and at the end."""
         if self.live:
-            self.move(standing.done, standing.total, str(standing))
-        elif standing.seconds >= self._next or standing.done == standing.total:
+            self.move(standing.units_done, standing.total, str(standing))
+        elif standing.seconds >= self._next or standing.units_done == standing.total:
             self._next = standing.seconds + _SECONDS_BETWEEN
-            self.line(f"{standing.done:,} of {plural(standing.total, 'unit')}, {standing}")
+            self.line(f"{standing.units_done:,} of {plural(standing.total, 'unit')}, {standing}")

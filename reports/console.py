@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
-from numaproof.reports.untrusted import visible
+from numaproof.reports.untrusted_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ class ShownConsole(Console):
     def __init__(self, stream: TextIO | None = None, **options: Any) -> None:
         stream = sys.stdout if stream is None else stream
         chosen = {"highlight": False, "emoji": False, "markup": False, **options}
-        super().__init__(file=getattr(stream, "styled", stream), **chosen)
+        super().__init__(file=getattr(stream, "inner_stream", stream), **chosen)
         if not self.is_terminal:
             self.width = UNLIMITED
 
@@ -91,17 +91,17 @@ def terminal_width() -> int | None:
     return ShownConsole().width if is_live(sys.stdout, os.environ) else None
 
 
-def show(parts: Iterable[RenderableType], *, folded: bool = False) -> None:
+def show(parts: Iterable[RenderableType], *, fold: bool = False) -> None:
     """Prints lines and tables: in colour on a terminal, plain anywhere else.
 
     Args:
         parts: what to print.
-        folded: whether a terminal folds long lines; nothing else does.
+        fold: whether a terminal folds long lines; nothing else does.
     """
     console = ShownConsole() if is_live(sys.stdout, os.environ) else None
     for part in parts:
         if console:
-            console.print(part, soft_wrap=not folded)
+            console.print(part, soft_wrap=not fold)
         else:
             text = part.plain if isinstance(part, Text) else as_plain(part).strip("\n")
             sys.stdout.write(encodable(text, sys.stdout) + "\n")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.events import said
-from numaproof.reports.untrusted import one_line, visible
+from numaproof.protocol.events import sentence_of
+from numaproof.reports.untrusted_text import one_line, visible
 from numaproof.reports.wording import short_lines
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int) -> Iterator[Text]:
     yield Text("What to do next:", "bold")
     steps = zip_longest(diagnosis.next_steps, diagnosis.next_findings)
     for number, step in enumerate(steps, 1):
-        first, *sides = short_lines(said(*step), 400)
+        first, *sides = short_lines(sentence_of(*step), 400)
         yield Text(f"  {number}. {first}")
         yield from (Text(f"     {line}") for line in sides)
 
@@ -55,7 +55,7 @@ def verdict(diagnosis: Diagnosis) -> Text:
     return Text(f"✗ {name}: {plural(len(wrong), 'thing')} wrong, {took}", "bold red")
 
 
-def _exchange(exchange: Exchange, told: set[str], room: int) -> Iterator[Text]:
+def _exchange(exchange: Exchange, shown_problems: set[str], room: int) -> Iterator[Text]:
     took = f"{exchange.seconds * 1000:.0f} ms" if exchange.request else ""
     head = Text(f"{exchange.number:>3}  ")
     head.append(exchange.step, "bold")
@@ -68,16 +68,16 @@ def _exchange(exchange: Exchange, told: set[str], room: int) -> Iterator[Text]:
     for line in exchange.response.splitlines()[:_MAX_LINES]:
         yield Text(f"     ← {one_line(line, room)}", "dim")
     for finding in exchange.findings:
-        yield from _finding(finding, told, room)
+        yield from _finding(finding, shown_problems, room)
 
 
-def _finding(finding: Finding, told: set[str], room: int) -> Iterator[Text]:
+def _finding(finding: Finding, shown_problems: set[str], room: int) -> Iterator[Text]:
     style, mark = ("yellow", "!") if finding.advice else ("red", "✗")
-    again = finding.wrong in told
-    told.add(finding.wrong)
+    again = finding.wrong in shown_problems
+    shown_problems.add(finding.wrong)
     after = f"after {finding.after}: " if finding.after else ""
     told_before = " (again)" if again else ""
-    wrong, *sides = short_lines(finding.said, 400)
+    wrong, *sides = short_lines(finding.sentence, 400)
     yield Text(f"     {mark} {after}{wrong}{told_before}", style)
     if again:
         return

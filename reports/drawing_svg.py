@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from markupsafe import Markup, escape
 
 from numaproof.reports import layout
-from numaproof.reports.untrusted import one_line
+from numaproof.reports.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ def draw_svg(
     whole = layout.arrange(machine, held.elsewhere)
     longest = len(str(max(held.holders, default=0)))
     drawing = _Drawing(10 + 7 * longest + (8 if held.legend else 0), stock, held)
-    box, other = drawing.group(whole, WIDEST), drawing.shelf(layout.apart(stock))
+    box, other = drawing.group(whole, WIDEST), drawing.shelf(layout.without_node(stock))
     below = box.height + (other.height + _GAP if other.height else 0)
     legend, legend_height = drawing.legend(below + 4, max(box.width, 420))
     width = max(box.width, other.width, 420 if legend else 0)
@@ -107,7 +107,7 @@ class _Drawing:
 
     cell: int
     stock: layout.Stock
-    held: layout.Ownership
+    ownership: layout.Ownership
 
     def group(self, group: layout.Group, limit: int) -> _Box:
         """A group as a box with what is in it, no wider than `limit` if that is possible."""
@@ -156,13 +156,13 @@ class _Drawing:
 
     def thread(self, core: layout.DrawnCore, cpu: int, x: int, y: int) -> str:
         """A thread with its number and its owner."""
-        holder = self.held.holders[cpu]
+        holder = self.ownership.holders[cpu]
         where = f"CPU {cpu}" + (f", core {core.core}" if core.core is not None else "")
         whose = f": {escape(holder.name)}" if holder.name else ""
         letter = f'<tspan dx="2" font-weight="700">{escape(holder.symbol)}</tspan>'
         shown = letter if holder.kind not in {"plain", "shared"} else ""
         dark = "" if holder.kind == "nobody" else _DARK
-        text = _centred(f"{cpu}{shown}", x + self.cell // 2, y, dark)
+        text = _centred_text(f"{cpu}{shown}", x + self.cell // 2, y, dark)
         return f"<g><title>{where}{whose}</title>{_swatch(holder, x, y, self.cell)}{text}</g>"
 
     def shelf(self, stock: layout.Stock) -> _Box:
@@ -203,19 +203,19 @@ class _Drawing:
         return placed
 
     def _label(self, device: layout.DrawnDevice) -> str:
-        if holder := self.held.named.get(device.owner):
+        if holder := self.ownership.by_name.get(device.owner):
             return f"{device.label} {holder.symbol}"
         return device.label if device.healthy else f"{device.label} unhealthy"
 
     def _tile(self, device: layout.DrawnDevice, x: int, y: int, wide: int) -> str:
-        holder = self.held.named.get(device.owner)
+        holder = self.ownership.by_name.get(device.owner)
         dash = "" if device.healthy else ' stroke-dasharray="3 2"'
         look = f'rx="2" fill="none" stroke="currentColor" stroke-opacity=".5"{dash}'
         empty = _rect(x + 0.5, y + 0.5, wide - 2, _HEIGHT - 2, look)
         whose = holder.name if holder else "free" if device.healthy else "unhealthy"
         near = f"near node {', '.join(map(str, device.nodes))}" if device.nodes else "near no node"
         title = escape(f"{device.resource} {device.label}, {near}: {whose}")
-        text = _centred(escape(self._label(device)), x + wide // 2, y, _DARK if holder else "")
+        text = _centred_text(escape(self._label(device)), x + wide // 2, y, _DARK if holder else "")
         ground = _swatch(holder, x, y, wide) if holder else empty
         return f"<g><title>{title}</title>{ground}{text}</g>"
 
@@ -223,13 +223,13 @@ class _Drawing:
         """The legend's elements below `top`, and their height."""
         parts: list[str] = []
         x, y = 0, top + 6
-        for holder, cpus in self.held.legend:
+        for holder, cpus in self.ownership.legend:
             text = one_line(f"{holder.name} {cpus}", 120)
             taken = 40 + ceil(len(text) * _LETTER)
             if x and x + taken > width:
                 x, y = 0, y + _HEIGHT + 6
             dark = ' font-weight="700"' + ("" if holder.kind == "nobody" else _DARK)
-            symbol = _centred(escape(holder.symbol), x + 13, y, dark)
+            symbol = _centred_text(escape(holder.symbol), x + 13, y, dark)
             swatch, name = _swatch(holder, x, y, 26), _text(text, x + 32, y + 13)
             parts.append(f"<g>{swatch}{symbol}{name}</g>")
             x += taken + 12
@@ -271,7 +271,7 @@ def _text(text: str, x: int, y: int) -> str:
     return f'<text x="{x}" y="{y}">{escape(text)}</text>'
 
 
-def _centred(markup: str, x: int, y: int, look: str) -> str:
+def _centred_text(markup: str, x: int, y: int, look: str) -> str:
     return f'<text x="{x}" y="{y + 13}" text-anchor="middle"{look}>{markup}</text>'
 
 

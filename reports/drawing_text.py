@@ -70,16 +70,16 @@ class _Drawing:
     width: int
     digits: int
     stock: layout.Stock
-    held: layout.Ownership
+    ownership: layout.Ownership
 
     def lines(self, whole: layout.Group) -> Iterator[Text]:
         yield Text(f"{whole.label} · {whole.detail}", "bold")
         yield from self._children(whole, "")
-        yield from self._stock_lines(layout.apart(self.stock), "  ")
-        if self.held.legend:
+        yield from self._stock_lines(layout.without_node(self.stock), "  ")
+        if self.ownership.legend:
             yield Text()
-        column = max((len(holder.name) for holder, _ in self.held.legend), default=0)
-        for holder, cpus in self.held.legend:
+        column = max((len(holder.name) for holder, _ in self.ownership.legend), default=0)
+        for holder, cpus in self.ownership.legend:
             mark = (f" {holder.symbol} ", _style(holder))
             yield Text.assemble(mark, f" {holder.name.ljust(column)}  {cpus}")
 
@@ -109,7 +109,7 @@ class _Drawing:
                 yield Text.assemble(rail, branch, label, row)
                 branch, label = below, Text(" " * column)
 
-    def _label_column(self, parts: list[layout.Group], used: int) -> int:
+    def _label_column(self, parts: list[layout.Group], indent: int) -> int:
         """The width of labels to the left of the cores, or 0 to put the cores below their label.
 
         Caches are many and small, so their cores are always beside them; so are those of other
@@ -122,7 +122,7 @@ class _Drawing:
             for part in parts
         )
         column = max((len(part.label) + len(part.detail) + 4 for part in parts), default=0)
-        return column if beside and used + column < self.width // 2 else 0
+        return column if beside and indent + column < self.width // 2 else 0
 
     def _memory_only_together(self, groups: tuple[layout.Group, ...]) -> list[layout.Group]:
         """The groups, with identical neighbouring nodes without CPUs merged into one."""
@@ -141,12 +141,12 @@ class _Drawing:
             for group, ids in merged
         ]
 
-    def _rows(self, cores: tuple[layout.DrawnCore, ...], used: int) -> Iterator[Text]:
-        """Rows of cores that fit beside `used` columns, separated by lines."""
-        holders = self.held.holders
+    def _rows(self, cores: tuple[layout.DrawnCore, ...], indent: int) -> Iterator[Text]:
+        """Rows of cores that fit beside `indent` columns, separated by lines."""
+        holders = self.ownership.holders
         cell = self.digits + (0 if holders[cores[0].cpus[0]].kind == "plain" else 1)
         column = max(len(core.cpus) for core in cores) * (cell + 1)
-        count = max((self.width - used) // (column + 1), 1)
+        count = max((self.width - indent) // (column + 1), 1)
         for start in range(0, len(cores), count):
             drawn = [Text() for _ in cores[start : start + count]]
             for text, core in zip(drawn, cores[start:], strict=False):
@@ -167,7 +167,7 @@ class _Drawing:
         for resource, devices in stock.by_resource().items():
             line = Text(f"{rail}{resource}")
             for device in devices:
-                holder = self.held.named.get(device.owner)
+                holder = self.ownership.by_name.get(device.owner)
                 state = "" if device.healthy else " unhealthy"
                 text = f"{device.label}{f' {holder.symbol}' if holder else state}"
                 if len(line) + 2 + len(text) > self.width:

@@ -18,7 +18,7 @@ from numaproof.reports.html import html
 from numaproof.reports.junit import junit
 from numaproof.reports.markdown import markdown
 from numaproof.reports.summary import summarize
-from numaproof.reports.untrusted import visible
+from numaproof.reports.untrusted_text import visible
 from numaproof.workdir.output_files import clear_partials, naming, write_file
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Recorder:
         folder: where the files go.
 
     Attributes:
-        written: whether the reports have been written.
+        has_reports: whether the reports have been written.
 
     Raises:
         OSError: the folder or a file in it cannot be written.
@@ -76,7 +76,7 @@ class Recorder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.written = False
+        self.has_reports = False
         self._stream: FileIO | None = None
         self._lines: list[bytes] = []
         self._size = 0
@@ -97,7 +97,7 @@ class Recorder:
             # An error in the block says more than that the reports cannot be written either.
             with suppress(OSError) if error else nullcontext():
                 write_reports(summarize(self.events()), self.folder)
-                self.written = True
+                self.has_reports = True
 
     def events(self) -> tuple[AnyEvent, ...]:
         """Everything recorded, as a reader of the file gets it unless the disk is full."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
 from numaproof.reports.story import all_failures
-from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.untrusted_text import one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -92,29 +92,31 @@ def _few(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (" …" if len(names) > most else "")
 
 
-def _place(one: Failure) -> FailurePlace:
+def _place(failure: Failure) -> FailurePlace:
     return {
-        "case": one.name,
-        "title": one.title,
-        "machine": one.machine,
-        "outcome": one.outcome,
-        "message": one.message,
+        "case": failure.name,
+        "title": failure.title,
+        "machine": failure.machine,
+        "outcome": failure.outcome,
+        "message": failure.message,
     }
 
 
 def causes(summary: Summary) -> tuple[FailureGroup, ...]:
     """The failures of a run, grouped; the largest group comes first."""
-    return grouped(all_failures(summary))
+    return group_failures(all_failures(summary))
 
 
-def grouped(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
+def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
     """Groups failures by cause; the largest group comes first."""
     alike: dict[str, list[Failure]] = {}
     for number, failure in enumerate(failures):
         like = likeness(failure.name or str(number), failure.outcome, failure.message)
         alike.setdefault(failure.signature or like, []).append(failure)
     places = {name: number for number, name in enumerate(alike)}
-    by_size = sorted(alike, key=lambda one: (not one.startswith(_INVARIANT), -len(alike[one])))
+    by_size = sorted(
+        alike, key=lambda cause: (not cause.startswith(_INVARIANT), -len(alike[cause]))
+    )
     merged: dict[str, _Merged] = {}
     for name in by_size:
         one = _Merged([name], alike[name])
@@ -129,7 +131,9 @@ def grouped(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
         case = alike[name][0].name
         rank[name] = seen[case] if case else 0
         seen[case] += name in merged
-    largest = sorted(merged, key=lambda one: (-len(merged[one].failures), rank[one], places[one]))
+    largest = sorted(
+        merged, key=lambda cause: (-len(merged[cause].failures), rank[cause], places[cause])
+    )
     return tuple(merged[name].group(alike) for name in largest)
 
 
@@ -147,7 +151,7 @@ class _Merged:
             for found in step.findings
             if found.source == "invariant"
         }
-        self.answered = all(one.outcome == "fail" and one.signature for one in failures)
+        self.all_answered = all(one.outcome == "fail" and one.signature for one in failures)
 
     def same_cause(self, larger: Mapping[str, _Merged]) -> _Merged | None:
         """The one of larger groups that these failures belong to."""
@@ -156,9 +160,9 @@ class _Merged:
             groups = larger.values()
             both = (one for one in groups if one.breaks(name) or self.breaks(*one.signatures))
             return next(both, None)
-        if not self.answered:
+        if not self.all_answered:
             return None
-        near = [one for one in larger.values() if one.answered]
+        near = [one for one in larger.values() if one.all_answered]
         near = [one for one in near if one.requirements & self.requirements]
         return near[0] if len(near) == 1 else None
 
@@ -174,7 +178,7 @@ class _Merged:
 
     def group(self, alike: Mapping[str, Sequence[Failure]]) -> FailureGroup:
         typical = alike[self.signatures[0]]
-        first = min(typical, key=lambda one: (len(one.steps), _cpus(one)))
+        first = min(typical, key=lambda failure: (len(failure.steps), _cpus(failure)))
         others = tuple(one for one in self.failures if one is not first)
         counts = Counter({name: len(alike[name]) for name in self.signatures})
         return FailureGroup(first, others, dict(counts))
@@ -182,8 +186,8 @@ class _Merged:
 
 def _cpus(failure: Failure) -> int:
     """The CPUs of the machine: as the run describes it, or else as the case does."""
-    if failure.drawn is not None:
-        return failure.drawn.num_cores
+    if failure.machine_info is not None:
+        return failure.machine_info.num_cores
     told = (step.args.get("machine") for step in failure.steps)
     counts = (one.get("num_cores") for one in told if isinstance(one, dict))
     return next((count for count in counts if isinstance(count, int)), _UNKNOWN)

@@ -15,12 +15,12 @@ from numaproof.inputs.plurals import plural
 from numaproof.reports import wording
 from numaproof.reports.drawing_svg import draw_svg
 from numaproof.reports.groups import causes, counts_line
-from numaproof.reports.pages import environment, own_file
+from numaproof.reports.pages import environment, package_file
 from numaproof.reports.story import all_failures, bad_steps, both_ends, source
 from numaproof.reports.summary import OUTCOMES
-from numaproof.reports.untrusted import shortened, visible
-from numaproof.reports.values import collected, diff_lines, pretty, segments, without_machine
-from numaproof.reports.wording import SYMBOLS, taken_side
+from numaproof.reports.untrusted_text import shorten, visible
+from numaproof.reports.values import diff_lines, group_values, pretty, segments, without_machine
+from numaproof.reports.wording import SYMBOLS, baseline_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,36 +109,37 @@ def _card(group: FailureGroup) -> Card:
     # A long sequence fails at its end.
     kept = numbered[-_STEPS:]
     pictures: tuple[tuple[str, Markup], ...] = ()
-    if failure.drawn is not None:
+    if failure.machine_info is not None:
         pictures = tuple(
-            (one.title, draw_svg(failure.drawn, one.owners, one.shared)) for one in failure.pictures
+            (one.title, draw_svg(failure.machine_info, one.owners, one.shared))
+            for one in failure.pictures
         )
     return Card(
         failure,
         group.others,
         group.also(),
-        tuple(_shown(number, step, bad=number in bad) for number, step in kept),
+        tuple(_shown_step(number, step, bad=number in bad) for number, step in kept),
         pictures,
         both_ends(failure.stderr, _LOG),
         len(numbered) - len(kept),
     )
 
 
-def _shown(number: int, step: ReportedCall, *, bad: bool) -> ShownStep:
+def _shown_step(number: int, step: ReportedCall, *, bad: bool) -> ShownStep:
     return ShownStep(
         number,
         step.operation,
-        _laid_out(without_machine(step.args)),
-        "no answer" if step.answer is None else _laid_out(step.answer),
+        _format_value(without_machine(step.args)),
+        "no answer" if step.answer is None else _format_value(step.answer),
         step.problems,
         _diff(step) if bad and step.expected is not None else (),
         bad,
-        tuple(shortened(deed, _VALUE) for deed in step.before),
+        tuple(shorten(deed, _VALUE) for deed in step.before),
     )
 
 
-def _laid_out(value: Any) -> str:
-    return shortened(pretty(value), _VALUE)
+def _format_value(value: Any) -> str:
+    return shorten(pretty(value), _VALUE)
 
 
 def _diff(step: ReportedCall) -> tuple[tuple[str, str], ...]:
@@ -147,7 +148,7 @@ def _diff(step: ReportedCall) -> tuple[tuple[str, str], ...]:
     if len(lines) > _DIFF:
         left = f"{plural(len(lines) - _DIFF, 'more line')} in events.jsonl"
         lines = (*lines[:_DIFF], ("…", left))
-    return tuple((mark, shortened(line, 2_000)) for mark, line in lines)
+    return tuple((mark, shorten(line, 2_000)) for mark, line in lines)
 
 
 _MAX_DRAWN_CPUS = 8_000
@@ -155,7 +156,7 @@ _MAX_DRAWN_CPUS = 8_000
 
 def html(summary: Summary) -> str:
     """The run as an HTML page."""
-    style, script = own_file("report.css"), own_file("report.js")
+    style, script = package_file("report.css"), package_file("report.js")
     cards, remaining = failure_cards(summary)
     areas = [*summary.areas, *([summary.kind] if summary.fuzz else [])]
     return _TEMPLATE.render(
@@ -166,7 +167,7 @@ def html(summary: Summary) -> str:
         counts=counts_line(summary),
         wording=wording,
         links=tuple(_links(summary)),
-        machines=summary.started.machines if summary.started else {},
+        machines=summary.start.machines if summary.start else {},
         drawings=dict(_drawings(summary)),
         cases=_cases(summary),
         registry=_registry(summary),
@@ -174,14 +175,14 @@ def html(summary: Summary) -> str:
         remaining=remaining,
         failed=len(all_failures(summary)),
         defects=_defects(summary),
-        sides=_sides(summary),
+        sides=_runs_by_baseline(summary),
         area_numbers={area: number for number, area in enumerate(areas)},
         machine_numbers={name: number for number, name in enumerate(summary.machines)},
     )
 
 
 def _links(summary: Summary) -> Iterator[tuple[str, str]]:
-    who = summary.started.implementation if summary.started else None
+    who = summary.start.implementation if summary.start else None
     for name, address in (("homepage", who.homepage), ("issues", who.issues)) if who else ():
         if address is not None and is_web_address(address):
             yield name, address
@@ -199,7 +200,7 @@ def is_web_address(address: str) -> bool:
 def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
     """Drawings of the machines without owners, up to the limit for one page."""
     drawn = 0
-    for name, machine in (summary.started.machines if summary.started else {}).items():
+    for name, machine in (summary.start.machines if summary.start else {}).items():
         drawn += machine.num_cores
         if drawn > _MAX_DRAWN_CPUS:
             return
@@ -210,26 +211,30 @@ def _cases(summary: Summary) -> list[dict[str, Any]]:
     """One row per case, with its runs."""
     return [
         {"first": runs[0], "area": summary.area(runs[0]), "runs": runs}
-        for runs in collected((run.case, run) for run in summary.runs).values()
+        for runs in group_values((run.case, run) for run in summary.runs).values()
     ]
 
 
 def _registry(summary: Summary) -> dict[str, list[ReportedRequirement]]:
     """The requirements by area, both in the order of the registry."""
-    return collected((one.area, one) for one in summary.requirements.values())
+    return group_values((one.area, one) for one in summary.requirements.values())
 
 
 def _defects(summary: Summary) -> dict[str, list[CaseFinished]]:
     """The runs that showed each named defect, or known failure."""
     expected = ((run.defect or "unnamed defect", run) for run in summary.expected_failures)
     known = ((f"known: {run.signature}", run) for run in summary.known_failures)
-    return collected((*expected, *known))
+    return group_values((*expected, *known))
 
 
-def _sides(summary: Summary) -> dict[str, list[CaseFinished]]:
+def _runs_by_baseline(summary: Summary) -> dict[str, list[CaseFinished]]:
     """The runs that took each side that kubelets and their documents part into."""
-    taken = ((taken_side(run.parted), run) for run in summary.runs if run.parted)
-    return dict(sorted(collected(taken).items()))
+    taken = (
+        (baseline_text(run.baseline_divergence), run)
+        for run in summary.runs
+        if run.baseline_divergence
+    )
+    return dict(sorted(group_values(taken).items()))
 
 
 def _worst(tally: OutcomeTally) -> Outcome:
@@ -243,7 +248,7 @@ _ENVIRONMENT.filters |= {
     "bars": lambda tally: segments(tally.counts.items(), 3),
     "worst": _worst,
     "source": source,
-    "taken_side": taken_side,
+    "baseline_text": baseline_text,
 }
 _ENVIRONMENT.globals |= {"symbols": SYMBOLS}
 _TEMPLATE = _ENVIRONMENT.get_template("report.html.j2")

@@ -9,8 +9,6 @@ from typing import Literal, TypedDict
 
 from numaproof.protocol.events import BaselineDivergence, Outcome
 from numaproof.protocol.messages import Level
-from numaproof.reports.board.data import Kind
-from numaproof.reports.board.standing import State
 
 Verdict = Literal["passed", "failed", "incomplete", "nothing tested"]
 """The result of a run. If everything was unsupported, nothing was tested."""
@@ -23,11 +21,11 @@ class FailedRun(TypedDict):
     machine: str
     outcome: Outcome
     requirements: list[str]
-    violated: list[str]
+    violated_requirements: list[str]
     message: str
     defect: str | None
     reproduce: str
-    parted: BaselineDivergence | None
+    baseline_divergence: BaselineDivergence | None
 
 
 class Divergence(TypedDict):
@@ -62,9 +60,9 @@ class CoverageCounts(TypedDict):
 class Claims(TypedDict):
     """What the run shows of the implementation's claims, as `events.ClaimsReview` describes it."""
 
-    assumed: bool
-    unclaimed: dict[str, int]
-    declined: int
+    assumes_features: bool
+    missing_claims: dict[str, int]
+    declined_runs: int
     possible: list[str]
     untrue: list[str]
 
@@ -120,40 +118,6 @@ class RunReport(RunSummary):
     """The result of `check`, `fuzz`, `diff` or `replay`: the summary and the causes of failures."""
 
     causes: list[Cause]
-
-
-class RequirementCounts(TypedDict):
-    """How many requirements an implementation was asked about, and how many it meets.
-
-    `as_kubelet` counts those that only named defects of its Kubernetes release break.
-    """
-
-    met: int
-    as_kubelet: int
-    asked: int
-
-
-class BoardRow(TypedDict):
-    """Where one implementation stands; `page` and `badge` are paths in the site."""
-
-    name: str
-    version: str
-    language: str
-    kubernetes: str
-    level: Level
-    complete: bool
-    case_runs: dict[State, int]
-    requirements: RequirementCounts
-    findings: dict[Kind, int]
-    releases: list[str]
-    page: str
-    badge: str
-
-
-class BoardReport(TypedDict):
-    """The result of `board`."""
-
-    implementations: list[BoardRow]
 
 
 class ConfigurationProblem(TypedDict):

@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from numaproof.protocol.events import GOOD, CaseFinished, headline, said
+from numaproof.protocol.events import GOOD, CaseFinished, headline, sentence_of
 from numaproof.reports.groups import causes
 from numaproof.reports.story import Failure, both_ends, failure_of, plain_story
-from numaproof.reports.untrusted import one_line, shortened, visible
-from numaproof.reports.values import collected
-from numaproof.reports.wording import claimed, is_wrong_answer, taken_side
+from numaproof.reports.untrusted_text import one_line, shorten, visible
+from numaproof.reports.values import group_values
+from numaproof.reports.wording import baseline_text, is_wrong_answer, release_and_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ _LOG = 100
 def junit(summary: Summary) -> bytes:
     """The run as a JUnit XML document in UTF-8."""
     root = ET.Element("testsuites", name="numaproof")
-    by_area = collected((summary.area(run), run) for run in summary.runs)
+    by_area = group_values((summary.area(run), run) for run in summary.runs)
     for area in summary.areas:
         _suite(root, area, [_case(summary, run, area) for run in by_area[area]], summary)
     if summary.fuzz:
@@ -63,11 +63,11 @@ def _suite(root: ET.Element, name: str, cases: Iterable[ET.Element], summary: Su
 
 
 def _properties(summary: Summary) -> list[tuple[str, str]]:
-    started = summary.started
+    started = summary.start
     if started is None:
         return []
     who = started.implementation
-    kubernetes, level = claimed(started)
+    kubernetes, level = release_and_level(started)
     return [
         ("numaproof", started.numaproof),
         ("kubernetes", kubernetes),
@@ -82,8 +82,8 @@ def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
     name = f"{run.case} [{run.machine}]"
     entry = run.outcome == "missing known failure"
     case = _element(area, f"{name}: {run.signature}" if entry else name, run.seconds)
-    if run.parted:
-        _add_property(case, "side", taken_side(run.parted))
+    if run.baseline_divergence:
+        _add_property(case, "side", baseline_text(run.baseline_divergence))
     _add_outcome(case, summary, run)
     return case
 
@@ -124,7 +124,7 @@ def _add_failure(case: ET.Element, failure: Failure) -> None:
     tag = "failure" if is_wrong_answer(failure.outcome) else "error"
     message = _message(failure.outcome, failure)
     found = ET.SubElement(case, tag, message=message, type=failure.outcome)
-    found.text = shortened(plain_story(failure), _LONGEST)
+    found.text = shorten(plain_story(failure), _LONGEST)
 
 
 def _run_errors(summary: Summary) -> list[ET.Element]:
@@ -183,5 +183,5 @@ def _element(area: str, name: str, seconds: float) -> ET.Element:
 
 
 def _message(kind: str, about: CaseFinished | DivergenceFound | Failure) -> str:
-    text = headline(said(about.message, about.finding))
+    text = headline(sentence_of(about.message, about.finding))
     return one_line(f"{kind}: {text}" if text else kind, 300)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, ListFormatError
-from numaproof.reports.untrusted import one_line
-from numaproof.reports.values import collected
+from numaproof.reports.untrusted_text import one_line
+from numaproof.reports.values import group_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,11 +80,11 @@ def arrange(machine: MachineInfo, elsewhere: Iterable[int] = ()) -> Group:
 
 
 def _sockets(cores: Iterable[Core]) -> dict[int, list[Core]]:
-    return dict(sorted(collected((core.socket_id, core) for core in cores).items()))
+    return dict(sorted(group_values((core.socket_id, core) for core in cores).items()))
 
 
 def _sockets_of_nodes(nodes: list[Node]) -> list[Group]:
-    found = collected(((node.cores or ())[0].socket_id, node) for node in nodes)
+    found = group_values(((node.cores or ())[0].socket_id, node) for node in nodes)
     return [
         Group(
             "socket",
@@ -129,12 +129,12 @@ def _node(node: Node, cores: Iterable[Core], sockets: tuple[Group, ...] = ()) ->
 
 def _with_caches(group: Group, cores: Iterable[Core]) -> Group:
     """The group with its cores, in boxes by uncore cache if there are several."""
-    found = collected(
+    found = group_values(
         (tuple(cache.id for cache in core.uncore_caches or ()), core)
         for core in sorted(cores, key=lambda core: min(core.thread_ids or (0,)))
     )
     boxes = tuple(
-        Group("cache", _cache_names(inside[0]), cores=tuple(map(_drawn, inside)))
+        Group("cache", _cache_names(inside[0]), cores=tuple(map(_drawn_core, inside)))
         for inside in found.values()
     )
     if len(boxes) == 1:
@@ -144,7 +144,7 @@ def _with_caches(group: Group, cores: Iterable[Core]) -> Group:
     return replace(group, groups=tuple(named)) if boxes else group
 
 
-def _drawn(core: Core) -> DrawnCore:
+def _drawn_core(core: Core) -> DrawnCore:
     return DrawnCore(core.core_id, tuple(sorted(core.thread_ids or ())))
 
 
@@ -228,13 +228,13 @@ class Holder:
 class Ownership:
     """The holder of each CPU, and the legend: each holder with its CPUs.
 
-    `named` maps the names of owners to holders.
+    `by_name` maps the names of owners to holders.
     """
 
     holders: Mapping[int, Holder]
     legend: tuple[tuple[Holder, str], ...]
     elsewhere: frozenset[int]
-    named: Mapping[str, Holder] = field(default_factory=dict)
+    by_name: Mapping[str, Holder] = field(default_factory=dict)
 
 
 def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Ownership:
@@ -255,12 +255,12 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
         plain = Holder("plain", *_LOOKS["plain"])
         return Ownership(dict.fromkeys(cpus, plain), (), frozenset())
     named = {owner.name: _holder(owner.name, number) for number, owner in enumerate(ordered)}
-    sets = [(named[owner.name], _parsed(owner.cpus)) for owner in ordered]
-    sets.append((Holder("shared", *_LOOKS["shared"]), _parsed(shared)))
-    claims = collected((cpu, holder) for holder, claimed in sets for cpu in claimed)
+    sets = [(named[owner.name], _parse_cpus(owner.cpus)) for owner in ordered]
+    sets.append((Holder("shared", *_LOOKS["shared"]), _parse_cpus(shared)))
+    claims = group_values((cpu, holder) for holder, claimed in sets for cpu in claimed)
     nobody = Holder("nobody", *_LOOKS["nobody"])
     everyone = cpus | claims.keys()
-    holders = {cpu: _settled(claims.get(cpu, [nobody])) for cpu in sorted(everyone)}
+    holders = {cpu: _combined_holder(claims.get(cpu, [nobody])) for cpu in sorted(everyone)}
     legend = _legend(sets, holders)
     return Ownership(holders, legend, frozenset(claims.keys() - cpus), named)
 
@@ -272,7 +272,7 @@ def _holder(name: str, number: int) -> Holder:
     return Holder("container", letter, one_line(name, _LONGEST), number)
 
 
-def _parsed(text: str) -> CPUSet:
+def _parse_cpus(text: str) -> CPUSet:
     # A picture may come from a damaged or foreign file; whatever cannot be parsed is not drawn.
     try:
         return CPUSet.parse(text)
@@ -280,7 +280,7 @@ def _parsed(text: str) -> CPUSet:
         return CPUSet()
 
 
-def _settled(claims: list[Holder]) -> Holder:
+def _combined_holder(claims: list[Holder]) -> Holder:
     """The look of a CPU that these holders claim."""
     kinds = {holder.kind for holder in claims}
     if len(claims) == 1 or kinds == {"reserved", "shared"}:
@@ -373,7 +373,7 @@ class Stock:
 
     def by_resource(self) -> Mapping[str, list[DrawnDevice]]:
         """The devices by their resource."""
-        return collected((one_line(one.resource, _LONGEST), one) for one in self.devices)
+        return group_values((one_line(one.resource, _LONGEST), one) for one in self.devices)
 
 
 NOTHING = Stock()
@@ -387,7 +387,7 @@ def of_node(stock: Stock, node: int | None) -> Stock:
     )
 
 
-def apart(stock: Stock) -> Stock:
+def without_node(stock: Stock) -> Stock:
     """The devices near several nodes, or near none."""
     return Stock(
         (),

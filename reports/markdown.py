@@ -11,13 +11,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.events import headline, said
+from numaproof.protocol.events import headline, sentence_of
 from numaproof.reports import wording
 from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.groups import causes, verdict_line
 from numaproof.reports.pages import environment
 from numaproof.reports.story import both_ends, plain_events, source
-from numaproof.reports.untrusted import one_line, shortened
+from numaproof.reports.untrusted_text import one_line, shorten
 
 if TYPE_CHECKING:
     from numaproof.protocol.events import CaseFinished, DivergenceFound
@@ -53,7 +53,7 @@ def markdown(summary: Summary, limit: int = LIMIT) -> str:
     return "\n".join([head, *title, *shown, foot]).rstrip("\n") + "\n"
 
 
-def escaped(text: str, limit: int = 120) -> str:
+def escape(text: str, limit: int = 120) -> str:
     """The text on one line, escaped for Markdown, HTML and GitHub's automatic links."""
     shown = one_line(text, limit)
     # A word joiner after @ and # keeps GitHub from creating a mention or an issue link.
@@ -70,45 +70,45 @@ def escaped(text: str, limit: int = 120) -> str:
 
 def code(text: str) -> str:
     """The text as inline code, in which GitHub creates no mentions or links."""
-    return f"<code>{escaped(text)}</code>"
+    return f"<code>{escape(text)}</code>"
 
 
-def _fenced(text: str, language: str = "text") -> str:
+def _code_block(text: str, language: str = "text") -> str:
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"\n{fence}{language}\n{text}\n{fence}\n"
 
 
-def _headline(found: CaseFinished | DivergenceFound) -> str:
-    return headline(said(found.message, found.finding))
+def _headline(event: CaseFinished | DivergenceFound) -> str:
+    return headline(sentence_of(event.message, event.finding))
 
 
-def _known(summary: Summary) -> Counter[tuple[str, str, str]]:
+def _known_failure_counts(summary: Summary) -> Counter[tuple[str, str, str]]:
     return Counter((run.signature, run.message, _headline(run)) for run in summary.known_failures)
 
 
-def _drawn(failure: Failure) -> str:
+def _drawing(failure: Failure) -> str:
     """The last picture of a failure."""
-    assert failure.drawn is not None
+    assert failure.machine_info is not None
     last = failure.pictures[-1]
-    return drawn_text(failure.drawn, last.owners, last.shared, width=_DRAWN_WIDTH).plain
+    return drawn_text(failure.machine_info, last.owners, last.shared, width=_DRAWN_WIDTH).plain
 
 
 _ENVIRONMENT = environment().overlay(autoescape=False)
 _ENVIRONMENT.filters |= {
     "code": code,
-    "drawn": _drawn,
-    "escaped": escaped,
-    "fenced": _fenced,
+    "drawn": _drawing,
+    "escaped": escape,
+    "fenced": _code_block,
     "headline": _headline,
     "log": lambda failure: both_ends(failure.stderr, _LOG),
     "one_line": one_line,
     "plain_events": plain_events,
-    "shortened": lambda text: shortened(text, _STORY, "report.html"),
+    "shortened": lambda text: shorten(text, _STORY, "report.html"),
     "source": source,
 }
 _ENVIRONMENT.globals |= {
-    "known": _known,
+    "known": _known_failure_counts,
     "listed": _LISTED,
     "signs": _SIGNS,
     "symbols": wording.SYMBOLS,

@@ -10,10 +10,10 @@ import jinja2
 from markupsafe import Markup
 
 from numaproof.inputs.plurals import plural
-from numaproof.reports.untrusted import visible
+from numaproof.reports.untrusted_text import visible
 
 
-def own_file(name: str, package: str = "numaproof.reports") -> Markup:
+def package_file(name: str, package: str = "numaproof.reports") -> Markup:
     """The text of a file installed beside the modules of a package, which is not escaped."""
     return Markup(resources.files(package).joinpath(name).read_text("utf-8"))  # noqa: S704
 
@@ -30,7 +30,7 @@ def environment(package: str = "numaproof.reports") -> jinja2.Environment:
         loader=jinja2.PackageLoader(package, ""),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_shown,
+        finalize=_make_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -38,5 +38,5 @@ def environment(package: str = "numaproof.reports") -> jinja2.Environment:
     return made
 
 
-def _shown(value: object) -> object:
+def _make_visible(value: object) -> object:
     return visible(value) if type(value) is str else value

@@ -13,7 +13,7 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from numaproof.reports.untrusted import escaped, visible
+from numaproof.reports.untrusted_text import escape_json, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ class ShownStream(io.TextIOWrapper):
     """Text that is made visible as it is written.
 
     Attributes:
-        styled: the stream below, for the control sequences of a `ShownConsole`.
+        inner_stream: the stream below, for the control sequences of a `ShownConsole`.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -34,7 +34,7 @@ class ShownStream(io.TextIOWrapper):
             errors="backslashreplace",
             line_buffering=getattr(stream, "line_buffering", False),
         )
-        self.styled = stream
+        self.inner_stream = stream
 
     def write(self, text: str, /) -> int:
         """Writes the text, with what is hidden in it as code points."""
@@ -58,7 +58,7 @@ class _ShownBytes(io.RawIOBase):
 
     def write(self, content: Any, /) -> int:
         text = bytes(content).decode(errors="surrogateescape")
-        io.TextIOWrapper.write(self._stream, escaped(text))
+        io.TextIOWrapper.write(self._stream, escape_json(text))
         return len(content)
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ def shown_streams() -> Iterator[None]:
     A stream that was closed before the command began takes everything and keeps nothing.
     """
     before = sys.stdin, sys.stdout, sys.stderr
-    nowhere = [_nowhere(number) if one is None else one for number, one in enumerate(before)]
+    nowhere = [_open_devnull(number) if one is None else one for number, one in enumerate(before)]
     # What is still in it belongs before what follows.
     for one in nowhere[1:]:
         one.flush()
@@ -97,7 +97,7 @@ def shown_streams() -> Iterator[None]:
                 one.detach()
 
 
-def _nowhere(number: int) -> TextIO:
+def _open_devnull(number: int) -> TextIO:
     """A stream in the place of a closed one, whose number would go to the next file opened."""
     opened = os.open(os.devnull, os.O_RDWR)
     if opened != number:

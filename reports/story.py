@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
-from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.untrusted_text import one_line, visible
 from numaproof.reports.values import Difference, compact, differences, without_machine
-from numaproof.reports.wording import SYMBOLS, problem_lines, short_lines, taken_side
+from numaproof.reports.wording import SYMBOLS, baseline_text, problem_lines, short_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +27,8 @@ BROKEN: frozenset[events.Outcome] = frozenset({"fault", "crash", "time-out", "pr
 class Failure:
     """A case that did not pass on a machine, or a divergence that fuzzing found.
 
-    `name` is the case's id, empty for a divergence; `drawn` is the machine if the stream describes
-    it. Requirements missing from the registry say so.
+    `name` is the case's id, empty for a divergence; `machine_info` is the machine if the stream
+    describes it. Requirements missing from the registry say so.
     """
 
     name: str
@@ -41,23 +41,23 @@ class Failure:
     steps: tuple[events.ReportedCall, ...]
     pictures: tuple[events.Picture, ...]
     stderr: str
-    drawn: MachineInfo | None
+    machine_info: MachineInfo | None
     defect: str | None = None
     file: str | None = None
     reproduce: str = ""
-    parted: events.BaselineDivergence | None = None
+    baseline_divergence: events.BaselineDivergence | None = None
     signature: str = ""
     finding: events.ReportedFinding | None = None
 
     @property
-    def said(self) -> events.Said:
+    def sentence(self) -> events.Sentence:
         """The message."""
-        return events.said(self.message, self.finding)
+        return events.sentence_of(self.message, self.finding)
 
     @property
-    def news(self) -> events.Said:
+    def extra_sentence(self) -> events.Sentence:
         """The message, or empty if the title says the same; the sides stand at their step."""
-        return "" if self.title.startswith(events.headline(self.said)) else self.said
+        return "" if self.title.startswith(events.headline(self.sentence)) else self.sentence
 
     @property
     def log_name(self) -> str:
@@ -71,7 +71,7 @@ class BadStep:
 
     number: int
     step: events.ReportedCall
-    found: tuple[Difference, ...]
+    differences: tuple[Difference, ...]
     """Where the answer differs from what was expected, without what the problems say."""
     answer: str
     """The answer as JSON or why there is none; empty if the differences say enough."""
@@ -92,13 +92,13 @@ def failure_of(summary: Summary, event: events.CaseFinished | events.DivergenceF
     """The failure of a case run, or the one that a divergence is."""
     both = {name: getattr(event, name) for name in _OF_BOTH.split()}
     if isinstance(event, events.CaseFinished):
-        machines = summary.started.machines if summary.started else {}
+        machines = summary.start.machines if summary.start else {}
         return Failure(
             name=event.case,
             machine=event.machine,
             area=summary.area(event),
-            requirements=summary.named(event.broken),
-            drawn=machines.get(event.machine),
+            requirements=summary.find_requirements(event.broken_requirements),
+            machine_info=machines.get(event.machine),
             defect=event.defect,
             **both,
         )
@@ -106,14 +106,16 @@ def failure_of(summary: Summary, event: events.CaseFinished | events.DivergenceF
         name="",
         machine="generated",
         area=summary.kind,
-        requirements=summary.named(event.requirements),
-        drawn=event.machine,
+        requirements=summary.find_requirements(event.requirements),
+        machine_info=event.machine,
         file=event.file,
         **both,
     )
 
 
-_OF_BOTH = "title outcome message steps pictures stderr reproduce parted signature finding"
+_OF_BOTH = (
+    "title outcome message steps pictures stderr reproduce baseline_divergence signature finding"
+)
 """The fields of a failure that case runs and divergences have by the same names."""
 
 
@@ -138,16 +140,16 @@ def bad_steps(failure: Failure) -> Iterator[BadStep]:
         # Without an answer everything expected is missing, which is no information.
         found = () if broke and step.answer is None else step_differences(step)
         if step.problems or found or broke:
-            more = tuple(one for one in found if not _is_said(one, step))
+            more = tuple(one for one in found if not _is_reported(one, step))
             yield BadStep(number, step, more, "" if found else _answer(failure, step))
 
 
-def _is_said(difference: Difference, step: events.ReportedCall) -> bool:
+def _is_reported(difference: Difference, step: events.ReportedCall) -> bool:
     """Whether a problem of the step is about the same place."""
     return any(difference.path == one.rule for one in step.findings)
 
 
-def told_steps(failure: Failure) -> Iterator[BadStep | HarnessStep]:
+def story_steps(failure: Failure) -> Iterator[BadStep | HarnessStep]:
     """What a failure is told by, in order: the bad calls, and what the harness did meanwhile."""
     bad = {one.number: one for one in bad_steps(failure)}
     for number, step in enumerate(failure.steps, 1):
@@ -163,16 +165,16 @@ def _answer(failure: Failure, step: events.ReportedCall) -> str:
 
 def plain_story(failure: Failure) -> str:
     """The failure as plain text: message, requirements, bad steps, how to reproduce it."""
-    return "\n".join([*_news(failure), *_heading(failure), *_events(failure)])
+    return "\n".join([*_extra_lines(failure), *_heading(failure), *_events(failure)])
 
 
 def plain_events(failure: Failure) -> str:
     """The same without title and requirements, which some formats show differently."""
-    return "\n".join([*_news(failure), *_events(failure)])
+    return "\n".join([*_extra_lines(failure), *_events(failure)])
 
 
-def _news(failure: Failure) -> tuple[str, ...]:
-    return problem_lines(failure.news) if failure.news else ()
+def _extra_lines(failure: Failure) -> tuple[str, ...]:
+    return problem_lines(failure.extra_sentence) if failure.extra_sentence else ()
 
 
 def _heading(failure: Failure) -> Iterator[str]:
@@ -184,21 +186,21 @@ def _heading(failure: Failure) -> Iterator[str]:
 
 
 def _events(failure: Failure) -> Iterator[str]:
-    for bad in told_steps(failure):
+    for bad in story_steps(failure):
         if isinstance(bad, HarnessStep):
             yield str(bad)
             continue
         step = bad.step
         yield f"Step {bad.number}: {step.operation} {compact(without_machine(step.args))}"
-        yield from (f"  {line}" for one in step.said for line in problem_lines(one))
-        for difference in bad.found:
+        yield from (f"  {line}" for one in step.sentences for line in problem_lines(one))
+        for difference in bad.differences:
             yield f"  {difference.path}"
             yield f"    {'expected':8} {difference.expected}"
-            yield f"    {'got':8} {difference.got}"
+            yield f"    {'got':8} {difference.actual}"
         if bad.answer:
             yield f"  answer {bad.answer}"
-    if failure.parted:
-        yield f"Before: {taken_side(failure.parted)}"
+    if failure.baseline_divergence:
+        yield f"Before: {baseline_text(failure.baseline_divergence)}"
     if failure.file:
         yield f"Case file: {failure.file}"
     if failure.reproduce:
@@ -227,7 +229,7 @@ def both_ends(log: str, most: int) -> str:
     others. Of a longer log the head of the trace and the end are shown, and a note counts the
     lines between them.
     """
-    lines = [_bounded(line) for line in visible(log).strip("\n").split("\n")]
+    lines = [_shorten_line(line) for line in visible(log).strip("\n").split("\n")]
     if len(lines) <= most:
         return "\n".join(lines)
     starts = (number for number, line in enumerate(lines) if _TRACE.match(line))
@@ -241,7 +243,7 @@ def both_ends(log: str, most: int) -> str:
     return "\n".join([*shown, *rest])
 
 
-def _bounded(line: str) -> str:
+def _shorten_line(line: str) -> str:
     half = _WIDEST // 2
     return line if len(line) <= _WIDEST else f"{line[:half]} … {line[-half:]}"
 
@@ -263,14 +265,14 @@ def transcript(run: events.CaseFinished) -> Iterator[str]:
         yield f"{number:>4} {step.operation} {_short(_arguments(step))}"
         answer = "no answer" if step.answer is None else _short(step.answer)
         yield f"     {answer}"
-        for problem in step.said:
+        for problem in step.sentences:
             first, *sides = short_lines(problem, _VALUE)
             yield f"     {SYMBOLS['fail']} {first}"
             yield from (f"       {line}" for line in sides)
     defect = f" ({run.defect})" if run.defect else ""
-    first, *sides = short_lines(events.said(run.message, run.finding), _VALUE)
+    first, *sides = short_lines(events.sentence_of(run.message, run.finding), _VALUE)
     message = f": {first}" if first else ""
-    side = f", {taken_side(run.parted)}" if run.parted else ""
+    side = f", {baseline_text(run.baseline_divergence)}" if run.baseline_divergence else ""
     yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{side}{message}"
     yield from (f"    {line}" for line in sides)
 

@@ -19,7 +19,7 @@ from numaproof.reports.json_output import (
     RunSummary,
     Verdict,
 )
-from numaproof.reports.values import collected
+from numaproof.reports.values import group_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -59,7 +59,7 @@ class OutcomeTally:
         return sum(self.counts.values())
 
     @property
-    def passed(self) -> int:
+    def pass_count(self) -> int:
         """How many passed."""
         return self.counts.get("pass", 0)
 
@@ -85,8 +85,8 @@ class Summary:
     sentences why the run is incomplete, and is empty if it is complete.
     """
 
-    started: events.RunStarted | None
-    ended: events.RunEnded | None
+    start: events.RunStarted | None
+    end: events.RunEnded | None
     tally: OutcomeTally
     areas: Mapping[str, OutcomeTally]
     machines: Mapping[str, OutcomeTally]
@@ -99,20 +99,20 @@ class Summary:
     known_failures: tuple[events.CaseFinished, ...]
     divergences: tuple[events.DivergenceFound, ...]
     by_chance: tuple[events.AnsweredByChance, ...]
-    reached: events.Coverage | None
-    untested: tuple[str, ...]
+    coverage: events.Coverage | None
+    untested_ids: tuple[str, ...]
     gaps: tuple[str, ...]
     seconds: float
 
     @property
     def fuzz(self) -> bool:
         """Whether the run played generated examples, to fuzz or to compare two sides."""
-        return self.started is not None and self.started.kind != "check"
+        return self.start is not None and self.start.kind != "check"
 
     @property
     def kind(self) -> str:
         """The kind of run, by the name of its command."""
-        return self.started.kind if self.started else "check"
+        return self.start.kind if self.start else "check"
 
     @property
     def known_examples(self) -> tuple[events.DivergenceFound, ...]:
@@ -120,14 +120,14 @@ class Summary:
         return tuple(one for one in self.divergences if one.outcome == "known failure")
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether anything was found wrong, complete run or not."""
         return self.tally.bad > 0 or any(one.outcome not in events.GOOD for one in self.divergences)
 
     @property
     def verdict(self) -> Verdict:
         """The verdict on the run; a failure outweighs a run cut short."""
-        if self.failed:
+        if self.has_failed:
             return "failed"
         if self.gaps:
             return "incomplete"
@@ -142,8 +142,8 @@ class Summary:
 
     def plain(self) -> RunSummary:
         """The summary as plain JSON values, for programs."""
-        claims = self.ended.claims if self.ended else None
-        coverage = self.reached
+        claims = self.end.claims if self.end else None
+        coverage = self.coverage
         return {
             "verdict": self.verdict,
             "exit_code": self.exit_code,
@@ -162,16 +162,16 @@ class Summary:
             "known_divergences": [_part(Divergence, one) for one in self.known_examples],
             "by_chance": [_part(ChanceAnswer, one) for one in self.by_chance],
             "coverage": _part(CoverageCounts, coverage) if coverage else None,
-            "untested": list(self.untested),
+            "untested": list(self.untested_ids),
             "claims": _part(Claims, claims) if claims else None,
-            "leftover_processes": list(self.ended.left) if self.ended else [],
+            "leftover_processes": list(self.end.leftover_processes) if self.end else [],
         }
 
     def area(self, run: events.CaseFinished) -> str:
         """The area that a case run counts in."""
         return area_of(run, self.requirements)
 
-    def named(self, ids: Iterable[str]) -> tuple[events.ReportedRequirement, ...]:
+    def find_requirements(self, ids: Iterable[str]) -> tuple[events.ReportedRequirement, ...]:
         """The requirements with these ids; one missing from the registry has an empty source."""
         unknown = "(not in the registry of this run)"
         return tuple(
@@ -180,11 +180,15 @@ class Summary:
         )
 
 
-def area_of(run: events.CaseFinished, known: Mapping[str, events.ReportedRequirement]) -> str:
+def area_of(
+    run: events.CaseFinished, requirements: Mapping[str, events.ReportedRequirement]
+) -> str:
     """The area of the first known requirement of the case, however the run ended."""
     if run.outcome == "missing known failure":
         return KNOWN_FAILURES
-    return next((known[one].area for one in run.requirements if one in known), NO_AREA)
+    return next(
+        (requirements[one].area for one in run.requirements if one in requirements), NO_AREA
+    )
 
 
 def summarize(stream: Iterable[events.AnyEvent]) -> Summary:
@@ -204,22 +208,22 @@ def summarize(stream: Iterable[events.AnyEvent]) -> Summary:
     machines = [run.machine for run in runs]
     outcomes = [run.outcome for run in runs]
     if fuzz:
-        done = max((one.done for one in _of(events.Progress, every)), default=0)
+        done = max((one.played_examples for one in _of(events.Progress, every)), default=0)
         tally = _examples(ended, divergences, done)
     else:
         tally = _tally(Counter(outcomes))
     return Summary(
-        started=started,
-        ended=ended,
+        start=started,
+        end=ended,
         tally=tally,
         # In the order of the registry; cases without an area come last.
-        areas=_by([*(one.area for one in known.values()), *areas], areas, outcomes),
-        machines=_by([*(started.machines if started else ()), *machines], machines, outcomes),
-        matrix=_by((), zip(areas, machines, strict=True), outcomes),
-        by_requirement=_by(
+        areas=_tally_by([*(one.area for one in known.values()), *areas], areas, outcomes),
+        machines=_tally_by([*(started.machines if started else ()), *machines], machines, outcomes),
+        matrix=_tally_by((), zip(areas, machines, strict=True), outcomes),
+        by_requirement=_tally_by(
             (),
-            (one for run in runs for one in run.judged),
-            (run.outcome_of(one) for run in runs for one in run.judged),
+            (one for run in runs for one in run.judged_requirements),
+            (run.outcome_of(one) for run in runs for one in run.judged_requirements),
         ),
         requirements=known,
         runs=tuple(runs),
@@ -228,8 +232,8 @@ def summarize(stream: Iterable[events.AnyEvent]) -> Summary:
         known_failures=tuple(run for run in runs if run.outcome == "known failure"),
         divergences=tuple(divergences),
         by_chance=tuple(_of(events.AnsweredByChance, every)),
-        reached=reached,
-        untested=ended.untested if ended else (),
+        coverage=reached,
+        untested_ids=ended.untested_requirements if ended else (),
         gaps=tuple(_gaps(started, ended, tally)),
         seconds=max((event.at for event in every), default=0.0),
     )
@@ -243,47 +247,47 @@ def _tally(counts: Mapping[events.Outcome, int]) -> OutcomeTally:
     return OutcomeTally({outcome: counts[outcome] for outcome in OUTCOMES if counts.get(outcome)})
 
 
-def _by(
+def _tally_by(
     order: Iterable[K], keys: Iterable[K], outcomes: Iterable[events.Outcome]
 ) -> dict[K, OutcomeTally]:
     """The outcomes of each key: first those in `order`, then in the order in which they come."""
-    found = collected(zip(keys, outcomes, strict=True))
+    found = group_values(zip(keys, outcomes, strict=True))
     ordered = dict.fromkeys([*order, *found])
     return {key: _tally(Counter(found[key])) for key in ordered if key in found}
 
 
 def _examples(
-    ended: events.RunEnded | None, divergences: Iterable[events.DivergenceFound], done: int
+    end: events.RunEnded | None, divergences: Iterable[events.DivergenceFound], example_count: int
 ) -> OutcomeTally:
     """Examples by outcome: as counted by the last event or, without it, as seen so far."""
-    if ended is not None:
-        return _tally({one: ended.outcomes.get(one, 0) for one in OUTCOMES})
+    if end is not None:
+        return _tally({one: end.outcomes.get(one, 0) for one in OUTCOMES})
     found = Counter(one.outcome for one in divergences)
-    found["pass"] += max(done - found.total(), 0)
+    found["pass"] += max(example_count - found.total(), 0)
     return _tally(found)
 
 
 def _gaps(
-    started: events.RunStarted | None, ended: events.RunEnded | None, tally: OutcomeTally
+    start: events.RunStarted | None, end: events.RunEnded | None, tally: OutcomeTally
 ) -> Iterator[str]:
     """Says in sentences why the stream is not that of a complete run."""
-    if started is None and (ended is None or ended.complete):
+    if start is None and (end is None or end.complete):
         yield "The stream of events has no beginning."
-    if ended is None:
+    if end is None:
         yield (
             "The stream of events has no end: the run was killed, is still in progress, or could"
             " not write it."
         )
         return
-    if not ended.complete:
-        yield ended.message or "The run was cut short."
+    if not end.complete:
+        yield end.message or "The run was cut short."
         return
-    counted = sum(ended.outcomes.values())
+    counted = sum(end.outcomes.values())
     if counted != tally.total:
         last = plural(counted, "case run")
         yield f"The last event counts {last}, but the stream has {tally.total:,}."
-    elif started is not None and started.kind == "check" and tally.total < started.total:
-        yield f"The stream has only {tally.total:,} of {plural(started.total, 'case run')}."
+    elif start is not None and start.kind == "check" and tally.total < start.total:
+        yield f"The stream has only {tally.total:,} of {plural(start.total, 'case run')}."
 
 
 def _part(kind: type[T], event: msgspec.Struct) -> T:

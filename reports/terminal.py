@@ -37,8 +37,8 @@ from numaproof.reports.groups import likeness
 from numaproof.reports.story import transcript
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal_summary import summary_parts
-from numaproof.reports.untrusted import one_line
-from numaproof.reports.wording import STYLES, SYMBOLS, claimed, implementation
+from numaproof.reports.untrusted_text import one_line
+from numaproof.reports.wording import STYLES, SYMBOLS, implementation, release_and_level
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,12 +78,12 @@ class Terminal:
         self._live = is_live(self._stream, environment)
         self.reports = ""
         self._calls = calls
-        self._seen: list[AnyEvent] = []
+        self._events: list[AnyEvent] = []
         self._total: int | None = None
-        self._done = 0
+        self._done_count = 0
         self._bad = 0
         self._lines = 0
-        self._shown: set[str] = set()
+        self._shown_causes: set[str] = set()
         self._last_line = 0.0
         self._last_part = 0
         self._console = ShownConsole(self._stream, _environ=environment)
@@ -107,9 +107,9 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         """Ends the live line and shows the summary, even if the run is incomplete."""
         self._stop()
-        if not self._seen:
+        if not self._events:
             return
-        summary = summarize(self._seen)
+        summary = summarize(self._events)
         width = self._console.width if self._live else PLAIN_WIDTH
         for part in summary_parts(summary, width, self.reports):
             if self._live:
@@ -119,15 +119,15 @@ class Terminal:
 
     def show(self, event: AnyEvent) -> None:
         """Shows one event."""
-        last = self._seen[-1] if self._seen else None
+        last = self._events[-1] if self._events else None
         if isinstance(last, events.Progress) and isinstance(event, events.Progress):
-            self._seen.pop()  # there are many of these, and only the last one counts
-        self._seen.append(event)
+            self._events.pop()  # there are many of these, and only the last one counts
+        self._events.append(event)
         match event:
             case events.RunStarted():
                 self._start(event)
             case events.CaseFinished():
-                self._done += 1
+                self._done_count += 1
                 if self._calls:
                     self._transcript(event)
                 elif event.outcome not in GOOD:
@@ -136,7 +136,7 @@ class Terminal:
             case events.DivergenceFound() if event.outcome not in GOOD:
                 self._failure(event.title, event)
             case events.Progress():
-                self._done = event.done
+                self._done_count = event.played_examples
                 self._advance(event.at, "")
             case events.RunEnded():
                 self._stop()
@@ -148,7 +148,7 @@ class Terminal:
     def _start(self, event: events.RunStarted) -> None:
         self._total = event.total or None
         who = implementation(summarize([event]))
-        kubernetes, level = claimed(event)
+        kubernetes, level = release_and_level(event)
         self._line(
             Text(
                 f"numaproof {_command(event)}: {one_line(who, 80)}, Kubernetes {kubernetes}, "
@@ -166,23 +166,23 @@ class Terminal:
             failures = f"{self._bad:,} failed" if self._bad else ""
             shown = one_line(current, max(self._console.width - 60, 12))
             self._progress.update(
-                self._task, completed=self._done, description=shown, failures=failures
+                self._task, completed=self._done_count, description=shown, failures=failures
             )
             return
-        part = self._done * _PARTS // self._total if self._total else 0
+        part = self._done_count * _PARTS // self._total if self._total else 0
         late = at - self._last_line >= _SECONDS_BETWEEN
         if late or (part > self._last_part and at - self._last_line >= 1):
             self._last_line, self._last_part = at, part
             of = f" of {self._total:,}" if self._total else ""
-            self._plain(f"{at:7.1f} s  {self._done:,}{of} done, {self._bad:,} failed")
+            self._plain(f"{at:7.1f} s  {self._done_count:,}{of} done, {self._bad:,} failed")
 
     def _failure(self, name: str, event: CaseFinished | DivergenceFound) -> None:
         self._bad += 1
         case = event.case if isinstance(event, events.CaseFinished) else name
         like = event.signature or likeness(case, event.outcome, event.message)
-        if like in self._shown:
+        if like in self._shown_causes:
             return  # the same cause in another case or on another machine: the summary names them
-        self._shown.add(like)
+        self._shown_causes.add(like)
         self._lines += 1
         if self._lines == MAX_FAILURE_LINES + 1:
             self._line(Text("Further failures are only counted; see the reports for all of them."))
@@ -191,7 +191,7 @@ class Terminal:
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
         line = Text(head, style=STYLES[event.outcome])
         line.append(one_line(name, 160), style="bold")
-        message = events.headline(events.said(event.message, event.finding))
+        message = events.headline(events.sentence_of(event.message, event.finding))
         if not name.startswith(message):
             line.append(f"  {one_line(message, 160)}", style="default")
         self._line(line)
@@ -233,10 +233,10 @@ class Bar:
         stream: where to write.
         environment: the variables that decide between live and plain output (default: those of
             the process).
-        counted: what is counted, such as "units".
+        unit: what is counted, such as "units".
     """
 
-    def __init__(self, stream: TextIO, environment: Mapping[str, str] | None, counted: str) -> None:
+    def __init__(self, stream: TextIO, environment: Mapping[str, str] | None, unit: str) -> None:
         environment = os.environ if environment is None else environment
         self._stream = stream
         self.live = is_live(stream, environment)
@@ -244,7 +244,7 @@ class Bar:
         self._progress = Progress(
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
-            TextColumn(f"{counted}, {{task.description}}", markup=False),
+            TextColumn(f"{unit}, {{task.description}}", markup=False),
             console=console,
             transient=True,
         )
@@ -267,6 +267,6 @@ class Bar:
             self._stream.write(text + "\n")
             self._stream.flush()
 
-    def move(self, completed: int, total: int, description: str) -> None:
+    def move(self, count: int, total: int, description: str) -> None:
         """Moves the bar; does nothing without a terminal."""
-        self._progress.update(self._task, completed=completed, total=total, description=description)
+        self._progress.update(self._task, completed=count, total=total, description=description)

@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.events import headline, said
+from numaproof.protocol.events import headline, sentence_of
 from numaproof.reports import wording
 from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.groups import causes, verdict_line
-from numaproof.reports.story import HarnessStep, both_ends, source, told_steps
-from numaproof.reports.untrusted import one_line, shortened, visible
+from numaproof.reports.story import HarnessStep, both_ends, source, story_steps
+from numaproof.reports.untrusted_text import one_line, shorten, visible
 from numaproof.reports.values import compact, without_machine
 from numaproof.reports.wording import SYMBOLS, columns, short_lines
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from numaproof.protocol.events import Said
+    from numaproof.protocol.events import Sentence
     from numaproof.reports.json_output import Verdict
     from numaproof.reports.story import BadStep, Failure
     from numaproof.reports.summary import Summary
@@ -67,14 +67,16 @@ def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[Render
         yield Text()
         yield _areas(summary)
     yield from _expected(summary)
-    yield from (Text(f"{side}: {count}", "dim") for side, count in wording.taken_sides(summary))
+    yield from (Text(f"{side}: {count}", "dim") for side, count in wording.baseline_counts(summary))
     yield from _by_chance(summary)
-    yield from _reached(summary)
+    yield from _coverage_lines(summary)
     yield from (Text(one_line(line, _VALUE), "dim") for line in wording.claims_lines(summary))
-    if summary.untested:
+    if summary.untested_ids:
         yield Text(f"{wording.untested_line(summary)}.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
-    yield from (Text(one_line(line, _VALUE), "bold yellow") for line in wording.left_lines(summary))
+    yield from (
+        Text(one_line(line, _VALUE), "bold yellow") for line in wording.leftover_lines(summary)
+    )
     if summary.verdict == "nothing tested":
         yield Text("Nothing was tested: no case ran, or none is supported.", "bold yellow")
     yield Text(
@@ -107,7 +109,7 @@ def _expected(summary: Summary) -> Iterator[Text]:
     for found in summary.known_examples[:_NAMES]:
         told = one_line(found.signature, _VALUE)
         yield Text(f"{SYMBOLS['known failure']} known failure {told}", "yellow")
-        lines = short_lines(found.reason or said(found.message, found.finding), _VALUE)
+        lines = short_lines(found.reason or sentence_of(found.message, found.finding), _VALUE)
         yield from (Text(f"  {line}") for line in lines)
         if found.file:
             yield _whole("  case file: ", found.file)
@@ -118,18 +120,18 @@ def _expected(summary: Summary) -> Iterator[Text]:
 def _by_chance(summary: Summary) -> Iterator[Text]:
     for one in summary.by_chance[:_NAMES]:
         where = f"answer differs from run to run: {one.scenario}, call {one.call}: "
-        sentence = said(f"{where}{one.message}", one.finding and one.finding.within(where))
+        sentence = sentence_of(f"{where}{one.message}", one.finding and one.finding.within(where))
         yield from (Text(line, "yellow") for line in short_lines(sentence, _VALUE))
     if (left := len(summary.by_chance) - _NAMES) > 0:
         yield Text(f"{left} more of these are in the reports.", "yellow")
 
 
-def _reached(summary: Summary) -> Iterator[RenderableType]:
-    if summary.reached is None or not summary.reached.examples:
+def _coverage_lines(summary: Summary) -> Iterator[RenderableType]:
+    if summary.coverage is None or not summary.coverage.examples:
         return
-    yield Text(f"\nCovered in {plural(summary.reached.examples, 'example')}:", "bold")
+    yield Text(f"\nCovered in {plural(summary.coverage.examples, 'example')}:", "bold")
     table = Table.grid(padding=(0, _GAP))
-    for subject, shown in wording.reached_lines(summary.reached):
+    for subject, shown in wording.coverage_lines(summary.coverage):
         table.add_row(Text(f"  {one_line(subject, 40)}", "dim"), Text(one_line(shown, 2_000)))
     yield table
 
@@ -154,25 +156,29 @@ def _body(failure: Failure, width: int) -> Iterator[RenderableType]:
         said = Text(f"{visible(requirement.id)}  ", "cyan")
         said.append(f"{one_line(requirement.statement, 300)} ", "default")
         yield said.append(visible(source(requirement)), "dim")
-    if failure.news:
-        yield from _problem(failure.news)
-    for told in told_steps(failure):
+    if failure.extra_sentence:
+        yield from _problem(failure.extra_sentence)
+    for told in story_steps(failure):
         if isinstance(told, HarnessStep):
             yield Text(one_line(str(told), _VALUE), "italic")
         else:
             yield from _step(told)
-    if failure.parted:
-        yield Text(f"before: {one_line(wording.taken_side(failure.parted), _TITLE)}", "dim")
+    if failure.baseline_divergence:
+        yield Text(
+            f"before: {one_line(wording.baseline_text(failure.baseline_divergence), _TITLE)}", "dim"
+        )
     if failure.stderr:
         yield Text(f"{failure.log_name}:", "dim")
         yield Text(both_ends(failure.stderr, _LOG))
-    if failure.drawn is not None and failure.pictures:
+    if failure.machine_info is not None and failure.pictures:
         both = tuple(one.title for one in failure.pictures) == _BOTH_SIDES
         pictures = failure.pictures if both else failure.pictures[-1:]
         room = (width - _GAP * (len(pictures) - 1)) // len(pictures)
         beside = Table.grid(*("" for _ in pictures), padding=(0, _GAP))
         beside.add_row(*(Text(one_line(one.title, 120), "italic") for one in pictures))
-        drawn = (drawn_text(failure.drawn, one.owners, one.shared, width=room) for one in pictures)
+        drawn = (
+            drawn_text(failure.machine_info, one.owners, one.shared, width=room) for one in pictures
+        )
         beside.add_row(*drawn)
         yield beside
 
@@ -187,22 +193,22 @@ _BOTH_SIDES = ("expected", "got")
 
 
 def _step(bad: BadStep) -> Iterator[RenderableType]:
-    step, found = bad.step, bad.found
+    step, found = bad.step, bad.differences
     args = one_line(compact(without_machine(step.args)), _VALUE)
     yield Text(f"step {bad.number}, {step.operation} {args}")
-    for problem in step.said:
+    for problem in step.sentences:
         yield from (Padding(line, (0, 0, 0, 2)) for line in _problem(problem))
     for one in found[:_LINES]:
         yield Text(f"  {one_line(one.path, 120)}")
         yield Text(f"    {'expected':8} {one_line(one.expected, _VALUE)}", "green")
-        yield Text(f"    {'got':8} {one_line(one.got, _VALUE)}", "red")
+        yield Text(f"    {'got':8} {one_line(one.actual, _VALUE)}", "red")
     if len(found) > _LINES:
         yield Text(f"  {plural(len(found) - _LINES, 'more difference')} in the reports")
     if bad.answer:
         yield Text(f"    answer   {one_line(bad.answer, _VALUE)}")
 
 
-def _problem(sentence: Said) -> Iterator[Text]:
+def _problem(sentence: Sentence) -> Iterator[Text]:
     """What is wrong, with what was expected and what came on lines of their own."""
     yield Text(_few_lines(headline(sentence)), "bold")
     for line, style in zip(wording.side_lines(sentence, _VALUE), ("green", "red"), strict=False):
@@ -210,4 +216,4 @@ def _problem(sentence: Said) -> Iterator[Text]:
 
 
 def _few_lines(text: str) -> str:
-    return "\n".join(shortened(text, 4000).strip().split("\n")[:_LINES])
+    return "\n".join(shorten(text, 4000).strip().split("\n")[:_LINES])

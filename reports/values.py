@@ -24,23 +24,23 @@ class Difference:
 
     path: str
     expected: str
-    got: str
+    actual: str
 
 
-def _bounded(value: Any, depth: int = 0) -> Any:
+def _limit_depth(value: Any, depth: int = 0) -> Any:
     """The value without parts that are nested too deeply to read."""
     if not value or not isinstance(value, (dict, list)):
         return value
     if depth == _DEEPEST:
         return "(nested too deeply)"
     if isinstance(value, dict):
-        return {str(key): _bounded(part, depth + 1) for key, part in value.items()}
-    return [_bounded(part, depth + 1) for part in value]
+        return {str(key): _limit_depth(part, depth + 1) for key, part in value.items()}
+    return [_limit_depth(part, depth + 1) for part in value]
 
 
 def compact(value: Any) -> str:
     """The value as JSON on one line."""
-    return _text(_bounded(value))
+    return _text(_limit_depth(value))
 
 
 def _text(value: Any) -> str:
@@ -52,7 +52,7 @@ def pretty(value: Any, width: int = 96) -> str:
 
     `width` is the preferred line width in columns. Keys keep their order.
     """
-    return "\n".join(_lines(_bounded(value), "", width, 0))
+    return "\n".join(_lines(_limit_depth(value), "", width, 0))
 
 
 def _lines(value: Any, lead: str, width: int, depth: int) -> Iterator[str]:
@@ -75,37 +75,37 @@ def _lines(value: Any, lead: str, width: int, depth: int) -> Iterator[str]:
     yield f"{indent}{closing}"
 
 
-def differences(expected: Any, got: Any) -> tuple[Difference, ...]:
-    """The innermost places where `got` differs from `expected`, in the order of `expected`."""
-    return tuple(_differences(_bounded(expected), _bounded(got), ""))
+def differences(expected: Any, actual: Any) -> tuple[Difference, ...]:
+    """The innermost places where `actual` differs from `expected`, in the order of `expected`."""
+    return tuple(_differences(_limit_depth(expected), _limit_depth(actual), ""))
 
 
-def _differences(expected: Any, got: Any, path: str) -> Iterator[Difference]:
-    if isinstance(expected, dict) and isinstance(got, dict):
-        for key in [*expected, *(key for key in got if key not in expected)]:
+def _differences(expected: Any, actual: Any, path: str) -> Iterator[Difference]:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in [*expected, *(key for key in actual if key not in expected)]:
             place = f"{path}.{key}" if path else key
-            if key not in got:
+            if key not in actual:
                 yield Difference(place, _text(expected[key]), ABSENT)
             elif key not in expected:
-                yield Difference(place, ABSENT, _text(got[key]))
+                yield Difference(place, ABSENT, _text(actual[key]))
             else:
-                yield from _differences(expected[key], got[key], place)
-    elif isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
-        for index, (one, other) in enumerate(zip(expected, got, strict=True)):
+                yield from _differences(expected[key], actual[key], place)
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
             yield from _differences(one, other, f"{path}[{index}]")
-    elif type(expected) is not type(got) or expected != got:
-        yield Difference(path or "(answer)", _text(expected), _text(got))
+    elif type(expected) is not type(actual) or expected != actual:
+        yield Difference(path or "(answer)", _text(expected), _text(actual))
 
 
-def diff_lines(expected: Any, got: Any, width: int = 96) -> tuple[tuple[str, str], ...]:
+def diff_lines(expected: Any, actual: Any, width: int = 96) -> tuple[tuple[str, str], ...]:
     """Formats both values and compares them line by line.
 
     Returns:
         Pairs of a mark (``" "`` in both, ``"-"`` only expected, ``"+"`` only got, ``"…"`` for lines
         left out because nothing near them differs) and a line.
     """
-    before = pretty(_sorted(expected), width).split("\n")
-    after = pretty(_sorted(got), width).split("\n")
+    before = pretty(_sort_keys(expected), width).split("\n")
+    after = pretty(_sort_keys(actual), width).split("\n")
     pairs: list[tuple[str, str]] = []
     shown = 0
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
@@ -119,9 +119,9 @@ def diff_lines(expected: Any, got: Any, width: int = 96) -> tuple[tuple[str, str
     return (*pairs, *([("…", "")] if shown < len(before) else []))
 
 
-def _sorted(value: Any) -> Any:
+def _sort_keys(value: Any) -> Any:
     # JSON objects are unordered: a different order of keys is no difference.
-    return json.loads(json.dumps(_bounded(value), sort_keys=True))
+    return json.loads(json.dumps(_limit_depth(value), sort_keys=True))
 
 
 def without_machine(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def without_machine(args: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def collected(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """The values of each key, both in the order in which they come."""
     found: dict[K, list[V]] = {}
     for key, value in pairs:

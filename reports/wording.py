@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
-from numaproof.reports.untrusted import one_line
+from numaproof.reports.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,25 +59,27 @@ def columns(tally: OutcomeTally, whole: OutcomeTally) -> tuple[tuple[str, int], 
 
 def implementation(summary: Summary) -> str:
     """The name, version and language of the implementation."""
-    who = summary.started.implementation if summary.started else None
+    who = summary.start.implementation if summary.start else None
     if who is None:
         return "a program that did not answer hello"
     return f"{who.name} {who.version} ({who.language})"
 
 
-def taken_side(parted: events.BaselineDivergence) -> str:
+def baseline_text(divergence: events.BaselineDivergence) -> str:
     """The side that was taken where a kubelet breaks its documents, and by which defects it does.
 
     The names are those of `docs/findings.md`.
     """
-    names = f" ({', '.join(parted.defects)})" if parted.defects else ""
-    documented = "" if parted.side == "kubelet" else "as documented, not "
+    names = f" ({', '.join(divergence.defects)})" if divergence.defects else ""
+    documented = "" if divergence.baseline == "kubelet" else "as documented, not "
     return f"{documented}as the kubelet does{names}"
 
 
-def taken_sides(summary: Summary) -> tuple[tuple[str, int], ...]:
+def baseline_counts(summary: Summary) -> tuple[tuple[str, int], ...]:
     """The sides that were taken, with how many case runs took each."""
-    taken = (taken_side(run.parted) for run in summary.runs if run.parted)
+    taken = (
+        baseline_text(run.baseline_divergence) for run in summary.runs if run.baseline_divergence
+    )
     return tuple(sorted(Counter(taken).items()))
 
 
@@ -88,7 +90,7 @@ def expected(summary: Summary) -> Counter[str]:
 
 def untested_line(summary: Summary) -> str:
     """How many requirements no case can check; empty if the stream lists none."""
-    count = len(summary.untested)
+    count = len(summary.untested_ids)
     what = plural(count, "requirement")
     return f"{what} untested; the registry says why" if count else ""
 
@@ -102,27 +104,27 @@ def claims_lines(summary: Summary) -> tuple[str, ...]:
 
     They say why case runs were unsupported, what its operations would allow, and what is assumed.
     """
-    review = summary.ended.claims if summary.ended else None
+    review = summary.end.claims if summary.end else None
     if review is None:
         return ()
     what = "example" if summary.fuzz else "case run"
     lines = [f"{one}." for one in review.untrue]
-    unclaimed = [*review.unclaimed.items()]
+    unclaimed = [*review.missing_claims.items()]
     lines += [
         f"{claim} not claimed: {plural(count, what)} not asked."
         for claim, count in unclaimed[:_MAX_CLAIMS]
     ]
     if left := sum(count for _, count in unclaimed[_MAX_CLAIMS:]):
         lines.append(f"Other claims not made: {plural(left, what)} not asked.")
-    if review.declined:
-        lines.append(f"Claimed, but answered unsupported: {plural(review.declined, what)}.")
+    if review.declined_runs:
+        lines.append(f"Claimed, but answered unsupported: {plural(review.declined_runs, what)}.")
     levels = [one for one in review.possible if one.startswith("level ")]
     lines += [f"Could be claimed: {one}." for one in levels]
     if allowed := [one for one in review.possible if one not in levels]:
         lines.append(
             f"Allowed by its operations, but not claimed and not asked: {', '.join(allowed)}."
         )
-    if review.assumed:
+    if review.assumes_features:
         lines.append(
             "hello has no `features`, so all that its operations, policies and options allow are"
             " assumed; list what you have to be asked for nothing else (numaproof features)."
@@ -130,9 +132,9 @@ def claims_lines(summary: Summary) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def left_lines(summary: Summary) -> tuple[str, ...]:
+def leftover_lines(summary: Summary) -> tuple[str, ...]:
     """The processes that outlived the run, in sentences."""
-    left = summary.ended.left if summary.ended else ()
+    left = summary.end.leftover_processes if summary.end else ()
     lines = [f"Could not end process {one}, which the program started." for one in left]
     if len(lines) > _MAX_LEFT:
         more = f"Could not end {len(lines) - _MAX_LEFT} more; see events.jsonl."
@@ -140,31 +142,31 @@ def left_lines(summary: Summary) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def reached_lines(reached: events.Coverage) -> tuple[tuple[str, str], ...]:
+def coverage_lines(coverage: events.Coverage) -> tuple[tuple[str, str], ...]:
     """What fuzzing covered: pairs of a subject and the counts of what occurred."""
     rows = [
         (subject, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
-        for subject, counts in reached.counts.items()
+        for subject, counts in coverage.counts.items()
     ]
-    if reached.highest:
-        highest = (f"{name} {value:g}" for name, value in reached.highest.items())
+    if coverage.highest:
+        highest = (f"{name} {value:g}" for name, value in coverage.highest.items())
         rows.append(("highest", ", ".join(highest)))
     return tuple(rows)
 
 
-def claimed(started: events.RunStarted) -> tuple[str, str]:
+def release_and_level(start: events.RunStarted) -> tuple[str, str]:
     """The Kubernetes release and the level of the run; unknown without an answer to hello."""
-    if started.implementation is None:
+    if start.implementation is None:
         return "unknown", "unknown"
-    return started.kubernetes, started.level
+    return start.kubernetes, start.level
 
 
 def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
     """What was tested and how: pairs of a name and a value, for the head of a report."""
-    started = summary.started
+    started = summary.start
     if started is None:
         return ()
-    kubernetes, level = claimed(started)
+    kubernetes, level = release_and_level(started)
     return (
         ("Implementation", implementation(summary)),
         ("Kubernetes", kubernetes),
@@ -175,23 +177,23 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
     )
 
 
-def problem_lines(sentence: events.Said) -> tuple[str, ...]:
+def problem_lines(sentence: events.Sentence) -> tuple[str, ...]:
     """A problem as lines: what differs, and on labelled lines what was expected and what came."""
     if isinstance(sentence, str):
         return tuple(sentence.split("\n"))
     return (sentence.what, *side_lines(sentence))
 
 
-def side_lines(sentence: events.Said, limit: int | None = None) -> tuple[str, ...]:
+def side_lines(sentence: events.Sentence, limit: int | None = None) -> tuple[str, ...]:
     """What was expected and what came on labelled lines, each side at most `limit` characters."""
     if isinstance(sentence, str):
         return ()
-    both = ("expected", sentence.expected), ("got", sentence.got)
+    both = ("expected", sentence.expected), ("got", sentence.actual)
     return tuple(
         f"  {label:8} {side if limit is None else one_line(side, limit)}" for label, side in both
     )
 
 
-def short_lines(sentence: events.Said, limit: int) -> tuple[str, ...]:
+def short_lines(sentence: events.Sentence, limit: int) -> tuple[str, ...]:
     """The lines of a difference, each at most `limit` characters; any other text is one line."""
     return (one_line(events.headline(sentence), limit), *side_lines(sentence, limit))

@@ -106,7 +106,7 @@ def _devices(node: StartedNode) -> Iterator[DeviceOfNode]:
     state = node.device_manager.state
     owners = {
         (resource, device): (uid, name)
-        for uid, containers in state.held.items()
+        for uid, containers in state.held_devices.items()
         for name, resources in containers.items()
         for resource, ids in resources.items()
         for device in ids
@@ -134,14 +134,14 @@ class CannotAnswerError(Exception):
 class Question(msgspec.Struct, frozen=True):
     """A node: its machine, its configuration, the release, and what its device plugins report.
 
-    With `documented`, the reference follows the documents instead of the kubelet's named defects;
+    With `follows_docs`, the reference follows the documents instead of the kubelet's named defects;
     for the defects named in `exceptions` it is the other way round.
     """
 
     machine: MachineInfo
     config: messages.KubeletConfiguration
     kubernetes: str
-    documented: bool = False
+    follows_docs: bool = False
     devices: tuple[messages.DeviceResource, ...] = ()
     exceptions: frozenset[str] = frozenset()
 
@@ -189,7 +189,7 @@ def admit_all(
     verdicts: list[PodResult] = []
     for pod in pods:
         verdicts.append(admit(reference, pod, verdicts[-1:], explain_all=explain_all))
-    answered(reference, "state", messages.NoArgs())
+    require_answer(reference, "state", messages.NoArgs())
     return Simulation(start, tuple(verdicts), view(node_of(reference)))
 
 
@@ -207,15 +207,15 @@ def begin(
     Raises:
         CannotAnswerError: the reference does not support what the configuration asks for.
     """
-    reference, answer = started(question, state_dir)
-    start = supported("start", answer)
+    reference, answer = start_reference(question, state_dir)
+    start = require_supported("start", answer)
     assert isinstance(start, messages.Started | messages.StartRefused)
     return reference, start
 
 
-def started(question: Question, state_dir: str) -> tuple[Reference, messages.Answer]:
+def start_reference(question: Question, state_dir: str) -> tuple[Reference, messages.Answer]:
     """A reference that was started with the checkpoints in `state_dir`, and what it answered."""
-    reference = Reference(documented=question.documented, exceptions=question.exceptions)
+    reference = Reference(follows_docs=question.follows_docs, exceptions=question.exceptions)
     args = messages.StartArgs(
         config=question.config,
         state_dir=state_dir,
@@ -227,7 +227,7 @@ def started(question: Question, state_dir: str) -> tuple[Reference, messages.Ans
 
 
 def admit(
-    reference: Reference, asked: DescribedPod, last: list[PodResult], *, explain_all: bool
+    reference: Reference, described_pod: DescribedPod, last: list[PodResult], *, explain_all: bool
 ) -> PodResult:
     """Admits a pod; `last` holds the previous verdict, if there is one.
 
@@ -235,28 +235,28 @@ def admit(
         CannotAnswerError: the reference does not support what the pod asks for.
     """
     node = node_of(reference)
-    pod = node.read_pod(asked.manifest)
+    pod = node.read_pod(described_pod.manifest)
     served = node.device_manager.state.serves
-    missing = {name: n for name, n in requests.extended(pod).items() if not served(name)}
+    missing = {name: n for name, n in requests.extended_resources(pod).items() if not served(name)}
     if missing:
-        return _unscheduled(asked.name, missing)
+        return _unschedulable_result(described_pod.name, missing)
     before = snapshot(node)
-    answer = answered(reference, "admit", messages.AdmitArgs(asked.manifest))
+    answer = require_answer(reference, "admit", messages.AdmitArgs(described_pod.manifest))
     refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
     if isinstance(answer, messages.Admitted):
         why = explain(before, pod) if explain_all else None
-        return PodResult(asked.name, containers=answer.containers, explanation=why)
-    if any(_is_replica(asked.name, one) and one.refusal == refusal for one in last):
+        return PodResult(described_pod.name, containers=answer.containers, explanation=why)
+    if any(_is_replica(described_pod.name, one) and one.refusal == refusal for one in last):
         # Nothing has changed since that refusal.
-        return PodResult(asked.name, refusal=refusal, explanation=last[0].explanation)
-    return PodResult(asked.name, refusal=refusal, explanation=explain(before, pod))
+        return PodResult(described_pod.name, refusal=refusal, explanation=last[0].explanation)
+    return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod))
 
 
 def _is_replica(name: str, other: PodResult) -> bool:
     return name.partition("#")[0] == other.pod.partition("#")[0]
 
 
-def _unscheduled(pod: str, missing: dict[str, int]) -> PodResult:
+def _unschedulable_result(pod: str, missing: dict[str, int]) -> PodResult:
     names = ", ".join(missing)
     text = (
         f"no device plugin on this node serves {names}, so the scheduler never places the pod here"
@@ -281,16 +281,16 @@ class Kubelet(Protocol):
         """The answer to one request."""
 
 
-def answered(kubelet: Kubelet, operation: str, args: messages.Args) -> messages.Answer:
+def require_answer(kubelet: Kubelet, operation: str, args: messages.Args) -> messages.Answer:
     """What a kubelet answers to a request that it must have an answer to.
 
     Raises:
         CannotAnswerError: it does not support what is asked for, or it failed.
     """
-    return supported(operation, kubelet.call(operation, args))
+    return require_supported(operation, kubelet.call(operation, args))
 
 
-def supported(operation: str, answer: messages.Answer) -> messages.Answer:
+def require_supported(operation: str, answer: messages.Answer) -> messages.Answer:
     """The answer to an operation, which must be one.
 
     Raises:
@@ -331,7 +331,7 @@ class DefectWarning(msgspec.Struct, frozen=True):
     pod: str | None
     container: str | None
     kubelet: Answer | None
-    documented: Answer | None
+    documented_answer: Answer | None
     follows: bool = False
 
 
@@ -348,14 +348,14 @@ class _Subject(NamedTuple):
 
 
 def warnings(
-    question: Question, pods: Pods, found: Simulation, folder: Path, *, explain_all: bool
+    question: Question, pods: Pods, simulation: Simulation, folder: Path, *, explain_all: bool
 ) -> tuple[DefectWarning, ...]:
-    """The warnings about the simulation `found`, in the order of its answers.
+    """The warnings about the simulation `simulation`, in the order of its answers.
 
     Args:
         question: the node, whose reference has the kubelet's defects.
         pods: those that were simulated.
-        found: the simulation.
+        simulation: the simulation.
         folder: an empty directory for the state directories of further simulations.
         explain_all: whether admissions were explained.
 
@@ -366,15 +366,15 @@ def warnings(
     every = defects.of_releases(releases)
     number = count()
 
-    def play(without: frozenset[str], asked: Pods) -> Simulation:
+    def play(without: frozenset[str], played_pods: Pods) -> Simulation:
         state_dir = folder / str(next(number))
         state_dir.mkdir()
         lacking = msgspec.structs.replace(question, exceptions=without)
-        return admit_all(lacking, asked, str(state_dir), explain_all=explain_all)
+        return admit_all(lacking, played_pods, str(state_dir), explain_all=explain_all)
 
     documents = play(every, pods)
-    kubelet, documented = _answers(found), _answers(documents)
-    subjects = _telling(defects.differing(kubelet, documented))
+    kubelet, documented = _answers(simulation), _answers(documents)
+    subjects = _independent_differences(defects.differing_subjects(kubelet, documented))
     if not subjects:
         return ()
     own = _own(question, every, pods, folder)
@@ -385,7 +385,7 @@ def warnings(
     to_end = any(one.part == "node" for one in causes)
     last = max((names.index(one.pod) + 1 for one in causes if one.pod), default=0)
     asked = pods if to_end else pods[:last]
-    why = defects.attributed(
+    why = defects.attribute_defects(
         causes, kubelet, releases, lambda without: _answers(play(without, asked))
     )
     shown = []
@@ -397,33 +397,33 @@ def warnings(
             DefectWarning(
                 at_work,
                 *subject,
-                kubelet=_answer(found, subject),
-                documented=_answer(documents, subject),
+                kubelet=_answer(simulation, subject),
+                documented_answer=_answer(documents, subject),
                 follows=subject not in why,
             )
         )
     return tuple(shown)
 
 
-def _answers(found: Simulation) -> dict[_Subject, object]:
+def _answers(simulation: Simulation) -> dict[_Subject, object]:
     """What is compared of a simulation, by what it is about."""
-    answers: dict[_Subject, object] = {_Subject("start"): found.start}
-    for one in found.pods:
-        answers |= _about(one)
-    answers[_Subject("node")] = found.node
+    answers: dict[_Subject, object] = {_Subject("start"): simulation.start}
+    for one in simulation.pods:
+        answers |= _answers_about(one)
+    answers[_Subject("node")] = simulation.node
     return answers
 
 
-def _about(one: PodResult) -> dict[_Subject, object]:
-    containers = (one.containers or {}).items()
+def _answers_about(result: PodResult) -> dict[_Subject, object]:
+    containers = (result.containers or {}).items()
     return {
-        _Subject("verdict", one.pod): one.refusal or "admitted",
-        **{_Subject("container", one.pod, name): held for name, held in containers},
-        _Subject("explanation", one.pod): one.explanation,
+        _Subject("verdict", result.pod): result.refusal or "admitted",
+        **{_Subject("container", result.pod, name): held for name, held in containers},
+        _Subject("explanation", result.pod): result.explanation,
     }
 
 
-def _telling(differing: list[_Subject]) -> list[_Subject]:
+def _independent_differences(differing: list[_Subject]) -> list[_Subject]:
     """The differences that no other one implies: without a start, for example, all pods differ."""
     verdicts = {one.pod for one in differing if one.part == "verdict"}
     held = {one.pod for one in differing if one.part == "container"}
@@ -432,11 +432,11 @@ def _telling(differing: list[_Subject]) -> list[_Subject]:
     return telling or differing
 
 
-def _answer(found: Simulation, subject: _Subject) -> Answer | None:
+def _answer(simulation: Simulation, subject: _Subject) -> Answer | None:
     """A simulation's answer; of a pod that is admitted, what its containers get."""
     if subject.part != "verdict":
-        return cast("Answer | None", _answers(found).get(subject))
-    one = next((one for one in found.pods if one.pod == subject.pod), None)
+        return cast("Answer | None", _answers(simulation).get(subject))
+    one = next((one for one in simulation.pods if one.pod == subject.pod), None)
     return (one.refusal or one.containers) if one else None
 
 
@@ -454,12 +454,12 @@ def _own(question: Question, every: frozenset[str], pods: Pods, folder: Path) ->
     own: set[_Subject] = set()
     for pod in pods:
         node_of(documented).adopt(node_of(kubelet))
-        mine = _about(admit(kubelet, pod, [], explain_all=True))
+        mine = _answers_about(admit(kubelet, pod, [], explain_all=True))
         try:
-            others = _about(admit(documented, pod, [], explain_all=True))
+            others = _answers_about(admit(documented, pod, [], explain_all=True))
         except CannotAnswerError:
             others = {}
-        own |= set(defects.differing(mine, others))
+        own |= set(defects.differing_subjects(mine, others))
     return own
 
 
@@ -495,6 +495,6 @@ def simulate(
         each.mkdir()
     found = admit_all(question, pods, str(own), explain_all=explain_all)
     told: tuple[DefectWarning, ...] = ()
-    if not question.documented:
+    if not question.follows_docs:
         told = warnings(question, pods, found, others, explain_all=explain_all)
     return CheckedSimulation(**msgspec.structs.asdict(found), warnings=told, notes=tuple(notes))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import msgspec
 
-from numaproof.inputs.plurals import numbered
+from numaproof.inputs.plurals import format_numbers
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.checkpoints import cpu as cpu_checkpoint
@@ -30,16 +30,18 @@ _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _FIELDS = ("total", "systemReserved", "allocatable")
 
 
-def assumed_memory_config(found: Mapping[str, Any], nodes: Container[int]) -> dict[str, Any] | None:
+def assumed_memory_config(
+    fields: Mapping[str, Any], nodes: Container[int]
+) -> dict[str, Any] | None:
     """A configuration that fits the content of the file; None if the file does not say enough.
 
     Nothing is reserved on nodes that the machine does not have; its nodes are `nodes`.
     """
-    if found.get("policyName") == "None":
+    if fields.get("policyName") == "None":
         return {}
     reserved = {
         node: table["memory"].get("systemReserved")
-        for node, table in _tables(found).items()
+        for node, table in _tables(fields).items()
         if "memory" in table and node in nodes
     }
     entries = [
@@ -47,7 +49,7 @@ def assumed_memory_config(found: Mapping[str, Any], nodes: Container[int]) -> di
         for node, size in reserved.items()
         if _is_amount(size) and size
     ]
-    if found.get("policyName") != "Static" or not entries:
+    if fields.get("policyName") != "Static" or not entries:
         return None
     total = sum(size for size in reserved.values() if _is_amount(size))
     return {
@@ -58,20 +60,20 @@ def assumed_memory_config(found: Mapping[str, Any], nodes: Container[int]) -> di
     }
 
 
-def memory_findings(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:
+def memory_findings(fields: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:
     """The differences between the content of a file and an idle `machine`, node by node.
 
     Anything that a kubelet would not read is ignored.
     """
-    in_file = _tables(found)
+    in_file = _tables(fields)
     for node in sorted(in_file.keys() - machine.keys()):
         yield f"the file has NUMA node {node}, which the machine does not have"
     for node in sorted(machine.keys() - in_file.keys()):
         yield f"the machine has NUMA node {node}, which the file does not have"
     for node in sorted(in_file.keys() & machine.keys()):
         yield from _node(f"NUMA node {node}", in_file[node], machine[node].tables)
-    yield from _blocks(found, machine)
-    yield from _groups(found)
+    yield from _blocks(fields, machine)
+    yield from _groups(fields)
 
 
 def _node(
@@ -107,11 +109,11 @@ _WHY = {
 """Why a field of a file may differ from the machine."""
 
 
-def _blocks(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:
+def _blocks(fields: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:
     """Blocks on missing nodes, and memory that no block accounts for."""
     held: dict[tuple[NUMASet, str], int] = {}
     lying: dict[int, int] = {}
-    for place, block in _all_blocks(found):
+    for place, block in _all_blocks(fields):
         try:
             nodes = NUMASet(block["numaAffinity"])
         except ValueError:
@@ -123,17 +125,18 @@ def _blocks(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iter
             lying[node] = lying.get(node, 0) + 1
         key = (nodes, block["type"])
         held[key] = held.get(key, 0) + block["size"]
-    tables = _tables(found)
+    tables = _tables(fields)
     for (nodes, kind), size in held.items():
         reserved = sum(
             _amount(tables.get(node, {}).get(kind, {}).get("reserved")) for node in nodes
         )
         if size != reserved and all(node in tables for node in nodes):
             yield (
-                f"{numbered('NUMA node', nodes)}: {kind}: containers hold {size}, but {reserved} is"
+                f"{format_numbers('NUMA node', nodes)}: {kind}: containers hold {size},"
+                f" but {reserved} is"
                 " reserved"
             )
-    for node, content in sorted(_nodes(found).items()):
+    for node, content in sorted(_nodes(fields).items()):
         count = content.get("numberOfAssignments")
         if count != lying.get(node, 0):
             yield (
@@ -142,11 +145,11 @@ def _blocks(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iter
             )
 
 
-def _groups(found: Mapping[str, Any]) -> Iterator[str]:
+def _groups(fields: Mapping[str, Any]) -> Iterator[str]:
     """Overlapping groups of nodes: by the kubelet's own rule they are disjoint or equal."""
     groups = {
         node: tuple(content["cells"])
-        for node, content in sorted(_nodes(found).items())
+        for node, content in sorted(_nodes(fields).items())
         if isinstance(content.get("cells"), list)
     }
     for node, cells in groups.items():
@@ -160,8 +163,8 @@ def _groups(found: Mapping[str, Any]) -> Iterator[str]:
                 break
 
 
-def _nodes(found: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
-    nodes = found.get("machineState")
+def _nodes(fields: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
+    nodes = fields.get("machineState")
     if not isinstance(nodes, dict):
         return {}
     return {
@@ -171,7 +174,7 @@ def _nodes(found: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
     }
 
 
-def _tables(found: Mapping[str, Any]) -> dict[int, dict[str, Mapping[str, Any]]]:
+def _tables(fields: Mapping[str, Any]) -> dict[int, dict[str, Mapping[str, Any]]]:
     """The memory tables by node and memory type."""
     return {
         node: {
@@ -179,12 +182,12 @@ def _tables(found: Mapping[str, Any]) -> dict[int, dict[str, Mapping[str, Any]]]
         }
         if isinstance(content.get("memoryMap"), dict)
         else {}
-        for node, content in _nodes(found).items()
+        for node, content in _nodes(fields).items()
     }
 
 
-def _all_blocks(found: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    entries = found.get("entries")
+def _all_blocks(fields: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    entries = fields.get("entries")
     for uid, containers in entries.items() if isinstance(entries, dict) else ():
         for name, blocks in containers.items() if isinstance(containers, dict) else ():
             for block in blocks if isinstance(blocks, list) else ():
@@ -366,7 +369,7 @@ def _overlaps(entries: Any) -> list[str]:
         cpus = CPUSet.union(_cpus(text) for text in containers.values())
         if cpus & taken:
             found += (
-                f"pods {other} and {uid} both hold {numbered('CPU', both)}"
+                f"pods {other} and {uid} both hold {format_numbers('CPU', both)}"
                 for other, others in held.items()
                 if (both := cpus & others)
             )

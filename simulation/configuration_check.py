@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from numaproof.inputs import documents, typed
-from numaproof.inputs.documents import PathTuple, dotted
+from numaproof.inputs.documents import PathTuple, dotted_path
 from numaproof.protocol import messages
 from numaproof.reference.pods import quantity
 from numaproof.simulation import defects, lint
-from numaproof.simulation.admission import CannotAnswerError, Question, node_of, started
+from numaproof.simulation.admission import CannotAnswerError, Question, node_of, start_reference
 from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def rules() -> tuple[Rule, ...]:
     return typed.convert(document, tuple[Rule, ...])
 
 
-def cured(rule: Rule, config: ConfigFields, machine: MachineInfo) -> ConfigFields:
+def apply_cure(rule: Rule, config: ConfigFields, machine: MachineInfo) -> ConfigFields:
     """The configuration with the reservation by which the cure of a rule gets past its error."""
     cures = {"cpu": _with_reserved_cpu, "memory": _with_reserved_memory}
     return cures[rule.cure](config, machine)
@@ -135,7 +135,7 @@ class ConfigurationVerdict(msgspec.Struct, frozen=True):
     """What was found in a configuration, and the configuration without what is refused in it."""
 
     findings: tuple[ConfigurationFinding, ...]
-    fixed: messages.KubeletConfiguration
+    fixed_config: messages.KubeletConfiguration
 
 
 def judge(question: Question) -> ConfigurationVerdict:
@@ -156,7 +156,7 @@ def judge(question: Question) -> ConfigurationVerdict:
             after: dict[str, Any] = _without(config, _by_trial(question, config, answer))
         else:
             seen.append(answer)
-            after = _past(question, config, answer, found)
+            after = _fix_refused(question, config, answer, found)
         if len(found) >= MAX_ERRORS and after != config:
             found.append(_MORE)
         if after == config or len(found) > MAX_ERRORS:
@@ -184,8 +184,8 @@ def shaped_findings(
         CannotAnswerError: as for `judge`.
     """
 
-    def by_text(found: ConfigurationVerdict) -> dict[tuple[str, str], object]:
-        return {(dotted(one.path), one.message): one for one in found.findings}
+    def by_text(config_verdict: ConfigurationVerdict) -> dict[tuple[str, str], object]:
+        return {(dotted_path(one.path), one.message): one for one in config_verdict.findings}
 
     def ask(without: frozenset[str]) -> dict[tuple[str, str], object]:
         return by_text(judge(msgspec.structs.replace(question, exceptions=without)))
@@ -194,15 +194,15 @@ def shaped_findings(
 
 
 def _warnings(
-    question: Question, fixed: dict[str, Any], setup: NodeSetup, wrong: list[PathTuple]
+    question: Question, fixed_config: dict[str, Any], setup: NodeSetup, wrong: list[PathTuple]
 ) -> Iterator[ConfigurationFinding]:
     """The warnings about a fixed configuration that are about what is written, and not wrong."""
-    for warning in lint.warnings(msgspec.structs.replace(question, config=fixed), setup):
+    for warning in lint.warnings(msgspec.structs.replace(question, config=fixed_config), setup):
         path = warning[0]
         related = any(
-            _related(path, other) or path[0] in _DEPENDENT.get(other[:1], ()) for other in wrong
+            _are_related(path, other) or path[0] in _DEPENDENT.get(other[:1], ()) for other in wrong
         )
-        if not related and _is_as_written(question.config, fixed, path):
+        if not related and _is_as_written(question.config, fixed_config, path):
             yield ConfigurationFinding("warning", *warning)
 
 
@@ -214,46 +214,46 @@ _DEPENDENT: Mapping[PathTuple, tuple[str, ...]] = {
 """The fields whose effect depends on a policy: without a valid one nothing is known of them."""
 
 
-def _is_as_written(written: Any, fixed: Any, path: PathTuple) -> bool:
+def _is_as_written(written_config: Any, fixed_config: Any, path: PathTuple) -> bool:
     """Whether a configuration has a value at a path, and a fixed one has the same there."""
-    depth, value = _deepest(written, path)
-    kept, other = _deepest(fixed, depth)
+    depth, value = _deepest(written_config, path)
+    kept, other = _deepest(fixed_config, depth)
     return bool(depth) and value == (other if kept == depth else None)
 
 
-def _related(one: PathTuple, other: PathTuple) -> bool:
+def _are_related(path: PathTuple, other: PathTuple) -> bool:
     """Whether one of the paths contains the other."""
-    return all(mine == others for mine, others in zip(one, other, strict=False))
+    return all(mine == others for mine, others in zip(path, other, strict=False))
 
 
 def _start(question: Question, config: dict[str, Any]) -> tuple[messages.Answer, NodeSetup | None]:
     """The answer to a start with a configuration, and the node's setup if it starts."""
     with scratch_folder() as folder:
         asked = msgspec.structs.replace(question, config=config)
-        reference, answer = started(asked, str(folder))
+        reference, answer = start_reference(asked, str(folder))
     is_up = isinstance(answer, messages.Started)
     return answer, node_of(reference).setup if is_up else None
 
 
-def _past(
+def _fix_refused(
     question: Question,
     config: dict[str, Any],
     refusal: messages.StartRefused,
-    found: list[ConfigurationFinding],
+    findings: list[ConfigurationFinding],
 ) -> dict[str, Any]:
-    """The configuration without what is refused, which is added to `found`."""
+    """The configuration without what is refused, which is added to `findings`."""
     after = config
     for problem in _problems(refusal.message):
         rule, meant = rule_for(refusal.stage, problem) or (UNKNOWN, ())
         paths = [path for path in (meant, *rule.others) if path and path[0] in config]
         whole = [path for path in paths if _deepest(config, path)[0] == path]
         if paths:
-            path = _refined(question, config, (whole or paths)[0], rule)
+            path = _refine_path(question, config, (whole or paths)[0], rule)
         else:
             path = _by_trial(question, config, refusal)
         where, _ = _deepest(question.config, path)
-        found.append(ConfigurationFinding("error", where, problem, rule.fix, rule.section))
-        after = cured(rule, after, question.machine) if rule.cure else _without(after, path)
+        findings.append(ConfigurationFinding("error", where, problem, rule.fix, rule.section))
+        after = apply_cure(rule, after, question.machine) if rule.cure else _without(after, path)
     if after == config:
         after = _without(config, _by_trial(question, config, refusal))
     return after
@@ -271,7 +271,9 @@ def _problems(message: str) -> Iterator[str]:
             yield part.removesuffix(", ")
 
 
-def _refined(question: Question, config: dict[str, Any], path: PathTuple, rule: Rule) -> PathTuple:
+def _refine_path(
+    question: Question, config: dict[str, Any], path: PathTuple, rule: Rule
+) -> PathTuple:
     """The smallest part of the value at a path whose removal makes the rule no longer match."""
     there, value = _deepest(config, path)
     if there != path:
@@ -280,10 +282,10 @@ def _refined(question: Question, config: dict[str, Any], path: PathTuple, rule: 
     def is_gone(answer: messages.Answer) -> bool:
         return not (isinstance(answer, messages.StartRefused) and _applies(rule, answer))
 
-    return _narrowed(question, config, path, value, is_gone)
+    return _narrow_path(question, config, path, value, is_gone)
 
 
-def _narrowed(
+def _narrow_path(
     question: Question,
     config: dict[str, Any],
     path: PathTuple,
@@ -309,9 +311,11 @@ def _applies(rule: Rule, refusal: messages.StartRefused) -> bool:
     return any(one is not None and one[0] is rule for one in known)
 
 
-def _by_trial(question: Question, config: dict[str, Any], ended: messages.Answer) -> PathTuple:
+def _by_trial(
+    question: Question, config: dict[str, Any], first_answer: messages.Answer
+) -> PathTuple:
     """The smallest part of the configuration whose removal changes why the start ended."""
-    return _narrowed(question, config, (), config, lambda answer: answer != ended)
+    return _narrow_path(question, config, (), config, lambda answer: answer != first_answer)
 
 
 def _without(config: Any, path: PathTuple) -> Any:

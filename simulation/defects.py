@@ -47,7 +47,7 @@ class DefectNote(msgspec.Struct, frozen=True):
     part: str
     subject: str
     kubelet: Any
-    documented: Any
+    documented_answer: Any
 
 
 def notes(
@@ -60,7 +60,7 @@ def notes(
     Arguments are as for `attributed`.
     """
     documented = ask(of_releases(releases))
-    found = attributed(differing(kubelet, documented), kubelet, releases, ask)
+    found = attribute_defects(differing_subjects(kubelet, documented), kubelet, releases, ask)
     return tuple(
         DefectNote(defects, *subject, kubelet.get(subject), documented.get(subject))
         for subject, defects in found.items()
@@ -74,15 +74,15 @@ def of_releases(releases: Collection[str]) -> frozenset[str]:
     )
 
 
-def differing(
-    kubelet: Mapping[Subject, object], documented: Mapping[Subject, object]
+def differing_subjects(
+    kubelet: Mapping[Subject, object], documented_answers: Mapping[Subject, object]
 ) -> list[Subject]:
     """What the kubelet answers differently from the documents, in the order of its answers."""
-    subjects = dict.fromkeys((*kubelet, *documented))
-    return [one for one in subjects if kubelet.get(one) != documented.get(one)]
+    subjects = dict.fromkeys((*kubelet, *documented_answers))
+    return [one for one in subjects if kubelet.get(one) != documented_answers.get(one)]
 
 
-def attributed(
+def attribute_defects(
     subjects: Iterable[Subject],
     kubelet: Mapping[Subject, object],
     releases: Collection[str],
@@ -108,11 +108,13 @@ def attributed(
     for subject in wanted:
         mine = kubelet.get(subject)
         at_work = [name for name in names if lacking[name].get(subject) != mine]
-        found[subject] = tuple(map(_named, at_work or _least(subject, mine, names, ask)))
+        found[subject] = tuple(
+            map(_find_defect, at_work or _smallest_set(subject, mine, names, ask))
+        )
     return found
 
 
-def _least(
+def _smallest_set(
     subject: Subject,
     mine: object,
     names: list[str],
@@ -130,6 +132,6 @@ def _least(
 _BY_NAME: Mapping[str, Defect] = {one.name: one for one in DEFECTS}
 
 
-def _named(name: str) -> NamedDefect:
+def _find_defect(name: str) -> NamedDefect:
     defect = _BY_NAME[name]
     return NamedDefect(name, defect.what, f"{PAGE}#{name}", defect.issue)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.inputs import documents, typed
-from numaproof.inputs.errors import shortened
+from numaproof.inputs.errors import shorten
 from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import ListFormatError, NUMASet
 
@@ -41,7 +41,7 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     healthy: bool = True
 
 
-def read(given: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ...]:
+def read(texts: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ...]:
     """What device plugins report, from texts of the form below or names of files.
 
     A text is ``RESOURCE=COUNT@NODES,...``: that many devices near those NUMA nodes (``2@0-1``
@@ -54,7 +54,7 @@ def read(given: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ..
         fakesys.DocumentError: a file is invalid.
     """
     found: dict[str, list[Device]] = {}
-    for text in given:
+    for text in texts:
         # A long text is no name of a file, which pathlib would complain of.
         is_file = os.path.exists(text)  # noqa: PTH110
         groups = _of_file(text) if is_file else _of_words(text)
@@ -80,7 +80,7 @@ def _error(
     if document is not None:
         return document.error(path, message, fix)
     how = fix or _HOW
-    return DevicesError(f"--devices {shortened(words)}: {shortened(message)} ({how})")
+    return DevicesError(f"--devices {shorten(words)}: {shorten(message)} ({how})")
 
 
 def _of_words(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError]]]:

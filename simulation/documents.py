@@ -52,7 +52,7 @@ _OTHERS = {"kubelet-arg": _K3S, "kubelet-arg+": _K3S, "kubeletConfig": _GKE, "li
 """Fields by which other products' files are known, with what they are and what to do."""
 
 
-def unwrapped(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]]:
+def unwrap(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]]:
     """The KubeletConfiguration of a document.
 
     Returns:
@@ -103,10 +103,10 @@ def _openshift(document: Document) -> tuple[Document, str, tuple[DocumentError, 
     misspelt = tuple(
         document.error((*path, name), "unknown field", fields.suggestion(name, known))
         for path, known in _OPENSHIFT_FIELDS.items()
-        for name in _names(at(document.data, path))
+        for name in _names(value_at(document.data, path))
         if name not in known
     )
-    if not isinstance(at(document.data, _IN_OPENSHIFT), dict):
+    if not isinstance(value_at(document.data, _IN_OPENSHIFT), dict):
         if misspelt:
             raise misspelt[0]
         message = f"{_OPENSHIFT} without a configuration"
@@ -121,7 +121,7 @@ def _openshift(document: Document) -> tuple[Document, str, tuple[DocumentError, 
 def _refuse_others(document: Document) -> None:
     """Refuses what is another product's file, whatever its apiVersion and kind say."""
     content = document.data
-    if content.get("kind") == fields.CONFIGURATION and at(content, _IN_OPENSHIFT) is not None:
+    if content.get("kind") == fields.CONFIGURATION and value_at(content, _IN_OPENSHIFT) is not None:
         message = f"{_OPENSHIFT} under another kind: no kubelet reads spec.kubeletConfig"
         fix = f"set apiVersion: {_OPENSHIFT_GROUP}v1 and kind: KubeletConfig again"
         raise document.error(("spec",), message, fix)
@@ -129,7 +129,7 @@ def _refuse_others(document: Document) -> None:
     for name, (what, fix) in _OTHERS.items():
         if name in content and not is_openshift:
             raise document.error((name,), what, f"{fix}, or use what `{FROM_NODE}` prints")
-    if at(content, ("machine", "kubelet")) is not None:
+    if value_at(content, ("machine", "kubelet")) is not None:
         fix = "use the file that Talos makes of it: talosctl read /etc/kubernetes/kubelet.yaml"
         raise document.error(("machine",), "a Talos machine configuration", fix)
 
@@ -139,7 +139,7 @@ def _names(value: Any) -> Iterable[str]:
     return value if isinstance(value, dict) else ()
 
 
-def at(value: Any, path: PathTuple) -> Any:
+def value_at(value: Any, path: PathTuple) -> Any:
     """What is at a path of mappings; None if there is nothing."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
@@ -159,7 +159,9 @@ _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 1.2, section 9.1.2)."""
 
 
-def parts(text: str, file: str, errors: list[DocumentError] | None = None) -> Iterator[Document]:
+def split_documents(
+    text: str, file: str, errors: list[DocumentError] | None = None
+) -> Iterator[Document]:
     """The non-empty documents in a file's text, with the line numbers of the file.
 
     Args:
@@ -200,7 +202,7 @@ class ConfigurationFile(NamedTuple):
         document: its fields, with the line numbers of the file.
         settings: its fields, without apiVersion and kind.
         unknown: errors about the fields that no kubelet of the releases has.
-        mistyped: errors about values that are not of their fields' types, among the fields that
+        type_errors: errors about values that are not of their fields' types, among the fields that
             the resource managers do not read.
         notes: what else to say about how the file was read.
     """
@@ -208,7 +210,7 @@ class ConfigurationFile(NamedTuple):
     document: Document
     settings: KubeletConfiguration
     unknown: tuple[DocumentError, ...]
-    mistyped: tuple[DocumentError, ...]
+    type_errors: tuple[DocumentError, ...]
     notes: tuple[str, ...]
 
 
@@ -224,13 +226,13 @@ def configuration(text: str, file: str, releases: Sequence[str]) -> Configuratio
         DocumentError: the file does not hold exactly one document, holds one of another kind, or
             has nothing in it that a kubelet of the releases knows.
     """
-    found = list(parts(text, file))
+    found = list(split_documents(text, file))
     if len(found) != 1:
         message = f"expected one KubeletConfiguration, got {plural(len(found), 'document')}"
         raise DocumentError(file, 0, "", message)
     (whole,) = found
     mapping(whole, whole.data, ())
-    document, note, around = unwrapped(whole)
+    document, note, around = unwrap(whole)
     settings = {key: value for key, value in document.data.items() if key not in _HEAD}
     inside, mistyped = field_errors(document, document.data, fields.CONFIGURATION, releases, ())
     unknown = (*around, *inside)
@@ -244,7 +246,7 @@ def configuration(text: str, file: str, releases: Sequence[str]) -> Configuratio
 
 
 @contextmanager
-def gathered(errors: list[DocumentError]) -> Iterator[None]:
+def collect_errors(errors: list[DocumentError]) -> Iterator[None]:
     """Adds what is wrong with documents to `errors`, so that more of them can be looked at."""
     try:
         yield
@@ -269,7 +271,7 @@ def _several(errors: Sequence[DocumentError]) -> DocumentError | DocumentErrors:
     return errors[0] if len(errors) == 1 else DocumentErrors(errors)
 
 
-def ignored(unknown: Sequence[DocumentError]) -> Iterator[str]:
+def ignored_field_warnings(unknown: Sequence[DocumentError]) -> Iterator[str]:
     """Warnings that unknown fields were ignored."""
     return (f"warning: ignored: {one}" for one in unknown)
 

@@ -22,7 +22,7 @@ from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.state import Devices, DeviceState
 from numaproof.reference.errors import AdmissionError, AllocationError
 from numaproof.reference.memory.manager import MemoryManager
-from numaproof.reference.memory.requests import part, peak
+from numaproof.reference.memory.requests import container_amounts, peak
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.hints import Demand, Resources, TopologyHint
 from numaproof.reference.topology.hints import Hints as ResourceHints
@@ -36,7 +36,7 @@ from numaproof.reference.topology.search import evaluation
 from numaproof.reference.topology.search.enumeration import among, interchangeable
 from numaproof.reference.topology.search.symmetry import NodeClasses
 from numaproof.simulation import requests
-from numaproof.simulation.requests import amount, amounts, free_of, is_memory, masked, nodes_text
+from numaproof.simulation.requests import amount, amounts, free_of, is_memory, mask_text, nodes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,9 +65,9 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """The sets worth showing (`told`), and how many more there are."""
+    """The sets worth showing (`sets`), and how many more there are."""
 
-    told: tuple[Candidate, ...] = ()
+    sets: tuple[Candidate, ...] = ()
     more: int = 0
 
 
@@ -145,7 +145,7 @@ def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
     """
     classes = _classes(demand)
     now = {hint.nodes: hint for hint in _among(demand, classes)}
-    empty = [hint.nodes for hint in _among(_emptied(demand), classes) if hint.preferred]
+    empty = [hint.nodes for hint in _among(_on_idle_machine(demand), classes) if hint.preferred]
     wanted = [now.get(nodes) or nodes for nodes in empty]
     wanted += [group for group in _groups_in_use(demand) if group not in now and group not in empty]
     others = [hint for nodes, hint in now.items() if nodes not in empty]
@@ -153,7 +153,11 @@ def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
         wanted = [reduce(or_, (1 << node for node in demand.nodes), 0)]
     # If not all can be shown, prefer sets that work, then those that lack little.
     best = sorted(
-        wanted, key=lambda one: (not isinstance(one, TopologyHint), _lacking(demand, one))
+        wanted,
+        key=lambda hint_or_nodes: (
+            not isinstance(hint_or_nodes, TopologyHint),
+            _shortage(demand, hint_or_nodes),
+        ),
     )
     shown = [one for one in wanted if one in best[:MAX_SHOWN]] + others[:MAX_OTHERS]
     return Candidates(
@@ -162,7 +166,7 @@ def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
     )
 
 
-def places(lacking: Sequence[Candidate]) -> str:
+def describe_shortages(lacking: Sequence[Candidate]) -> str:
     """Says in a sentence which sets lack what; single nodes that lack the same are grouped."""
     shown = []
     if all(len(one.numa) == 1 and not one.alike for one in lacking):
@@ -171,17 +175,17 @@ def places(lacking: Sequence[Candidate]) -> str:
             nodes.setdefault(one.text, []).extend(one.numa)
         shown = [f"{nodes_text(NUMASet(members))}: {text}" for text, members in nodes.items()]
     else:
-        shown = [f"{nodes_text(one.numa)}{likewise(one)}: {one.text}" for one in lacking]
+        shown = [f"{nodes_text(one.numa)}{alike_suffix(one)}: {one.text}" for one in lacking]
     others = ["and others"] if len(shown) > _MAX_IN_SENTENCE else []
     return "; ".join(shown[:_MAX_IN_SENTENCE] + others)
 
 
-def likewise(one: Candidate) -> str:
+def alike_suffix(candidate: Candidate) -> str:
     """A suffix for the set's name that says how many other sets are like it."""
-    return f" (and {one.alike} like it)" if one.alike else ""
+    return f" (and {candidate.alike} like it)" if candidate.alike else ""
 
 
-def lacks(demand: Demand, resources: tuple[str, ...], nodes: int) -> Iterator[str]:
+def shortage_reasons(demand: Demand, resources: tuple[str, ...], nodes: int) -> Iterator[str]:
     """The reasons why a set of nodes is not a hint; none for a hint."""
     for need, resource in zip(demand.needs, resources, strict=True):
         if need.free_on(nodes) < need.amount:
@@ -193,32 +197,37 @@ def lacks(demand: Demand, resources: tuple[str, ...], nodes: int) -> Iterator[st
         if nodes >> node & 1 and nodes != group:
             alone = group == 1 << node
             yield f"node {node} is in use " + (
-                "on its own" if alone else f"as part of the group of {masked(group)}"
+                "on its own" if alone else f"as part of the group of {mask_text(group)}"
             )
     for group in demand.touching:
         if not nodes & group:
-            yield f"an init container of the pod used {masked(group)}, which must be reused"
+            yield f"an init container of the pod used {mask_text(group)}, which must be reused"
 
 
 def _candidate(
-    demand: Demand, resources: tuple[str, ...], classes: NodeClasses, one: TopologyHint | int
+    demand: Demand,
+    resources: tuple[str, ...],
+    classes: NodeClasses,
+    hint_or_nodes: TopologyHint | int,
 ) -> Candidate:
-    nodes = one.nodes if isinstance(one, TopologyHint) else one
+    nodes = hint_or_nodes.nodes if isinstance(hint_or_nodes, TopologyHint) else hint_or_nodes
     alike = _alike(classes, nodes)
     numa = NUMASet.from_mask(nodes)
-    if not isinstance(one, TopologyHint):
-        return Candidate(numa, "impossible", ", ".join(lacks(demand, resources, nodes)), alike)
+    if not isinstance(hint_or_nodes, TopologyHint):
+        return Candidate(
+            numa, "impossible", ", ".join(shortage_reasons(demand, resources, nodes)), alike
+        )
     have = ", ".join(
         free_of(resource, need.free_on(nodes), need.amount)
         for need, resource in zip(demand.needs, resources, strict=True)
     )
-    if one.preferred:
+    if hint_or_nodes.preferred:
         return Candidate(numa, "preferred", have, alike)
     fewer = "sockets" if demand.sockets else "nodes"
     return Candidate(numa, "possible", f"{have}; an empty machine would need fewer {fewer}", alike)
 
 
-def _emptied(demand: Demand) -> Demand:
+def _on_idle_machine(demand: Demand) -> Demand:
     """The same request on an idle machine."""
     needs = tuple(replace(need, free=need.total, reusable=()) for need in demand.needs)
     return replace(demand, needs=needs, touching=(), cells=())
@@ -253,9 +262,9 @@ def _alike(classes: NodeClasses, nodes: int) -> int:
     return sets - 1
 
 
-def _lacking(demand: Demand, one: TopologyHint | int) -> float:
+def _shortage(demand: Demand, hint_or_nodes: TopologyHint | int) -> float:
     """How much of the request a set of nodes lacks, as a sum of fractions."""
-    nodes = one.nodes if isinstance(one, TopologyHint) else one
+    nodes = hint_or_nodes.nodes if isinstance(hint_or_nodes, TopologyHint) else hint_or_nodes
     return sum(
         max(0, need.amount - need.free_on(nodes)) / need.amount
         for need in demand.needs
@@ -286,7 +295,7 @@ class ObservedMerge:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedAllocation:
     """A failed allocation, and the manager as it was before.
 
     `container` is None for the pod as a whole.
@@ -300,29 +309,29 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class ObservedAdmission:
-    """Everything that happened at an admission, in order; `failed` is None if nothing failed."""
+    """Everything that happened at an admission, in order; `failure` is None if nothing failed."""
 
     pod: Pod
     merges: tuple[ObservedMerge, ...]
-    failed: Failed | None
+    failure: FailedAllocation | None
 
     @property
     def admitted(self) -> bool:
         """Whether the pod was admitted."""
-        return self.failed is None and all(one.admitted for one in self.merges)
+        return self.failure is None and all(one.admitted for one in self.merges)
 
 
 class _ObservedManager:
     """A manager that records its hints and a failed allocation."""
 
-    def __init__(self, manager: Manager[Any], hinted: list[ObservedHints]) -> None:
+    def __init__(self, manager: Manager[Any], observed_hints: list[ObservedHints]) -> None:
         self._manager = manager
-        self._hinted = hinted
-        self.failed: Failed | None = None
+        self._observed_hints = observed_hints
+        self.failure: FailedAllocation | None = None
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         found = self._manager.hints(pod, container)
-        self._hinted.append(ObservedHints(container, copy.copy(self._manager), found))
+        self._observed_hints.append(ObservedHints(container, copy.copy(self._manager), found))
         return found
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
@@ -338,7 +347,7 @@ class _ObservedManager:
         try:
             allocate()
         except AdmissionError as error:
-            self.failed = Failed(container, before, affinity, error)
+            self.failure = FailedAllocation(container, before, affinity, error)
             raise
 
 
@@ -367,12 +376,14 @@ def observe(node: StartedNode, pod: Pod, policy: TopologyPolicy | None) -> Obser
     watches = [_ObservedManager(manager, hinted) for manager in managers]
     with suppress(AdmissionError):
         scope.admit(policy, node.setup.scope, watches, pod, lambda *_: None)
-    failed = next((one.failed for one in watches if one.failed), None)
+    failed = next((one.failure for one in watches if one.failure), None)
     return ObservedAdmission(pod, tuple(_merges(policy, hinted)), failed)
 
 
-def _merges(policy: TopologyPolicy | None, hinted: list[ObservedHints]) -> Iterator[ObservedMerge]:
-    for container, group in groupby(hinted, key=lambda one: one.container):
+def _merges(
+    policy: TopologyPolicy | None, observed_hints: list[ObservedHints]
+) -> Iterator[ObservedMerge]:
+    for container, group in groupby(observed_hints, key=lambda hints: hints.container):
         asked = tuple(group)
         if policy is not None:
             affinity, admitted = policy.merge([one.resources for one in asked])
@@ -389,18 +400,18 @@ _NAMES: dict[type[Manager[Any]], str] = {
 
 
 def explain_shortage(
-    setup: NodeSetup, pod: Pod, failed: Failed
+    setup: NodeSetup, pod: Pod, failure: FailedAllocation
 ) -> tuple[Allocation, tuple[str, ...]]:
     """What was lacking, and what would certainly help, if anything."""
-    manager = failed.manager
-    if failed.error.reason == "EmptyPodSharedPoolError":
-        return _allocation(failed, str(failed.error), Candidates()), ()
+    manager = failure.manager
+    if failure.error.reason == "EmptyPodSharedPoolError":
+        return _allocation(failure, str(failure.error), Candidates()), ()
     if isinstance(manager, CPUManager) and setup.cpu:
-        return _cpus(setup.cpu, manager, pod, failed)
+        return _cpus(setup.cpu, manager, pod, failure)
     if isinstance(manager, MemoryManager):
-        return _memory(manager, pod, failed)
+        return _memory(manager, pod, failure)
     assert isinstance(manager, DeviceManager)
-    return _devices(manager.state, pod, failed)
+    return _devices(manager.state, pod, failure)
 
 
 def manager_name(manager: Manager[Any]) -> str:
@@ -410,17 +421,18 @@ def manager_name(manager: Manager[Any]) -> str:
 
 
 def _cpus(
-    policy: StaticCPUPolicy, manager: CPUManager, pod: Pod, failed: Failed
+    policy: StaticCPUPolicy, manager: CPUManager, pod: Pod, failure: FailedAllocation
 ) -> tuple[Allocation, tuple[str, ...]]:
-    count = requests.exclusive_cpus(pod, failed.container)
+    count = requests.exclusive_cpus(pod, failure.container)
     reusable = manager.state.reuse.of(pod.uid)
     available = policy.available(manager.state)
     free = (available | reusable).bit_count()
     where = candidates(cpu_hints.generate(policy, available, reusable, count), ("cpu",))
     per_core = policy.assignment.cpus_per_core
-    if failed.error.reason != "SMTAlignmentError":
-        text = f"{amount('cpu', count)} requested, {free} free. {_held(policy, manager, reusable)}"
-        return _allocation(failed, text, where), (f"request at most {amount('cpu', free)}",) * (
+    if failure.error.reason != "SMTAlignmentError":
+        holders = _describe_holders(policy, manager, reusable)
+        text = f"{amount('cpu', count)} requested, {free} free. {holders}"
+        return _allocation(failure, text, where), (f"request at most {amount('cpu', free)}",) * (
             0 < free < count
         )
     rule = f"full-pcpus-only assigns whole cores of {amount('cpu', per_core)} each"
@@ -428,17 +440,18 @@ def _cpus(
         below = count // per_core * per_core
         choice = " or ".join(str(one) for one in (below, below + per_core) if one)
         text = f"{rule}: {count} is not a multiple of {per_core}"
-        return _allocation(failed, text, Candidates()), (f"request {choice} CPUs",)
-    broken = CPUSet.from_mask(policy.broken & ~policy.reserved)
+        return _allocation(failure, text, Candidates()), (f"request {choice} CPUs",)
+    broken = CPUSet.from_mask(policy.broken_cores & ~policy.reserved)
     unusable = f" CPUs that share a core with a reserved CPU do not count: {broken}."
-    whole = (available & ~policy.broken).bit_count()
-    text = f"{rule}: {count} requested, {whole} free.{unusable if broken else ''} " + _held(
-        policy, manager, reusable
+    whole = (available & ~policy.broken_cores).bit_count()
+    text = (
+        f"{rule}: {count} requested, {whole} free.{unusable if broken else ''} "
+        + _describe_holders(policy, manager, reusable)
     )
-    return _allocation(failed, text, Candidates()), ()
+    return _allocation(failure, text, Candidates()), ()
 
 
-def _held(policy: StaticCPUPolicy, manager: CPUManager, reusable: int) -> str:
+def _describe_holders(policy: StaticCPUPolicy, manager: CPUManager, reusable: int) -> str:
     """Who holds the CPUs that are neither free nor `reusable` by the pod."""
     held = [
         f"{uid}/{name} {CPUSet.from_mask(cpus & ~reusable)}"
@@ -452,35 +465,39 @@ def _held(policy: StaticCPUPolicy, manager: CPUManager, reusable: int) -> str:
     return f"Of {total}, reserved: {reserved}; exclusive: {holders}{more}."
 
 
-def _memory(manager: MemoryManager, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
+def _memory(
+    manager: MemoryManager, pod: Pod, failure: FailedAllocation
+) -> tuple[Allocation, tuple[str, ...]]:
     try:
-        sizes = part(pod, failed.container) if failed.container else peak(pod)
+        sizes = container_amounts(pod, failure.container) if failure.container else peak(pod)
     except AllocationError:
         text = "an amount is not a whole number of bytes to the API machinery"
-        return _allocation(failed, text, Candidates()), ("use a whole number, such as 1536Mi",)
+        return _allocation(failure, text, Candidates()), ("use a whole number, such as 1536Mi",)
     demand = manager.state.demand(pod.uid, sizes)
     where = candidates(demand, tuple(sizes))
-    numa = failed.affinity.numa
+    numa = failure.affinity.numa
     if not evaluation.satisfiable(demand):
-        lacking = places([one for one in where.told if one.mark == "impossible"])
+        lacking = describe_shortages([one for one in where.sets if one.mark == "impossible"])
         text = f"no set of nodes can provide {amounts(sizes.items())}: {lacking}"
     elif numa is not None:
-        why = ", ".join(lacks(demand, tuple(sizes), numa.mask)) or _NOT_AGAIN
+        why = ", ".join(shortage_reasons(demand, tuple(sizes), numa.mask)) or _NOT_AGAIN
         text = f"the hints merge to {nodes_text(numa)}, which the Memory Manager cannot use: {why}"
     else:
         text = f"no preferred set of nodes can provide {amounts(sizes.items())}"
-    return _allocation(failed, text, where), ()
+    return _allocation(failure, text, where), ()
 
 
-def _devices(state: DeviceState, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
+def _devices(
+    state: DeviceState, pod: Pod, failure: FailedAllocation
+) -> tuple[Allocation, tuple[str, ...]]:
     short = []
     # Devices are never allocated to a pod as a whole.
-    assert failed.container is not None
-    for resource, count in policy.requested(state, failed.container).items():
+    assert failure.container is not None
+    for resource, count in policy.requested_devices(state, failure.container).items():
         text = devices_text(state, pod, resource, count)
         if text is not None:
             short.append(text)
-    return _allocation(failed, "; ".join(short), Candidates()), ()
+    return _allocation(failure, "; ".join(short), Candidates()), ()
 
 
 def devices_text(state: DeviceState, pod: Pod, resource: str, count: int) -> str | None:
@@ -493,76 +510,82 @@ def devices_text(state: DeviceState, pod: Pod, resource: str, count: int) -> str
     unhealthy = f", {sick} of them unhealthy" if sick else ""
     return (
         f"{amount(resource, count)} requested: {len(devices.nodes)} on this node{unhealthy}, "
-        f"{len(state.taken.get(resource, ()))} held by containers, {free} free"
+        f"{len(state.allocated_devices.get(resource, ()))} held by containers, {free} free"
     )
 
 
-def _allocation(failed: Failed, text: str, where: Candidates) -> Allocation:
-    container = failed.container.name if failed.container else None
-    return Allocation(manager_name(failed.manager), container, str(failed.error), text, where)
+def _allocation(failure: FailedAllocation, text: str, where: Candidates) -> Allocation:
+    container = failure.container.name if failure.container else None
+    return Allocation(manager_name(failure.manager), container, str(failure.error), text, where)
 
 
 def hint_steps(
-    setup: NodeSetup, pod: Pod, hinted: ObservedHints, asked: dict[str, int]
+    setup: NodeSetup, pod: Pod, observed_hints: ObservedHints, requested_amounts: dict[str, int]
 ) -> Iterator[ManagerHints]:
-    """The manager's hints for each requested resource (`asked` has the amounts)."""
-    if not hinted.resources:
-        yield _without(setup, pod, hinted, asked)
+    """The manager's hints for each requested resource (`requested_amounts` has the amounts)."""
+    if not observed_hints.resources:
+        yield _explain_no_preference(setup, pod, observed_hints, requested_amounts)
     first = None
-    for resource, hints in hinted.resources.items():
+    for resource, hints in observed_hints.resources.items():
         if first and is_memory(resource):
             text = f"the hints for {first} cover this as well"
-            yield ManagerHints(manager_name(hinted.manager), resource, text)
+            yield ManagerHints(manager_name(observed_hints.manager), resource, text)
         else:
-            yield _resource(pod, hinted, resource, hints, asked.get(resource, 0))
+            yield _resource(
+                pod, observed_hints, resource, hints, requested_amounts.get(resource, 0)
+            )
             first = resource
 
 
 def why_not_preferred(
-    policy: TopologyPolicy, pod: Pod, merged: ObservedMerge, asked: dict[str, int]
+    policy: TopologyPolicy, pod: Pod, merge: ObservedMerge, requested_amounts: dict[str, int]
 ) -> str:
     """What kept the hints from agreeing on a preferred set of nodes."""
     wanted: dict[str, list[NUMASet]] = {}
     missing = []
-    for hinted in merged.hints:
+    for hinted in merge.hints:
         previous = None
         for resource, hints in hinted.resources.items():
             if hints is None or (previous is hints and is_memory(resource)):
                 continue
             previous = hints
-            found, reason = _judged(policy, pod, hinted, resource, asked.get(resource, 0))
+            found, reason = _judge_candidates(
+                policy, pod, hinted, resource, requested_amounts.get(resource, 0)
+            )
             if reason is not None:
                 missing.append(reason)
             wanted[resource] = [one.numa for one in found if one.mark == "preferred"]
-    return "; and ".join(missing) or f"no nodes are preferred by all: {_wishes(wanted)}"
+    return (
+        "; and ".join(missing) or f"no nodes are preferred by all: {_describe_preferences(wanted)}"
+    )
 
 
-def _wishes(wanted: dict[str, list[NUMASet]]) -> str:
+def _describe_preferences(preferred_sets: dict[str, list[NUMASet]]) -> str:
     """The nodes that each resource prefers: just their number, if those differ."""
-    counts = {resource: len(sets[0]) for resource, sets in wanted.items()}
+    counts = {resource: len(sets[0]) for resource, sets in preferred_sets.items()}
     if len(set(counts.values())) > 1:
         return ", ".join(f"{one} on {plural(count, 'node')}" for one, count in counts.items())
     return ", ".join(
         f"{resource} on {' or '.join(map(nodes_text, sets[:_MAX_IN_SENTENCE]))}"
         + (" or others" if len(sets) > _MAX_IN_SENTENCE else "")
-        for resource, sets in wanted.items()
+        for resource, sets in preferred_sets.items()
     )
 
 
-def _judged(
-    policy: TopologyPolicy, pod: Pod, hinted: ObservedHints, resource: str, count: int
+def _judge_candidates(
+    policy: TopologyPolicy, pod: Pod, observed_hints: ObservedHints, resource: str, count: int
 ) -> tuple[tuple[Candidate, ...], str | None]:
     """The candidates for a resource, and why none is acceptable; None if one is."""
-    hints = hinted.resources[resource]
+    hints = observed_hints.resources[resource]
     if not isinstance(hints, Demand):
-        return (), _nowhere(pod, hinted, resource, count)
+        return (), _nowhere(pod, observed_hints, resource, count)
     wish = amount(resource, count)
     best = evaluation.narrowest(hints)
-    found = candidates(hints, _needed(hinted, resource)).told
+    found = candidates(hints, _need_resources(observed_hints, resource)).sets
     if best is None or not best.preferred:
         lacking = [one for one in found if one.mark == "impossible"]
         kind = "node" if all(len(one.numa) == 1 for one in lacking) else "set of nodes"
-        return found, f"no {kind} can provide {wish}: {places(lacking)}"
+        return found, f"no {kind} can provide {wish}: {describe_shortages(lacking)}"
     nodes = best.nodes.bit_count()
     if policy.name == SINGLE_NUMA_NODE and nodes > 1:
         return found, (
@@ -571,11 +594,11 @@ def _judged(
     return found, None
 
 
-def _without(
-    setup: NodeSetup, pod: Pod, hinted: ObservedHints, asked: dict[str, int]
+def _explain_no_preference(
+    setup: NodeSetup, pod: Pod, observed_hints: ObservedHints, requested_amounts: dict[str, int]
 ) -> ManagerHints:
     """Why a manager has no preference for any resource."""
-    manager, container = hinted.manager, hinted.container
+    manager, container = observed_hints.manager, observed_hints.container
     name = manager_name(manager)
     reason: str | None = "no devices are requested"
     if isinstance(manager, CPUManager):
@@ -583,7 +606,7 @@ def _without(
     elif isinstance(manager, MemoryManager):
         reason = requests.why_no_memory(setup, pod, container)
         if reason is None:
-            sizes = {kind: size for kind, size in asked.items() if is_memory(kind)}
+            sizes = {kind: size for kind, size in requested_amounts.items() if is_memory(kind)}
             demand = manager.state.demand(pod.uid, sizes)
             text = "no set of nodes has enough, which it reports as no preference"
             return ManagerHints(name, None, text, candidates(demand, tuple(sizes)))
@@ -591,26 +614,26 @@ def _without(
 
 
 def _resource(
-    pod: Pod, hinted: ObservedHints, resource: str, hints: ResourceHints | None, count: int
+    pod: Pod, observed_hints: ObservedHints, resource: str, hints: ResourceHints | None, count: int
 ) -> ManagerHints:
-    manager = manager_name(hinted.manager)
+    manager = manager_name(observed_hints.manager)
     if hints is None:
         return ManagerHints(manager, resource, "no preference: its plugin reports no NUMA nodes")
     if not isinstance(hints, Demand):
-        return ManagerHints(manager, resource, _nowhere(pod, hinted, resource, count))
+        return ManagerHints(manager, resource, _nowhere(pod, observed_hints, resource, count))
     where = "available" if evaluation.satisfiable(hints) else "not available on any set of nodes"
-    found = candidates(hints, _needed(hinted, resource))
+    found = candidates(hints, _need_resources(observed_hints, resource))
     return ManagerHints(manager, resource, f"{amount(resource, count)} {where}", found)
 
 
-def _needed(hinted: ObservedHints, resource: str) -> tuple[str, ...]:
+def _need_resources(observed_hints: ObservedHints, resource: str) -> tuple[str, ...]:
     """The resource of each need of a resource's hints: all types of memory share their hints."""
-    return tuple(hinted.resources) if is_memory(resource) else (resource,)
+    return tuple(observed_hints.resources) if is_memory(resource) else (resource,)
 
 
-def _nowhere(pod: Pod, hinted: ObservedHints, resource: str, count: int) -> str:
-    if isinstance(hinted.manager, DeviceManager):
-        short = devices_text(hinted.manager.state, pod, resource, count)
+def _nowhere(pod: Pod, observed_hints: ObservedHints, resource: str, count: int) -> str:
+    if isinstance(observed_hints.manager, DeviceManager):
+        short = devices_text(observed_hints.manager.state, pod, resource, count)
         if short is not None:
             return short
     return f"{amount(resource, count)} not available on any set of nodes"
@@ -631,10 +654,12 @@ def explain(node: StartedNode, pod: Pod) -> Explanation:
             # A refusal is about the last container, so only that one needs the details.
             in_full = observed.admitted or merged is observed.merges[-1]
             steps += _merge_steps(setup, policy, pod, merged, in_full=in_full)
-    if observed.failed is not None:
-        failed = observed.failed
+    if observed.failure is not None:
+        failed = observed.failure
         if policy is None:
-            asked = requests.asks(setup, node.device_manager.state, pod, failed.container)
+            asked = requests.requested_amounts(
+                setup, node.device_manager.state, pod, failed.container
+            )
             steps.append(_request(pod, failed.container, asked))
         allocation, advice = explain_shortage(setup, pod, failed)
         summary = f"{_who(failed.container)}: {allocation.text}"
@@ -648,30 +673,34 @@ def explain(node: StartedNode, pod: Pod) -> Explanation:
 
 
 def _merge_steps(
-    setup: NodeSetup, policy: TopologyPolicy, pod: Pod, merged: ObservedMerge, *, in_full: bool
+    setup: NodeSetup, policy: TopologyPolicy, pod: Pod, merge: ObservedMerge, *, in_full: bool
 ) -> Iterator[ExplanationStep]:
-    asked = _asks(setup, pod, merged)
-    yield _request(pod, merged.container, asked)
+    asked = _asks(setup, pod, merge)
+    yield _request(pod, merge.container, asked)
     if in_full:
-        for one in merged.hints:
+        for one in merge.hints:
             yield from hint_steps(setup, pod, one, asked)
-    numa, preferred = merged.affinity.numa, merged.affinity.preferred
+    numa, preferred = merge.affinity.numa, merge.affinity.preferred
     best = "no affinity" if numa is None else nodes_text(numa)
     text = f"the hints merge to {best}, {'' if preferred else 'not '}preferred; "
-    verdict = "admits this" if merged.admitted else "admits only preferred hints"
+    verdict = "admits this" if merge.admitted else "admits only preferred hints"
     text += f"{policy.name} {verdict}"
-    yield Merge(policy.name, numa, preferred, merged.admitted, text)
+    yield Merge(policy.name, numa, preferred, merge.admitted, text)
 
 
-def _asks(setup: NodeSetup, pod: Pod, merged: ObservedMerge) -> dict[str, int]:
-    devices = next(one.manager for one in merged.hints if isinstance(one.manager, DeviceManager))
-    return requests.asks(setup, devices.state, pod, merged.container)
+def _asks(setup: NodeSetup, pod: Pod, merge: ObservedMerge) -> dict[str, int]:
+    devices = next(one.manager for one in merge.hints if isinstance(one.manager, DeviceManager))
+    return requests.requested_amounts(setup, devices.state, pod, merge.container)
 
 
-def _request(pod: Pod, container: PodContainer | None, asked: dict[str, int]) -> RequestedResources:
+def _request(
+    pod: Pod, container: PodContainer | None, requested_amounts: dict[str, int]
+) -> RequestedResources:
     name = container.name if container else None
-    what = amounts(asked.items()) or "nothing that needs aligning"
-    return RequestedResources(name, asked, f"{_who(container)} asks for {what} ({pod.qos})")
+    what = amounts(requested_amounts.items()) or "nothing that needs aligning"
+    return RequestedResources(
+        name, requested_amounts, f"{_who(container)} asks for {what} ({pod.qos})"
+    )
 
 
 def _who(container: PodContainer | None) -> str:

@@ -114,14 +114,14 @@ def table() -> Mapping[str, Mapping[str, KnownField]]:
             fields = types[line] = {}
             continue
         name, value, *spans = line.split()
-        having = tuple(_spanned(spans[0], releases)) if spans else releases
+        having = tuple(_expand_spans(spans[0], releases)) if spans else releases
         if name in fields:  # its type differs between releases
             having = (*fields[name].releases, *having)
         fields[name] = KnownField(value, having)
     return types
 
 
-def _spanned(spans: str, releases: Sequence[str]) -> Iterator[str]:
+def _expand_spans(spans: str, releases: Sequence[str]) -> Iterator[str]:
     for span in spans.split(","):
         first, _, last = span.partition("-")
         yield from releases[releases.index(first) : releases.index(last or first) + 1]
@@ -184,9 +184,9 @@ def _of_other_releases(path: PathTuple, field: KnownField, releases: Sequence[st
     return FieldProblem(path, message, "remove it, or choose another release")
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known_names: Iterable[str]) -> str:
     """How to fix an unknown name: the known one that is most like it, or the few there are."""
-    listed = list(known)
+    listed = list(known_names)
     # Names that differ only in case are alike, and case counts.
     by_folded = {one.casefold(): one for one in listed}
     close = get_close_matches(name.casefold(), by_folded, n=1)
@@ -195,9 +195,9 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(listed)}" if len(listed) <= MAX_LISTED else "remove it"
 
 
-def is_slip(name: str, known: str) -> bool:
+def is_slip(name: str, known_name: str) -> bool:
     """Whether a name is a known one but for case, or one letter left out, put in or swapped."""
-    one, other = sorted((name.casefold(), known.casefold()), key=len)
+    one, other = sorted((name.casefold(), known_name.casefold()), key=len)
     if len(one) == len(other):
         apart = [n for n, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]]
         swapped = sorted(one) == sorted(other) and len(apart) == 2  # noqa: PLR2004 - a swap

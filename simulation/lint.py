@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.inputs.plurals import numbered, plural
+from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.topology import CPUTopology, touching
@@ -78,9 +78,9 @@ def _reservation_path(config: dict[str, Any]) -> Path:
 def _reserved_cpus(config: dict[str, Any], cpu: StaticCPUPolicy) -> Iterator[Warning_]:
     path = _reservation_path(config)
     topology = cpu.topology
-    siblings = CPUSet.from_mask(cpu.broken & ~cpu.reserved)
+    siblings = CPUSet.from_mask(cpu.broken_cores & ~cpu.reserved)
     if siblings:
-        message = f"splits cores: reserved CPUs share one with {numbered('CPU', siblings)}"
+        message = f"splits cores: reserved CPUs share one with {format_numbers('CPU', siblings)}"
         if cpu.options.full_cores and cpu.options.across_numa:
             message += (
                 ", which full-pcpus-only never assigns; with distribute-cpus-across-numa the "
@@ -264,7 +264,7 @@ def _gates(config: dict[str, Any], version: str) -> Iterator[Warning_]:
         if gate is None:
             continue
         path = ("featureGates", name)
-        if gate.locked:
+        if gate.is_locked:
             message = f"is locked in {version}, and a kubelet that drops it will refuse to start"
             yield path, f"has no effect: it {message}", "remove it", GATES
         elif gate.default == on:

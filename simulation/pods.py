@@ -17,13 +17,13 @@ from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import fields
 from numaproof.simulation.documents import (
     MAX_PROBLEMS,
-    at,
+    collect_errors,
     field_errors,
-    gathered,
-    ignored,
+    ignored_field_warnings,
     mapping,
-    parts,
     refuse,
+    split_documents,
+    value_at,
 )
 from numaproof.simulation.fields import suggestion
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numaproof.inputs.documents import Document, DocumentError, PathTuple
 
 
-def stored(document: Document, value: Any, path: PathTuple) -> dict[str, Any]:
+def with_default_requests(document: Document, value: Any, path: PathTuple) -> dict[str, Any]:
     """The container at `path` as the API server stores it: requests default to the limits.
 
     Raises:
@@ -215,9 +215,9 @@ def read(
         DocumentErrors: there are several such errors, of which about `MAX_PROBLEMS` are named.
     """
     reader = _Reader(replicas, running, releases, lenient)
-    with gathered(reader.errors):
+    with collect_errors(reader.errors):
         for file, text in files:
-            if reader.done:
+            if reader.is_done:
                 break
             reader.read(file, text)
     refuse(reader.errors)
@@ -234,31 +234,31 @@ class _Reader:
     lenient: bool
     errors: list[DocumentError] = field(default_factory=list)
     _full: bool = False
-    _found: dict[str, DescribedPod] = field(default_factory=dict)
-    _created: dict[str, str] = field(default_factory=dict)
+    _pods: dict[str, DescribedPod] = field(default_factory=dict)
+    _creation_times: dict[str, str] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether no more documents are to be read."""
         return self._full or len(self.errors) >= MAX_PROBLEMS
 
     def reading(self) -> Reading:
         """The result."""
-        names = list(self._found)
+        names = list(self._pods)
         if self.running:
-            names.sort(key=lambda name: self._created[name])
-        return Reading(tuple(self._found[name] for name in names), tuple(self._notes))
+            names.sort(key=lambda name: self._creation_times[name])
+        return Reading(tuple(self._pods[name] for name in names), tuple(self._notes))
 
     def read(self, file: str, text: str) -> None:
         """Reads a file, and goes on after a document with errors."""
-        with gathered(self.errors):
-            for document in parts(text, file, self.errors):
-                with gathered(self.errors):
+        with collect_errors(self.errors):
+            for document in split_documents(text, file, self.errors):
+                with collect_errors(self.errors):
                     for path, item in _objects(document, document.data, ()):
-                        if self.done:
+                        if self.is_done:
                             return
-                        with gathered(self.errors):
+                        with collect_errors(self.errors):
                             self._add(document, path, item)
 
     def _add(self, document: Document, path: PathTuple, item: dict[str, Any]) -> None:
@@ -269,22 +269,22 @@ class _Reader:
             return
         unknown, mistyped = field_errors(document, item, kind, self.releases, path)
         refuse(mistyped if self.lenient else (*unknown, *mistyped))
-        self._notes += ignored(unknown)
-        asked = _asked(document, item, path, keep_uid=self.running)
-        if self.running and _ended(item):
+        self._notes += ignored_field_warnings(unknown)
+        asked = _describe_pod(document, item, path, keep_uid=self.running)
+        if self.running and _has_ended(item):
             self._notes.append(f"{where}: skipped {asked.name}: it has ended")
             return
         count = _count(document, item, path, self.replicas)
-        if asked.name in self._found or f"{asked.name}#1" in self._found:
+        if asked.name in self._pods or f"{asked.name}#1" in self._pods:
             raise document.error(path, f"duplicate {asked.name}", "rename one of them")
-        if len(self._found) + count > MAX_PODS:
+        if len(self._pods) + count > MAX_PODS:
             self._full = True
             raise document.error(path, f"too many pods: the limit is {MAX_PODS}")
         if not count:
             self._notes.append(f"{where}: {asked.name} has 0 replicas")
-        for one in _replicated(asked, count):
-            self._found[one.name] = one
-            self._created[one.name] = _created(item)
+        for one in _make_replicas(asked, count):
+            self._pods[one.name] = one
+            self._creation_times[one.name] = _creation_time(item)
 
 
 def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
@@ -319,12 +319,12 @@ def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
     raise document.error((*path, "apiVersion"), message, f"set apiVersion: {served}")
 
 
-def _ended(item: dict[str, Any]) -> bool:
+def _has_ended(item: dict[str, Any]) -> bool:
     status = item.get("status")
     return isinstance(status, dict) and status.get("phase") in ("Succeeded", "Failed")
 
 
-def _created(item: dict[str, Any]) -> str:
+def _creation_time(item: dict[str, Any]) -> str:
     """When an object was created; the API server writes it in a form that sorts by time."""
     return str(item["metadata"].get("creationTimestamp") or "")
 
@@ -348,11 +348,13 @@ def _objects(
 
 
 def _check_names(
-    document: Document, value: dict[str, Any], known: tuple[str, ...], path: PathTuple
+    document: Document, value: dict[str, Any], known_names: tuple[str, ...], path: PathTuple
 ) -> None:
     for name in value:
-        if name not in known:
-            raise document.error((*path, name), "unknown field", fields.suggestion(name, known))
+        if name not in known_names:
+            raise document.error(
+                (*path, name), "unknown field", fields.suggestion(name, known_names)
+            )
 
 
 def _sequence(document: Document, value: Any, path: PathTuple) -> list[Any]:
@@ -367,7 +369,7 @@ def _count(document: Document, item: dict[str, Any], path: PathTuple, replicas: 
         return replicas
     given = []
     for place in places:
-        value = at(item, place)
+        value = value_at(item, place)
         if value is not None:
             if type(value) is not int or value < 0:
                 fix = "use a whole number, 0 or more"
@@ -376,17 +378,17 @@ def _count(document: Document, item: dict[str, Any], path: PathTuple, replicas: 
     return min(given, default=1)
 
 
-def _replicated(asked: DescribedPod, count: int) -> Iterator[DescribedPod]:
+def _make_replicas(pod: DescribedPod, count: int) -> Iterator[DescribedPod]:
     if count == 1:
-        yield asked
+        yield pod
         return
     for number in range(1, count + 1):
-        name = f"{asked.name}#{number}"
-        metadata = {**asked.manifest["metadata"], "uid": name}
-        yield DescribedPod(name, {**asked.manifest, "metadata": metadata})
+        name = f"{pod.name}#{number}"
+        metadata = {**pod.manifest["metadata"], "uid": name}
+        yield DescribedPod(name, {**pod.manifest, "metadata": metadata})
 
 
-def _asked(
+def _describe_pod(
     document: Document, item: dict[str, Any], path: PathTuple, *, keep_uid: bool
 ) -> DescribedPod:
     metadata = mapping(document, item.get("metadata"), (*path, "metadata"))
@@ -409,7 +411,8 @@ def _asked(
         if spec.get(key):
             listed = _sequence(document, spec[key], (*place, key))
             spec[key] = [
-                stored(document, one, (*place, key, number)) for number, one in enumerate(listed)
+                with_default_requests(document, one, (*place, key, number))
+                for number, one in enumerate(listed)
             ]
             containers += [((*place, key, n), one) for n, one in enumerate(spec[key])]
     manifest: Pod = {
@@ -421,15 +424,15 @@ def _asked(
     try:
         read_pod(manifest, "budget")
     except UnsupportedError as error:
-        raise _placed(document, place, f"{error} is not supported") from None
+        raise _locate_error(document, place, f"{error} is not supported") from None
     except PodError as error:
-        raise _placed(document, place, str(error)) from None
+        raise _locate_error(document, place, str(error)) from None
     check_restart_policy(document, spec, place)
     check_containers(document, containers)
     return DescribedPod(full, manifest)
 
 
-def _placed(document: Document, place: PathTuple, text: str) -> DocumentError:
+def _locate_error(document: Document, place: PathTuple, text: str) -> DocumentError:
     """Locates an error whose text begins with the field, such as ``spec.containers[0].name``."""
     named, message = _FIELD.fullmatch(text).groups()  # type: ignore[union-attr] # it always fits
     outer, _, resource = re.sub(r"[.](limits|requests)[.]", r".\1 ", named).partition(" ")

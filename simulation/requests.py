@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from numaproof.inputs.plurals import numbered, plural
+from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.devices import policy
 from numaproof.reference.errors import AllocationError
@@ -38,25 +38,25 @@ def amount(resource: str, count: int) -> str:
     return f"{size(count)} of {resource}" if is_memory(resource) else f"{count} {resource}"
 
 
-def amounts(asked: Iterable[tuple[str, int]]) -> str:
+def amounts(counts: Iterable[tuple[str, int]]) -> str:
     """Several amounts, separated by commas."""
-    return ", ".join(amount(resource, count) for resource, count in asked)
+    return ", ".join(amount(resource, count) for resource, count in counts)
 
 
-def free_of(resource: str, free: int, asked: int) -> str:
+def free_of(resource: str, free: int, requested_amount: int) -> str:
     """``3 CPUs free, 4 needed``, or ``5 CPUs free`` if that is enough.
 
     Sizes that are close are written with as many digits as it takes to distinguish them.
     """
-    if free >= asked:
+    if free >= requested_amount:
         return f"{amount(resource, free)} free"
     if not is_memory(resource):
-        return f"{amount(resource, free)} free, {asked} needed"
+        return f"{amount(resource, free)} free, {requested_amount} needed"
     for digits in range(1, _MAX_DIGITS + 1):
-        have, wanted = size(free, digits), size(asked, digits)
+        have, wanted = size(free, digits), size(requested_amount, digits)
         if have != wanted:
             return f"{have} of {resource} free, {wanted} needed"
-    return f"{free} B of {resource} free, {asked} B needed"
+    return f"{free} B of {resource} free, {requested_amount} B needed"
 
 
 def size(count: int, digits: int = 1) -> str:
@@ -72,27 +72,27 @@ def size(count: int, digits: int = 1) -> str:
 
 def nodes_text(nodes: NUMASet) -> str:
     """``node 0``, ``nodes 0-1``."""
-    return numbered("node", nodes)
+    return format_numbers("node", nodes)
 
 
-def masked(nodes: int) -> str:
+def mask_text(nodes: int) -> str:
     """Like `nodes_text`, for a bit mask."""
     return nodes_text(NUMASet.from_mask(nodes))
 
 
-def asks(
+def requested_amounts(
     setup: NodeSetup, devices: DeviceState, pod: Pod, container: PodContainer | None
 ) -> dict[str, int]:
     """Amounts by resource, in CPUs, bytes and devices; `container` is None for the whole pod."""
     found = {CPU: exclusive_cpus(pod, container)} if setup.cpu else {}
     if setup.memory and why_no_memory(setup, pod, container) is None:
-        found |= requests.part(pod, container) if container else setup.memory.peak(pod)
+        found |= requests.container_amounts(pod, container) if container else setup.memory.peak(pod)
     if container is None:
-        names = {name for one in pod.containers for name in policy.requested(devices, one)}
+        names = {name for one in pod.containers for name in policy.requested_devices(devices, one)}
         for name in sorted(names):
             found[name] = containers.peak(pod.containers, partial(_devices, devices, name))
     else:
-        found |= policy.requested(devices, container)
+        found |= policy.requested_devices(devices, container)
     return {resource: count for resource, count in found.items() if count}
 
 
@@ -122,7 +122,9 @@ def why_no_memory(setup: NodeSetup, pod: Pod, container: PodContainer | None) ->
     if (reason := _not_served(pod)) is not None:
         return reason
     try:
-        amounts = requests.part(pod, container) if container else setup.memory.peak(pod)
+        amounts = (
+            requests.container_amounts(pod, container) if container else setup.memory.peak(pod)
+        )
     except AllocationError:
         return "an amount is not a whole number of bytes to the API machinery"
     return None if amounts else "no memory is requested"
@@ -135,10 +137,10 @@ def _not_served(pod: Pod) -> str | None:
 
 
 def _devices(state: DeviceState, resource: str, container: PodContainer) -> int:
-    return policy.requested(state, container).get(resource, 0)
+    return policy.requested_devices(state, container).get(resource, 0)
 
 
-def extended(pod: Pod) -> dict[str, int]:
+def extended_resources(pod: Pod) -> dict[str, int]:
     """How much the pod requests of each extended resource, which usually means devices.
 
     (Kubernetes documentation, "Extended resources".)

@@ -21,7 +21,7 @@ from numaproof.reference.config.gates import Gate, Maturity
 from numaproof.reference.deviations.releases import Release, release
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import configuration_check
-from numaproof.simulation.admission import CannotAnswerError, Kubelet, Question, answered
+from numaproof.simulation.admission import CannotAnswerError, Kubelet, Question, require_answer
 from numaproof.simulation.checkpoints import MAX_BYTES, STATE_DIR
 from numaproof.simulation.configuration_check import ConfigurationFinding, ConfigurationVerdict
 from numaproof.simulation.defects import DefectNote, notes
@@ -46,14 +46,14 @@ class GateChange(msgspec.Struct, frozen=True):
     """A feature gate that is not in both releases as it was.
 
     `before` and `after` say how it stands, such as ``beta, on``, and are None where the release
-    does not know it. `given` is its value in the configuration, None if it has none.
+    does not know it. `configured_value` is its value in the configuration, None if it has none.
     """
 
     gate: str
     change: Kind
     before: str | None
     after: str | None
-    given: bool | None = None
+    configured_value: bool | None = None
 
 
 class OptionChange(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ def gates_of_interest(
     given = config.get("featureGates")
     values = given if isinstance(given, dict) else {}
     return tuple(
-        msgspec.structs.replace(one, given=values.get(one.gate))
+        msgspec.structs.replace(one, configured_value=values.get(one.gate))
         for one in gates(before, after)
         if one.gate in values or one.gate.startswith(_OF_MANAGERS)
     )
@@ -107,19 +107,19 @@ def options_of_interest(
     )
 
 
-def options_of(one: Release) -> Mapping[str, Mapping[str, Maturity]]:
+def options_of(kubelet_release: Release) -> Mapping[str, Mapping[str, Maturity]]:
     """The options of a release by the field that sets them."""
     return {
-        "cpuManagerPolicyOptions": one.cpu_options,
-        "topologyManagerPolicyOptions": one.topology_options,
+        "cpuManagerPolicyOptions": kubelet_release.cpu_options,
+        "topologyManagerPolicyOptions": kubelet_release.topology_options,
     }
 
 
 def _kind(before: Gate | None, after: Gate | None) -> Kind | None:
     if before is None or after is None:
         return "gone" if after is None else "new"
-    if before.locked != after.locked:
-        return "locked" if after.locked else "unlocked"
+    if before.is_locked != after.is_locked:
+        return "locked" if after.is_locked else "unlocked"
     if before.default != after.default:
         return "default"
     return "maturity" if before.maturity != after.maturity else None
@@ -129,7 +129,7 @@ def _standing(gate: Gate | None) -> str | None:
     if gate is None:
         return None
     on = "on" if gate.default else "off"
-    return f"{gate.maturity}, locked {on}" if gate.locked else f"{gate.maturity}, {on}"
+    return f"{gate.maturity}, locked {on}" if gate.is_locked else f"{gate.maturity}, {on}"
 
 
 CPU, MEMORY = cpu.FILE_NAME, memory.FILE_NAME
@@ -150,7 +150,7 @@ class FileOutcome(msgspec.Struct, frozen=True):
     """
 
     file: str
-    fate: Literal["read", "rewritten", "refused"]
+    effect: Literal["read", "rewritten", "refused"]
     message: str = ""
 
 
@@ -185,18 +185,18 @@ def read_files(folder: Path) -> Files:
     }
 
 
-def write_files(folder: Path, found: Mapping[str, bytes]) -> None:
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Puts checkpoints into a directory."""
-    for name, content in found.items():
+    for name, content in contents.items():
         files.write(folder / name, content)
 
 
-def holders(found: Mapping[str, bytes]) -> tuple[str, ...]:
+def holders(contents: Mapping[str, bytes]) -> tuple[str, ...]:
     """The uids of the pods that hold something by the files, sorted."""
     uids: set[str] = set()
     for name in (CPU, MEMORY):
         try:
-            document = json.loads(found.get(name, b"{}"))
+            document = json.loads(contents.get(name, b"{}"))
         except (ValueError, RecursionError):
             continue
         entries = document.get("entries") if isinstance(document, dict) else None
@@ -206,7 +206,7 @@ def holders(found: Mapping[str, bytes]) -> tuple[str, ...]:
 
 
 Held = messages.Containers
-Fate = Literal["stays", "moves", "changes", "refused"]
+Effect = Literal["stays", "moves", "changes", "refused"]
 """A pod has what it had, as much elsewhere, something else than it had, or it is refused."""
 
 
@@ -214,7 +214,7 @@ class PodOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What becomes of a pod: what its containers held and hold, or why it is refused."""
 
     pod: str
-    fate: Fate
+    effect: Effect
     before: Held
     after: Held | None = None
     refusal: messages.AdmissionRefused | None = None
@@ -238,11 +238,11 @@ class Outcome(msgspec.Struct, frozen=True):
     @property
     def refused_files(self) -> tuple[str, ...]:
         """The files that have to go."""
-        return tuple(one.file for one in self.files if one.fate == "refused")
+        return tuple(one.file for one in self.files if one.effect == "refused")
 
-    def having(self, fate: Fate) -> tuple[PodOutcome, ...]:
+    def having(self, effect: Effect) -> tuple[PodOutcome, ...]:
         """The pods with a fate."""
-        return tuple(one for one in self.pods if one.fate == fate)
+        return tuple(one for one in self.pods if one.effect == effect)
 
 
 class Upgrade(msgspec.Struct, frozen=True):
@@ -258,7 +258,7 @@ class Upgrade(msgspec.Struct, frozen=True):
         unknown: uids of pods that hold something by the given files and are not among the pods.
         never_here: pods that the old kubelet refuses.
         staying: the outcome if the pods stay on the node.
-        drained: the outcome if the node is drained before.
+        after_drain: the outcome if the node is drained before.
         warnings: what named defects of either kubelet shaped; empty if other programs answered.
     """
 
@@ -272,25 +272,25 @@ class Upgrade(msgspec.Struct, frozen=True):
     unknown: tuple[str, ...]
     never_here: tuple[str, ...]
     staying: Outcome
-    drained: Outcome
+    after_drain: Outcome
     warnings: tuple[DefectNote, ...] = ()
 
     @property
     def attention(self) -> bool:
         """Whether there is anything to do or to know before the upgrade."""
-        staying, drained = self.staying, self.drained
+        staying, drained = self.staying, self.after_drain
         calm = staying.starts and len(staying.having("stays")) == len(staying.pods)
         lost = drained.having("changes") or drained.having("refused")
         return not calm or bool(self.today or self.errors or staying.refused_files or lost)
 
 
-def answers(found: Upgrade) -> dict[tuple[str, str], object]:
+def answers(result: Upgrade) -> dict[tuple[str, str], object]:
     """The answers by the part of the upgrade and what they are about."""
-    by_subject: dict[tuple[str, str], object] = {("today", ""): found.today or True}
-    by_subject |= {("today", name): "refused" for name in found.never_here}
-    for part, errors in (("today", found.errors_today), ("configuration", found.errors)):
+    by_subject: dict[tuple[str, str], object] = {("today", ""): result.today or True}
+    by_subject |= {("today", name): "refused" for name in result.never_here}
+    for part, errors in (("today", result.errors_today), ("configuration", result.errors)):
         by_subject |= {(part, one.message): one for one in errors}
-    for part, outcome in (("staying", found.staying), ("drained", found.drained)):
+    for part, outcome in (("staying", result.staying), ("drained", result.after_drain)):
         by_subject[part, ""] = outcome.starts
         by_subject |= {(part, one.file): one for one in outcome.files}
         by_subject |= {(part, one.pod): one for one in outcome.pods}
@@ -298,9 +298,9 @@ def answers(found: Upgrade) -> dict[tuple[str, str], object]:
     return by_subject
 
 
-def telling(notes: tuple[DefectNote, ...]) -> tuple[DefectNote, ...]:
+def two_sided_notes(notes: tuple[DefectNote, ...]) -> tuple[DefectNote, ...]:
     """The notes without those about what only one side has, which follows from the others."""
-    on_both_sides = (one for one in notes if None not in (one.kubelet, one.documented))
+    on_both_sides = (one for one in notes if None not in (one.kubelet, one.documented_answer))
     return tuple(on_both_sides) or notes
 
 
@@ -344,7 +344,7 @@ def upgrade(
     found = play(frozenset())
     releases = (question.before, question.after)
     every = notes(releases, answers(found), lambda without: answers(play(without)))
-    return msgspec.structs.replace(found, warnings=telling(every))
+    return msgspec.structs.replace(found, warnings=two_sided_notes(every))
 
 
 def _play(
@@ -367,8 +367,8 @@ def _play(
     stay = pods if given is not None else ()
     today = node.start(before, config, given or {}, stay)
     running = today is None
-    if not running and old.fixed != config:
-        running = node.start(before, old.fixed, given or {}, stay) is None
+    if not running and old.fixed_config != config:
+        running = node.start(before, old.fixed_config, given or {}, stay) is None
     held: dict[str, Held] = {}
     left = drained = given or {}
     if running:
@@ -394,16 +394,18 @@ def _play(
         options=options_of_interest(before, after, config),
         unknown=tuple(unknown),
         never_here=tuple(pod.name for pod in pods if running and pod.name not in held),
-        staying=_outcome(node, node.restart(new.fixed, left, here), held, staying=here),
-        drained=_outcome(node, node.restart(new.fixed, drained, ()), held, drained=here),
+        staying=_outcome(node, node.restart(new.fixed_config, left, here), held, staying=here),
+        after_drain=_outcome(
+            node, node.restart(new.fixed_config, drained, ()), held, drained_pods=here
+        ),
     )
 
 
-def _in_order(pod: DescribedPod, held: Held) -> Held:
+def _in_order(pod: DescribedPod, containers: Held) -> Held:
     """The containers in the order of the manifest, init containers first."""
     spec = pod.manifest["spec"]
     listed = (*(spec.get("initContainers") or ()), *spec["containers"])
-    return {one["name"]: held[one["name"]] for one in listed}
+    return {one["name"]: containers[one["name"]] for one in listed}
 
 
 def _errors(verdict: ConfigurationVerdict) -> tuple[ConfigurationFinding, ...]:
@@ -412,30 +414,33 @@ def _errors(verdict: ConfigurationVerdict) -> tuple[ConfigurationFinding, ...]:
 
 def _outcome(
     node: _Node,
-    restarted: tuple[bool, tuple[FileOutcome, ...]],
-    held: Mapping[str, Held],
+    restart: tuple[bool, tuple[FileOutcome, ...]],
+    held_by_pod: Mapping[str, Held],
     staying: Pods = (),
-    drained: Pods = (),
+    drained_pods: Pods = (),
 ) -> Outcome:
     """How the new kubelet goes on: with pods on the node, or without and then with like ones."""
-    starts, fates = restarted
+    starts, fates = restart
     # The pods lose what a refused file has of them.
-    if not starts or (staying and any(one.fate == "refused" for one in fates)):
+    if not starts or (staying and any(one.effect == "refused" for one in fates)):
         return Outcome(starts, fates)
     pods = (
-        *(_fate(node, pod, held[pod.name], _same) for pod in staying),
-        *(_fate(node, _renewed(pod), held[pod.name], _alike) for pod in drained),
+        *(_pod_outcome(node, pod, held_by_pod[pod.name], _same) for pod in staying),
+        *(
+            _pod_outcome(node, _with_new_uid(pod), held_by_pod[pod.name], _alike)
+            for pod in drained_pods
+        ),
     )
     return Outcome(True, fates, pods)
 
 
-def _renewed(pod: DescribedPod) -> DescribedPod:
+def _with_new_uid(pod: DescribedPod) -> DescribedPod:
     metadata = pod.manifest["metadata"]
     manifest = {**pod.manifest, "metadata": {**metadata, "uid": f"{metadata['uid']}-again"}}
     return msgspec.structs.replace(pod, manifest=manifest)
 
 
-def _fate(
+def _pod_outcome(
     node: _Node, pod: DescribedPod, before: Held, same: Callable[[Container, Container], bool]
 ) -> PodOutcome:
     answer = node.admit(pod)
@@ -443,7 +448,7 @@ def _fate(
         return PodOutcome(pod.name, "refused", before, refusal=answer)
     after = {name: answer.containers[name] for name in before}
     pairs = [(before[name], after[name]) for name in before]
-    fate: Fate = "changes"
+    fate: Effect = "changes"
     if all(same(*pair) for pair in pairs):
         fate = "stays"
     elif all(_amounts(was) == _amounts(now) for was, now in pairs):
@@ -482,7 +487,7 @@ class _Node:
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The answer to a call that the running kubelet must have an answer to."""
-        return answered(self._kubelet, operation, args)
+        return require_answer(self._kubelet, operation, args)
 
     def start(
         self, release: str, config: messages.KubeletConfiguration, files: Files, pods: Pods

@@ -25,12 +25,12 @@ STEPS = ACTION["runs"]["steps"]
 EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
 
 
-def filled(text: str, inputs: dict[str, str]) -> str:
+def fill_in(text: str, inputs: dict[str, str]) -> str:
     """A value of the action with its expressions replaced, as GitHub does."""
     values = {f"inputs.{name}": one.get("default") for name, one in ACTION["inputs"].items()}
     values |= {f"inputs.{name}": value for name, value in inputs.items()}
     values["steps.python.outputs.python-path"] = sys.executable
-    return EXPRESSION.sub(lambda found: values[found[1]], text)
+    return EXPRESSION.sub(lambda match: values[match[1]], text)
 
 
 class Job:
@@ -54,7 +54,7 @@ class Job:
     def run(self, name: str) -> subprocess.CompletedProcess[str]:
         """Runs a step as GitHub does."""
         (step,) = [step for step in STEPS if step.get("name") == name]
-        given = {key: filled(value, self.inputs) for key, value in step.get("env", {}).items()}
+        given = {key: fill_in(value, self.inputs) for key, value in step.get("env", {}).items()}
         return subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             cwd=self.folder,

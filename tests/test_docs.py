@@ -62,7 +62,7 @@ def prose(page: Path) -> str:
     return FENCE.sub("", page.read_text("utf-8"))
 
 
-def quoted(page: Path) -> Iterator[str]:
+def code_texts(page: Path) -> Iterator[str]:
     """Everything set as code: the lines of code blocks, continued ones joined, and spans."""
     text = page.read_text("utf-8")
     for _, block in FENCE.findall(text):
@@ -91,7 +91,7 @@ def test_relative_links_lead_to_files_and_headings(page: Path) -> None:
 
 @own_pages
 def test_paths_in_the_repository_exist(page: Path) -> None:
-    found = [path for text in quoted(page) for path in OURS.findall(text)]
+    found = [path for text in code_texts(page) for path in OURS.findall(text)]
     assert not [path for path in found if not list(ROOT.glob(path))]
 
 
@@ -119,7 +119,7 @@ def test_files_named_by_the_end_of_their_path_exist(page: Path) -> None:
 
 @pages
 def test_dotted_names_can_be_imported(page: Path) -> None:
-    for text in quoted(page):
+    for text in code_texts(page):
         for name in NAME.findall(text):
             # `numaproof` is a pytest fixture, too.
             assert hasattr(Checker, name.removeprefix("numaproof.")) or import_name(name)
@@ -158,7 +158,7 @@ def subcommand(words: list[str]) -> tuple[click.Command, list[str]]:
 
 @pages
 def test_commands_and_their_options_exist(page: Path) -> None:
-    for text in quoted(page):
+    for text in code_texts(page):
         for line in COMMAND.findall(text.partition(" #")[0]):
             assert not command_line_problems(line), line
 
@@ -230,7 +230,7 @@ def test_tox_environments_exist(page: Path) -> None:
     file = configparser.ConfigParser()
     file.read([ROOT / "tox.ini", ROOT / "examples/tox.ini"])
     names = {name for section in file for name in environments(section)}
-    for text in quoted(page):
+    for text in code_texts(page):
         for name in re.findall(r"tox (?:run )?-e ([\w-]+)", text):
             assert name in names, name
 

@@ -69,7 +69,7 @@ modules = cache(checkout.modules)
 
 
 @cache
-def imported(name: str) -> frozenset[str]:
+def imports_of(name: str) -> frozenset[str]:
     """The project's modules that a module imports when it is loaded, or for type checking."""
     statements = list(ast.parse(modules()[name].read_text(encoding="utf-8")).body)
     found: set[str] = set()
@@ -105,7 +105,7 @@ def test_a_folder_imports_only_what_is_above_it_in_the_table(folder: str) -> Non
         f"{name} imports {other}"
         for name in modules()
         if folder_of(name) == folder
-        for other in imported(name)
+        for other in imports_of(name)
         if folder_of(other) not in allowed
     }
     assert not beyond
@@ -135,7 +135,7 @@ def test_the_rooms_of_the_harness_import_in_one_direction() -> None:
         f"{name} imports {other}"
         for name in modules()
         if (room := room_of(name))
-        for other in imported(name)
+        for other in imports_of(name)
         if (theirs := room_of(other)) and place[theirs] > place[room]
     }
     assert not backwards
@@ -148,7 +148,7 @@ def test_the_layers_of_the_reference_import_downward_only() -> None:
         f"{name} imports {other}"
         for name in modules()
         if (room := room_of(name, "reference"))
-        for other in imported(name)
+        for other in imports_of(name)
         if (theirs := room_of(other, "reference"))
         if room != theirs and place[theirs] >= place[room]
     }
@@ -162,7 +162,7 @@ def test_the_harness_states_the_order_of_its_rooms() -> None:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    graph = {name: imported(name) for name in modules()}
+    graph = {name: imports_of(name) for name in modules()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

@@ -50,7 +50,7 @@ def write_file(path: Path, content: str | bytes, *, new: bool = False) -> None:
     """
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     with naming(path):
-        target = resolved(path)
+        target = resolve_target(path)
         found = _require_regular(target)
         if new and (found or path.is_symlink()):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -84,7 +84,7 @@ def update_file(path: Path, make: Callable[[], str]) -> None:
         OSError: the file cannot be written; names the target.
     """
     while True:
-        with suppress(_Outpaced), _locked(path) as there:
+        with suppress(_Outpaced), _lock_file(path) as there:
             text = make()
             try:
                 write_file(path, text, new=not there)
@@ -98,11 +98,11 @@ class _Outpaced(Exception):  # noqa: N818 - it never leaves this module
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[bool]:
+def _lock_file(path: Path) -> Iterator[bool]:
     """Locks a file, and yields whether the file exists."""
     with naming(path):
         try:
-            _require_regular(resolved(path))
+            _require_regular(resolve_target(path))
             lock = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             lock = -1
@@ -133,7 +133,7 @@ def require_writable(path: Path) -> None:
         OSError: the file cannot be written; names the file.
     """
     with naming(path):
-        target = resolved(path)
+        target = resolve_target(path)
         _require_regular(target)
     require_writable_folder(target.parent)
 
@@ -144,7 +144,7 @@ def require_writable_folder(path: Path) -> None:
     Raises:
         OSError: they cannot be; names the folder, or the one above that exists.
     """
-    resolved(path)
+    resolve_target(path)
     with naming(path):
         there = path
         while not _exists(there):
@@ -188,7 +188,7 @@ def naming(path: Path | str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
-def resolved(path: Path) -> Path:
+def resolve_target(path: Path) -> Path:
     """Where output to a path goes.
 
     Raises:
@@ -200,20 +200,20 @@ def resolved(path: Path) -> Path:
         if target.is_symlink():
             target.stat()
         for one in (path, *path.parents):
-            if one.is_symlink() and not _exists(one, followed=True):
+            if one.is_symlink() and not _exists(one, follow_links=True):
                 link = "" if one == path else f"{one} "
                 fix = "remove it or name another path"
                 raise OSError(errno.EINVAL, f"{link}is a symbolic link that leads nowhere; {fix}")
     return target
 
 
-def _exists(path: Path, *, followed: bool = False) -> bool:
+def _exists(path: Path, *, follow_links: bool = False) -> bool:
     """Whether there is something; unlike `Path.exists`, says when this cannot be known.
 
-    A link that is `followed` must lead to something; one that leads to itself is an error.
+    A link that is `follow_links` must lead to something; one that leads to itself is an error.
     """
     try:
-        path.stat(follow_symlinks=followed)
+        path.stat(follow_symlinks=follow_links)
     except FileNotFoundError:
         return False
     return True

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from numaproof.workdir.output_files import naming, resolved
+from numaproof.workdir.output_files import naming, resolve_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def held_folder(path: Path) -> Iterator[None]:
         FolderInUseError: another command is writing to it.
         OSError: it cannot be created; names the folder.
     """
-    resolved(path)
+    resolve_target(path)
     with naming(path):
         made = _missing(path)
         lock = _lock(path)

@@ -32,7 +32,7 @@ def remove_tree(path: Path) -> str:
     try:
         above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            return _removed(path.name, above)
+            return _remove(path.name, above)
         finally:
             os.close(above)
     except FileNotFoundError:
@@ -41,10 +41,10 @@ def remove_tree(path: Path) -> str:
         return error.strerror or str(error)
 
 
-def _removed(name: str, above: int) -> str:
-    if _gone(name, above):
+def _remove(name: str, above: int) -> str:
+    if _remove_entry(name, above):
         return ""
-    with _opened(name, above) as top:
+    with _open_folder(name, above) as top:
         why = _empty(top)
     if not why:
         os.rmdir(name, dir_fd=above)
@@ -61,8 +61,8 @@ def _empty(top: int) -> str:
         removed = 0
         for name in names:
             try:
-                if not _gone(name, top):
-                    with _opened(name, top) as folder:
+                if not _remove_entry(name, top):
+                    with _open_folder(name, top) as folder:
                         moved = _flatten(folder, top, token, moved)
                     os.rmdir(name, dir_fd=top)
                 removed += 1
@@ -78,19 +78,19 @@ def _names(folder: int) -> list[str]:
         return [entry.name for entry in islice(entries, _AT_ONCE)]
 
 
-def _flatten(folder: int, top: int, token: str, moved: int) -> int:
+def _flatten(folder: int, top: int, token: str, moved_count: int) -> int:
     """Removes the files in a folder and moves its folders to the top; how many have moved."""
     while names := _names(folder):
         for name in names:
-            if not _gone(name, folder):
-                with suppress(OSError), _opened(name, folder):
+            if not _remove_entry(name, folder):
+                with suppress(OSError), _open_folder(name, folder):
                     pass  # a folder that moves must be writable
-                os.rename(name, f".{token}-{moved}", src_dir_fd=folder, dst_dir_fd=top)
-                moved += 1
-    return moved
+                os.rename(name, f".{token}-{moved_count}", src_dir_fd=folder, dst_dir_fd=top)
+                moved_count += 1
+    return moved_count
 
 
-def _gone(name: str, folder: int) -> bool:
+def _remove_entry(name: str, folder: int) -> bool:
     """Removes an entry, unless it is a folder with something in it."""
     if not stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
         os.unlink(name, dir_fd=folder)
@@ -103,7 +103,7 @@ def _gone(name: str, folder: int) -> bool:
 
 
 @contextmanager
-def _opened(name: str, above: int) -> Iterator[int]:
+def _open_folder(name: str, above: int) -> Iterator[int]:
     """A folder, made accessible where it is not."""
     try:
         folder = os.open(name, _OPEN, dir_fd=above)

@@ -36,8 +36,8 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 _ROOM = 1 << 20
 """Bytes that a state directory and the files of a short run fit in."""
 
-_cleared: set[str] = set()
-_made: set[Path] = set()
+_cleared_places: set[str] = set()
+_scratch_folders: set[Path] = set()
 
 
 class ScratchError(Exception):
@@ -129,7 +129,7 @@ def scratch_folder() -> Iterator[Path]:
         with suppress(OSError):  # not every file system has locks; then nobody clears it either
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fresh.rename(folder)
-        _made.add(folder)
+        _scratch_folders.add(folder)
         with needing_room(folder):
             yield folder
     finally:
@@ -137,7 +137,7 @@ def scratch_folder() -> Iterator[Path]:
         for path in (fresh, folder):
             if why := remove_tree(path):
                 _LOG.warning("can't remove the temporary folder %s: %s", path, why)
-            _made.discard(path)
+            _scratch_folders.discard(path)
 
 
 def _place() -> str:
@@ -150,17 +150,17 @@ def _place() -> str:
 
 def _clear(place: str) -> None:
     """Removes what killed runs of this user have left; once for each process."""
-    if place in _cleared:
+    if place in _cleared_places:
         return
-    _cleared.add(place)
+    _cleared_places.add(place)
     with os.scandir(place) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(PREFIX)]
     for name in names:
         with suppress(OSError):
-            _clear_one(Path(place, name))
+            _clear_folder(Path(place, name))
 
 
-def _clear_one(folder: Path) -> None:
+def _clear_folder(folder: Path) -> None:
     """Removes a folder that is this user's and locked by nobody.
 
     Raises:
@@ -185,7 +185,7 @@ def make_folder(path: Path) -> None:
         FileExistsError: there is such a folder already.
     """
     above = path.parents
-    depth = next((number for number, one in enumerate(above) if one in _made), None)
+    depth = next((number for number, one in enumerate(above) if one in _scratch_folders), None)
     if depth is None:
         path.mkdir(parents=True)
         return

@@ -55,7 +55,7 @@ class StateDirectory:
         self._above = _identity(os.stat(path.parent))
 
     @classmethod
-    def made(cls, path: Path) -> StateDirectory:
+    def create(cls, path: Path) -> StateDirectory:
         """A new, empty one; folders above it are made as needed."""
         make_folder(path)
         return cls(path)
@@ -66,7 +66,7 @@ class StateDirectory:
         Raises:
             StateError: there is something else, or too much.
         """
-        with self._opened() as directory:
+        with self._open_directory() as directory:
             return _read(directory, name)
 
     def write(self, name: str, content: bytes) -> None:
@@ -77,7 +77,7 @@ class StateDirectory:
         Raises:
             StateError: there is something else, or it can't be written.
         """
-        with self._opened() as directory:
+        with self._open_directory() as directory:
             _check(directory, name)
             beside = f".{name}.{secrets.token_hex(4)}"
             try:
@@ -98,7 +98,7 @@ class StateDirectory:
         Raises:
             StateError: there is none, or something else.
         """
-        with self._opened() as directory:
+        with self._open_directory() as directory:
             _check(directory, name)
             try:
                 os.unlink(name, dir_fd=directory)
@@ -126,7 +126,7 @@ class StateDirectory:
         Raises:
             StateError: it is not.
         """
-        with self._opened() as directory, os.scandir(directory) as entries:
+        with self._open_directory() as directory, os.scandir(directory) as entries:
             for name in names:
                 _check(directory, name)
             for number, entry in enumerate(entries):
@@ -137,7 +137,7 @@ class StateDirectory:
                     raise StateError(f"the state directory has a file with the name {shown!r}")
 
     @contextmanager
-    def _opened(self) -> Iterator[int]:
+    def _open_directory(self) -> Iterator[int]:
         self._check_place()
         try:
             directory = os.open(self.path, _DIRECTORY)
@@ -178,10 +178,10 @@ def _check(directory: int, name: str) -> None:
         raise _cannot("read", name, error) from None
 
 
-def _require_file(name: str, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise StateError(f"{name} in the state directory is {_kind(found.st_mode)}, not a file")
-    if found.st_size > LARGEST:
+def _require_file(name: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise StateError(f"{name} in the state directory is {_kind(status.st_mode)}, not a file")
+    if status.st_size > LARGEST:
         raise StateError(f"{name} in the state directory is larger than {LARGEST >> 20} MiB")
 
 
@@ -213,5 +213,5 @@ def _cannot(do: str, name: str, error: OSError) -> StateError:
     return StateError(f"can't {do} {name} in the state directory", error.strerror)
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

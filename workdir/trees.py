@@ -66,28 +66,28 @@ def hold(root: Root) -> str:
     return path
 
 
-def held(path: str) -> Root | None:
+def held_root(path: str) -> Root | None:
     """The root of a tree that this process holds at a path, and that never changes; else None."""
     return _HELD.get(path)
 
 
-def opened(path: str) -> Root:
+def open_root(path: str) -> Root:
     """The root of the tree at a path: one that this process holds, or that of a folder."""
-    return held(path) or FolderTree.root(Path(path))
+    return held_root(path) or FolderTree.root(Path(path))
 
 
 @dataclass
 class _Tree:
     """A tree's root, with its links resolved, and the bytes that may still be read of it.
 
-    A path that begins with `given` is shown with `name` in its place: an archive is unpacked to a
-    folder that means nothing to whoever named the archive.
+    A path that begins with `given_path` is shown with `name` in its place: an archive is unpacked
+    to a folder that means nothing to whoever named the archive.
     """
 
     root: str
-    given: str
+    given_path: str
     name: str
-    left: int = MAX_IN_ALL
+    remaining_bytes: int = MAX_IN_ALL
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class FolderTree:
 
     def __str__(self) -> str:
         """The path as people know it."""
-        return self._tree.name + self.path.removeprefix(self._tree.given)
+        return self._tree.name + self.path.removeprefix(self._tree.given_path)
 
     @property
     def name(self) -> str:
@@ -124,14 +124,14 @@ class FolderTree:
             OSError: it can't be read.
         """
         # Found but not yet opened: to open a device may have an effect.
-        with _opened(self.path, os.O_PATH) as found:
+        with _open_descriptor(self.path, os.O_PATH) as found:
             self._require_inside(found)
             mode = os.fstat(found).st_mode
             if stat.S_ISDIR(mode):
                 raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), self.path)
             if not stat.S_ISREG(mode):
                 raise _unfit(errno.ENXIO, "is a pipe, a socket or a device, not a file")
-            with _opened(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK) as file:
+            with _open_descriptor(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK) as file:
                 return self._read(file)
 
     def iterdir(self) -> Iterator[FolderTree]:
@@ -141,7 +141,7 @@ class FolderTree:
             UnfitFileError: it is outside the tree, or has too many.
             OSError: it can't be read.
         """
-        with _opened(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK) as folder:
+        with _open_descriptor(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK) as folder:
             self._require_inside(folder)
             with os.scandir(folder) as entries:
                 names = [entry.name for entry in islice(entries, MAX_NAMES + 1)]
@@ -150,21 +150,21 @@ class FolderTree:
         for name in names:
             yield self / name
 
-    def _require_inside(self, found: int) -> None:
-        place = os.readlink(f"/proc/self/fd/{found}")
+    def _require_inside(self, descriptor: int) -> None:
+        place = os.readlink(f"/proc/self/fd/{descriptor}")
         root = self._tree.root
         if place != root and not place.startswith(root.rstrip("/") + "/"):
             raise _unfit(errno.EXDEV, "leads out of the tree")
 
     def _read(self, file: int) -> bytes:
         """All of a file; what the kernel makes up has no size beforehand."""
-        most = min(MAX_BYTES, self._tree.left)
+        most = min(MAX_BYTES, self._tree.remaining_bytes)
         content = bytearray()
         while more := os.read(file, min(1 << 20, most + 1 - len(content))):
             content += more
             if len(content) > most:
                 raise _unfit(errno.EFBIG, f"is larger than {most:,} bytes, which are left to read")
-        self._tree.left -= len(content)
+        self._tree.remaining_bytes -= len(content)
         return bytes(content)
 
 
@@ -173,7 +173,7 @@ def _unfit(code: int, what: str) -> UnfitFileError:
 
 
 @contextmanager
-def _opened(path: str, flags: int) -> Iterator[int]:
+def _open_descriptor(path: str, flags: int) -> Iterator[int]:
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         yield descriptor

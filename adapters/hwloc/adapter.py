@@ -24,7 +24,7 @@ ENVIRONMENT = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
 def discover(args: dict[str, Any]) -> dict[str, Any]:
     """What hwloc makes of a tree, in the words of MachineInfo."""
     options = ("--if", "fsroot", "-i", args["root"], "--no-io", "--of", "xml", "-")
-    topology = ET.fromstring(printed(*options))  # noqa: S314 - hwloc's own
+    topology = ET.fromstring(run_lstopo(*options))  # noqa: S314 - hwloc's own
     nodes = list(numa_nodes(topology))
     packages = [(cpus(one), number(one)) for one in objects(topology, "Package")]
     cores = [
@@ -63,14 +63,14 @@ def objects(topology: Element, kind: str) -> Iterator[Element]:
     return (one for one in topology.iter("object") if one.get("type") == kind)
 
 
-def number(one: Element) -> int:
+def number(element: Element) -> int:
     """What the kernel calls an object; -1 where it has no name for it."""
-    return int(one.get("os_index", -1))
+    return int(element.get("os_index", -1))
 
 
-def cpus(one: Element) -> frozenset[int]:
+def cpus(element: Element) -> frozenset[int]:
     """The CPUs of an object: 32 bits in each word, the last word first."""
-    words = reversed((one.get("cpuset") or "0x0").split(","))
+    words = reversed((element.get("cpuset") or "0x0").split(","))
     bits = sum(int(word or "0", 16) << (32 * place) for place, word in enumerate(words))
     return frozenset(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
 
@@ -92,7 +92,7 @@ def rows(topology: Element) -> Iterator[tuple[int, list[int]]]:
             yield node, values[place * len(ids) : (place + 1) * len(ids)]
 
 
-def printed(*options: str) -> str:
+def run_lstopo(*options: str) -> str:
     """What lstopo prints.
 
     Raises:
@@ -111,7 +111,7 @@ def printed(*options: str) -> str:
 HELLO = {
     "protocol": 1,
     "name": "hwloc",
-    "version": printed("--version").split()[-1],
+    "version": run_lstopo("--version").split()[-1],
     "language": "C",
     "kubernetes": ["1.37"],
     "level": "placement",

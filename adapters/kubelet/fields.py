@@ -37,12 +37,12 @@ def read(text: str) -> dict[str, set[Row]]:
                     each.add((owner, "", ""))
             continue
         field, value, *spans = line.split()
-        for release in _spanned(spans, releases):
+        for release in _expand_spans(spans, releases):
             rows[release].add((owner, field, value))
     return rows
 
 
-def _spanned(spans: list[str], releases: list[str]) -> list[str]:
+def _expand_spans(spans: list[str], releases: list[str]) -> list[str]:
     if not spans:
         return releases
     found = []
@@ -52,7 +52,7 @@ def _spanned(spans: list[str], releases: list[str]) -> list[str]:
     return found
 
 
-def written(rows: dict[str, set[Row]]) -> str:
+def format_table(rows: dict[str, set[Row]]) -> str:
     """The table of these rows."""
     releases = sorted(rows, key=lambda release: [int(part) for part in release.split(".")])
     lines = [f"releases {' '.join(releases)}"]
@@ -89,7 +89,7 @@ def main(table: Path, programs: list[str]) -> None:
             for owner, fields in answer["types"].items()
             for field, value in (fields or {"": ""}).items()
         }
-    table.write_text(written(rows), encoding="ascii")
+    table.write_text(format_table(rows), encoding="ascii")
 
 
 if __name__ == "__main__":

@@ -42,10 +42,10 @@ def discover(args: dict[str, Any]) -> dict[str, Any]:
 
 def lscpu(root: str, *options: str) -> str:
     """What lscpu prints of a tree."""
-    return printed("--sysroot", root, *options)
+    return run_lscpu("--sysroot", root, *options)
 
 
-def printed(*options: str) -> str:
+def run_lscpu(*options: str) -> str:
     """What lscpu prints.
 
     Raises:
@@ -97,7 +97,7 @@ def nodes(root: str) -> list[SeenNode]:
 HELLO = {
     "protocol": 1,
     "name": "lscpu",
-    "version": printed("--version").split()[-1],
+    "version": run_lscpu("--version").split()[-1],
     "language": "C",
     "kubernetes": ["1.37"],
     "level": "placement",

@@ -40,7 +40,7 @@ class Host:
     """A compute host whose `cpu_dedicated_set` is what pods may have."""
 
     def start(
-        self, machine: dict[str, Any], allocatable: set[int], held: list[set[int]], _: Path
+        self, machine: dict[str, Any], allocatable: set[int], held_cpus: list[set[int]], _: Path
     ) -> None:
         cells = []
         for node in machine["topology"]:
@@ -56,7 +56,7 @@ class Host:
                     cpu_usage=0,
                     memory_usage=0,
                     mempages=[],
-                    pinned_cpus={cpu for one in held for cpu in one & own},
+                    pinned_cpus={cpu for one in held_cpus for cpu in one & own},
                     siblings=cores,
                 )
             )
@@ -69,7 +69,7 @@ class Host:
         )
         if not fitted:
             raise Refusal(f"an instance whose cells have {shares} dedicated CPUs fits on no cells")
-        return self._pinned(fitted)
+        return self._pin(fitted)
 
     def _shares(self, count: int) -> list[int]:
         """Dedicated CPUs of each guest cell: on the fewest cells with room, if possible equal."""
@@ -79,9 +79,9 @@ class Host:
             return [count // cells] * cells
         return [min(one, count - sum(free[:n])) for n, one in enumerate(free[:cells])]
 
-    def _pinned(self, fitted: objects.InstanceNUMATopology) -> set[int]:
+    def _pin(self, instance_topology: objects.InstanceNUMATopology) -> set[int]:
         taken = set()
-        for guest in fitted.cells:
+        for guest in instance_topology.cells:
             cpus = set(guest.cpu_pinning.values())
             next(one for one in self._topology.cells if one.id == guest.id).pin_cpus(cpus)
             taken |= cpus

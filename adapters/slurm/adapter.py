@@ -70,7 +70,7 @@ class Controller:
         self._environment: dict[str, str] = {}
 
     def start(
-        self, machine: dict[str, Any], allocatable: set[int], held: list[set[int]], at: Path
+        self, machine: dict[str, Any], allocatable: set[int], held_cpus: list[set[int]], at: Path
     ) -> None:
         self.stop()
         self._cpus = _by_socket(machine)
@@ -100,10 +100,10 @@ class Controller:
         )
         self._until(lambda: "UP" in self._run("scontrol", "ping", check=False))
         found = self._allocated() if not fresh else {}
-        self._jobs = {job: cpus for job, cpus in found.items() if cpus in held}
+        self._jobs = {job: cpus for job, cpus in found.items() if cpus in held_cpus}
         for job in found.keys() - self._jobs.keys():
             self._run("scancel", job)  # of pods that ended while the controller was down
-        if lost := [cpu_list(cpus) for cpus in held if cpus not in self._jobs.values()]:
+        if lost := [cpu_list(cpus) for cpus in held_cpus if cpus not in self._jobs.values()]:
             raise RuntimeError(f"Slurm forgot the jobs on {lost}")
 
     def take(self, count: int) -> set[int]:

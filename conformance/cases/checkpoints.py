@@ -35,7 +35,7 @@ class _Kind(NamedTuple):
 
     go: str
     zero: Any
-    shown: Callable[[Any], str]
+    render: Callable[[Any], str]
 
 
 def _plain(go: str, zero: int | str) -> _Kind:
@@ -51,7 +51,9 @@ def _plain(go: str, zero: int | str) -> _Kind:
 
 def _cpus(value: Any) -> str:
     """CPUs that the file has as a text, and the structure as a map to nothing."""
-    cpus = " ".join(f"{cpu}:{{}}" for cpu in CPUSet.parse(_typed(str, value, "cpuset.CPUSet")))
+    cpus = " ".join(
+        f"{cpu}:{{}}" for cpu in CPUSet.parse(_require_type(str, value, "cpuset.CPUSet"))
+    )
     return f"{{elems:(map[int]struct {{}})map[{cpus}]}}"
 
 
@@ -59,25 +61,27 @@ def _list(go: str, item: _Kind) -> _Kind:
     def show(value: Any) -> str:
         if value is None:
             return "<nil>"
-        return f"[{' '.join(map(item.shown, _typed(list, value, go)))}]"
+        return f"[{' '.join(map(item.render, _require_type(list, value, go)))}]"
 
     return _Kind(go, None, show)
 
 
-def _map(go: str, item: _Kind, key: type[int | str] = str, *, made: bool = False) -> _Kind:
-    """`made` is whether a file without the key leaves an empty map, and not none."""
+def _map(
+    go: str, item: _Kind, key: type[int | str] = str, *, empty_if_missing: bool = False
+) -> _Kind:
+    """`empty_if_missing` is whether a file without the key leaves an empty map, and not none."""
 
     def show(value: Any) -> str:
         if value is None:
             return "<nil>"
-        entries = _typed(dict, value, go)
+        entries = _require_type(dict, value, go)
         try:
             keys = sorted(entries, key=key)
         except ValueError:
             raise FieldsError(f"a key of {go} is not a number") from None
-        return f"map[{' '.join(f'{one}:{item.shown(entries[one])}' for one in keys)}]"
+        return f"map[{' '.join(f'{one}:{item.render(entries[one])}' for one in keys)}]"
 
-    return _Kind(go, {} if made else None, show)
+    return _Kind(go, {} if empty_if_missing else None, show)
 
 
 _Fields = dict[str, tuple[str, _Kind]]
@@ -86,11 +90,11 @@ _Fields = dict[str, tuple[str, _Kind]]
 
 def _struct(go: str, fields: _Fields, pointer: str = "<*>") -> _Kind:
     def show(value: Any) -> str:
-        given = _typed(dict, value, go)
+        given = _require_type(dict, value, go)
         if unknown := given.keys() - fields.keys():
             raise FieldsError(f"{go} has no {', '.join(sorted(unknown))}")
         parts = (
-            f"{own}:({kind.go}){kind.shown(given.get(name, kind.zero))}"
+            f"{own}:({kind.go}){kind.render(given.get(name, kind.zero))}"
             for name, (own, kind) in fields.items()
         )
         return f"{pointer}{{{' '.join(parts)}}}"
@@ -98,7 +102,7 @@ def _struct(go: str, fields: _Fields, pointer: str = "<*>") -> _Kind:
     return _Kind(go, None, show)
 
 
-def _typed(kind: type, value: Any, go: str) -> Any:
+def _require_type(kind: type, value: Any, go: str) -> Any:
     if not isinstance(value, kind):
         raise FieldsError(f"{_json(value)} is not a {go}")
     return value
@@ -107,8 +111,10 @@ def _typed(kind: type, value: Any, go: str) -> Any:
 _TEXT, _UINT, _INT = _plain("string", ""), _plain("uint64", 0), _plain("int", 0)
 _POLICY: _Fields = {"policyName": ("PolicyName", _TEXT)}
 _CHECKSUM: _Fields = {CHECKSUM: ("Checksum", _plain("checksum.Checksum", 0))}
-_BY_ID = _map("map[string]string", _TEXT, made=True)
-_BY_POD = _map("map[string]map[string]string", _map("map[string]string", _TEXT), made=True)
+_BY_ID = _map("map[string]string", _TEXT, empty_if_missing=True)
+_BY_POD = _map(
+    "map[string]map[string]string", _map("map[string]string", _TEXT), empty_if_missing=True
+)
 _POD_CPUS = _struct("state.PodEntry", {"cpuSet": ("CPUSet", _Kind("cpuset.CPUSet", "", _cpus))}, "")
 _BLOCK = _struct(
     "state.Block",
@@ -139,20 +145,20 @@ _NODE = _struct(
     },
 )
 _MEMORY: _Fields = {
-    "machineState": ("MachineState", _map("state.NUMANodeMap", _NODE, int, made=True)),
+    "machineState": ("MachineState", _map("state.NUMANodeMap", _NODE, int, empty_if_missing=True)),
     "entries": (
         "Entries",
         _map(
             "state.ContainerMemoryAssignments",
             _map("map[string][]state.Block", _BLOCKS),
-            made=True,
+            empty_if_missing=True,
         ),
     ),
 }
 _POD_MEMORY = _struct("state.PodEntry", {"memoryBlocks": ("MemoryBlocks", _BLOCKS)}, "")
 _PODS_OF = {
-    "CPU": _map("state.PodCPUAssignments", _POD_CPUS, made=True),
-    "Memory": _map("state.PodMemoryAssignments", _POD_MEMORY, made=True),
+    "CPU": _map("state.PodCPUAssignments", _POD_CPUS, empty_if_missing=True),
+    "Memory": _map("state.PodMemoryAssignments", _POD_MEMORY, empty_if_missing=True),
 }
 
 
@@ -164,7 +170,7 @@ def _structure(fields: Mapping[str, Any]) -> _Kind:
     """
     manager, own = "Memory", _MEMORY
     if "machineState" not in fields:
-        entries = _typed(dict, fields.get("entries") or {}, _BY_ID.go)
+        entries = _require_type(dict, fields.get("entries") or {}, _BY_ID.go)
         by_id = any(isinstance(one, str) for one in entries.values())
         shown = ("Entries", _BY_ID if by_id else _BY_POD)
         manager, own = "CPU", {"defaultCpuSet": ("DefaultCPUSet", _TEXT), "entries": shown}
@@ -219,7 +225,7 @@ def checksum(fields: Mapping[str, Any], version: str = "") -> int:
     Raises:
         FieldsError: no structure of the kubelet has such fields.
     """
-    shown = _structure(fields).shown(fields)
+    shown = _structure(fields).render(fields)
     return fnv1a_32(shown.replace("Checkpoint)", f"Checkpoint{version})", 1).encode())
 
 
@@ -229,4 +235,4 @@ def data_checksum(data: Any) -> int:
     Raises:
         FieldsError: it is no text.
     """
-    return fnv1a_32(f"(string){_typed(str, data, 'string')}".encode())
+    return fnv1a_32(f"(string){_require_type(str, data, 'string')}".encode())

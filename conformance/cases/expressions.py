@@ -72,7 +72,7 @@ def evaluate(source: str, names: Mapping[str, Any]) -> Any:
     if len(source) > MAX_CHARACTERS:
         raise ExpressionError(f"{source[:40]!r}...: longer than {MAX_CHARACTERS} characters")
     try:
-        found = _value(_parsed(source.strip()), names)
+        found = _value(_parse(source.strip()), names)
     except ExpressionError:
         raise
     except (RecursionError, MemoryError):
@@ -85,7 +85,7 @@ def evaluate(source: str, names: Mapping[str, Any]) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(source: str) -> ast.expr:
+def _parse(source: str) -> ast.expr:
     """The tree of an expression: each is evaluated on every machine."""
     with warnings.catch_warnings():
         # What Python's compiler would say of `1if 1else 2` names no file and no line.
@@ -140,10 +140,10 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
     kind = _KINDS.get(type(node))
     if kind is None:
         raise ExpressionError(f"{ast.unparse(node)!r} is not part of the language of cases")
-    return _bounded(kind(node, names), node)
+    return _check_size(kind(node, names), node)
 
 
-def _bounded(value: Any, node: ast.expr) -> Any:
+def _check_size(value: Any, node: ast.expr) -> Any:
     """The value, unless no machine has as much: a few signs can stand for gigabytes."""
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise ExpressionError(f"{ast.unparse(node)[:40]!r} does not fit in 64 bits")

@@ -42,7 +42,7 @@ class CaseError(ValueError):
 
 
 @contextmanager
-def located(paths: Iterable[Path]) -> Iterator[None]:
+def locate_errors(paths: Iterable[Path]) -> Iterator[None]:
     """Adds file and line to a `CaseError` about a case of one of the files.
 
     Args:
@@ -131,15 +131,15 @@ def read_file(path: Path) -> tuple[Case, ...]:
     return _cases(documents.load(path))
 
 
-def with_own(bundled: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ...]:
+def with_own(cases: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ...]:
     """The cases, and after them those of a user's own files, or of all the files in a folder.
 
     Raises:
         documents.DocumentError: a file is not a table of cases, or has an id that stands
             elsewhere; a folder has no such file.
     """
-    found = list(bundled)
-    taken = {name for case in bundled for name in (case.id, *case.aliases)}
+    found = list(cases)
+    taken = {name for case in cases for name in (case.id, *case.aliases)}
     for path in paths:
         for file in files_of([path]):
             for number, case in enumerate(read_file(file)):
@@ -179,12 +179,12 @@ def _cases(document: documents.Document) -> tuple[Case, ...]:
 
 
 def _case(
-    document: documents.Document, path: documents.PathTuple, written: Case, defaults: Defaults
+    document: documents.Document, path: documents.PathTuple, raw_case: Case, defaults: Defaults
 ) -> Case:
-    case = _with_defaults(written, defaults, document.data["cases"][path[-1]])
+    case = _with_defaults(raw_case, defaults, document.data["cases"][path[-1]])
     place: documents.PathTuple = ()
     try:
-        checking.check_range(written.kubernetes, (*path, "kubernetes"))
+        checking.check_range(raw_case.kubernetes, (*path, "kubernetes"))
         checking.check_range(defaults.kubernetes, ("defaults", "kubernetes"))
         place = path
         checking.check(case)
@@ -193,18 +193,18 @@ def _case(
     return case
 
 
-def _with_defaults(case: Case, defaults: Defaults, written: dict[str, Any]) -> Case:
+def _with_defaults(case: Case, defaults: Defaults, fields: dict[str, Any]) -> Case:
     return msgspec.structs.replace(
         case,
-        config=merged(defaults.config, case.config),
-        machines=case.machines if "machines" in written else defaults.machines,
-        level=case.level if "level" in written else defaults.level,
+        config=merge_configs(defaults.config, case.config),
+        machines=case.machines if "machines" in fields else defaults.machines,
+        level=case.level if "level" in fields else defaults.level,
         kubernetes=case.kubernetes or defaults.kubernetes,
-        tell=case.tell if "tell" in written else defaults.tell,
+        tell=case.tell if "tell" in fields else defaults.tell,
     )
 
 
-def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def merge_configs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """Two configurations as one: mappings are merged, anything else is replaced.
 
     A value of None in `above` takes the key away.
@@ -214,12 +214,12 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         if value is None:
             result.pop(key, None)
         elif isinstance(value, dict) and isinstance(result.get(key), dict):
-            result[key] = merged(result[key], value)
+            result[key] = merge_configs(result[key], value)
         else:
             result[key] = value
     return result
 
 
-def applies(level: Level, claimed: Level) -> bool:
-    """Whether something checked at `level` applies to an implementation that claims `claimed`."""
-    return LEVELS.index(level) <= LEVELS.index(claimed)
+def applies(level: Level, claimed_level: Level) -> bool:
+    """Whether a check at `level` applies to an implementation that claims `claimed_level`."""
+    return LEVELS.index(level) <= LEVELS.index(claimed_level)

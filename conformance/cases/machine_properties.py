@@ -57,7 +57,7 @@ class Facts:
     @cached_property
     def sockets(self) -> dict[int, CPUSet]:
         """The CPUs of each socket by its id."""
-        return _grouped(
+        return _group_cpus(
             (core.socket_id, CPUSet(core.thread_ids or ()))
             for node in self.machine.topology or ()
             for core in node.cores or ()
@@ -66,7 +66,7 @@ class Facts:
     @cached_property
     def uncore_caches(self) -> dict[int, CPUSet]:
         """The CPUs behind each last-level cache by its id; empty where none is reported."""
-        return _grouped(
+        return _group_cpus(
             (core.uncore_caches[0].id, CPUSet(core.thread_ids or ()))
             for node in self.machine.topology or ()
             for core in node.cores or ()
@@ -193,7 +193,7 @@ def _equidistant(nodes: list[Node]) -> bool:
     return len(apart) <= 1
 
 
-def _grouped(pairs: Iterable[tuple[int, CPUSet]]) -> dict[int, CPUSet]:
+def _group_cpus(pairs: Iterable[tuple[int, CPUSet]]) -> dict[int, CPUSet]:
     groups: dict[int, CPUSet] = {}
     for key, cpus in pairs:
         groups[key] = groups.get(key, CPUSet()) | cpus

@@ -147,10 +147,10 @@ def texts_where_due(config: KubeletConfiguration) -> KubeletConfiguration:
     return {**config, **maps}
 
 
-def _reservation(written: Any) -> Any:
-    if isinstance(written, dict) and isinstance(written.get("limits"), dict):
-        return {**written, "limits": _texts(written["limits"])}
-    return written
+def _reservation(reservation: Any) -> Any:
+    if isinstance(reservation, dict) and isinstance(reservation.get("limits"), dict):
+        return {**reservation, "limits": _texts(reservation["limits"])}
+    return reservation
 
 
 def _texts(amounts: dict[str, Any]) -> dict[str, Any]:
@@ -191,8 +191,8 @@ class _WrittenDevice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _Devices = dict[str, tuple[_WrittenDevice | tuple[int, ...] | None, ...]]
 
 
-def _device(number: int, written: _WrittenDevice | tuple[int, ...] | None) -> Device:
-    form = written if isinstance(written, _WrittenDevice) else _WrittenDevice(written)
+def _device(number: int, spec: _WrittenDevice | tuple[int, ...] | None) -> Device:
+    form = spec if isinstance(spec, _WrittenDevice) else _WrittenDevice(spec)
     nodes = None if form.numa is None else NUMASet(form.numa)
     return Device(f"d{number}", nodes, form.healthy)
 

@@ -55,7 +55,7 @@ def names(case: Case) -> tuple[str, ...]:
     return (case.id, *case.aliases)
 
 
-def did_you_mean(pattern: str, known: Iterable[str]) -> str:
+def did_you_mean(pattern: str, known_ids: Iterable[str]) -> str:
     """The ids closest to one that is not there, or the globs closest to one that matches none.
 
     What is compared is the id, and its beginning of as many words, so that ``statik-*`` means
@@ -63,14 +63,14 @@ def did_you_mean(pattern: str, known: Iterable[str]) -> str:
 
     Args:
         pattern: the id or glob.
-        known: every id that there is.
+        known_ids: every id that there is.
 
     Returns:
         ``; did you mean 'static-*'?``, or nothing where no id is close.
     """
     stem = pattern.partition("*")[0].rstrip("-")
     words = stem.count("-") + 1
-    beginnings = {one: "-".join(one.split("-")[:words]) for one in known}
+    beginnings = {one: "-".join(one.split("-")[:words]) for one in known_ids}
     close = [stem]
     if stem not in beginnings.values():
         close = get_close_matches(stem, set(beginnings.values()), n=3, cutoff=_CLOSE)

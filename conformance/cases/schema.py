@@ -81,16 +81,16 @@ class StartStep(Written, frozen=True):
     """A kubelet start or restart.
 
     `kubernetes` is the release that runs from here on, for an upgrade or a downgrade of the node.
-    `config` is merged over the case's own. `gone` names pods that left while the kubelet was
-    down, `offline` CPUs (Linux list format) that the machine has lost since, `memory` what its
-    nodes have now where that has changed. `tree` makes the implementation discover the machine
-    from its tree. `devices` are what the plugins report then; without them, what they reported
-    last. `flags` is a command line that goes with the configuration.
+    `config` is merged over the case's own. `removed_pods` names pods that left while the kubelet
+    was down, `offline` CPUs (Linux list format) that the machine has lost since, `memory` what its
+    nodes have now where that has changed. `tree` makes the implementation discover the machine from
+    its tree. `devices` are what the plugins report then; without them, what they reported last.
+    `flags` is a command line that goes with the configuration.
     """
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
     flags: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
+    removed_pods: tuple[str, ...] = msgspec.field(default=(), name="gone")
     offline: str = ""
     memory: tuple[MemoryChange, ...] = ()
     tree: bool = False
@@ -235,7 +235,7 @@ class UpdateExpected(Written, frozen=True):
 class Expected(Written, frozen=True):
     """What the answer to a step is expected to be; without it, success is expected.
 
-    `refused` is the reason of a refused admission or the stage of a refused start; `message`
+    `refusal` is the reason of a refused admission or the stage of a refused start; `message`
     its exact text, compared at level ``kubelet`` alone. `checkpoints` are whole files by their
     fields, which a file of two parts says twice; `files` are their text or some of their fields.
     `readmission` gives, for the pods that a restart admits again, the reason why one is refused;

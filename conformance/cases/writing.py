@@ -36,18 +36,18 @@ def text(case: Case) -> str:
     plain = _plain(case)
     if len(case.title) > LONGEST_TITLE:
         plain["title"] = f"{case.title[: LONGEST_TITLE - 1].rstrip()}…"
-    return _dumped({"cases": [plain]})
+    return _dump({"cases": [plain]})
 
 
-def item(case: Case, **said: Any) -> str:
+def item(case: Case, **extra_fields: Any) -> str:
     """The case as an item of a list in YAML, with its level said; `said` is written besides."""
     plain = {key: value for key, value in _plain(case).items() if value != {}}
-    plain |= {"level": case.level, **said}
+    plain |= {"level": case.level, **extra_fields}
     plain["steps"] = [
         {key: value for key, value in step.items() if (key, value) != ("expect", {})}
         for step in plain["steps"]
     ]
-    return _dumped([_first(_HEAD, plain)])
+    return _dump([_first(_HEAD, plain)])
 
 
 _HEAD = (
@@ -81,7 +81,7 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def _dumped(plain: Any) -> str:
+def _dump(plain: Any) -> str:
     return yaml.dump(_compact(plain), Dumper=_Dumper, sort_keys=False, width=96, allow_unicode=True)
 
 

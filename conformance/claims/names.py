@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import Hello
 
 
-_CALLED = {field.manager: field.called for field in POLICY_FIELDS.values()}
+_CALLED = {field.manager: field.label for field in POLICY_FIELDS.values()}
 _RELEASE = re.compile(r"\d+\.\d+\Z")
 
 
@@ -33,7 +33,7 @@ def problems(hello: Hello) -> Iterator[str]:
             yield f"{one!r} is not a minor release, such as {RELEASES[-1]!r}"
     yield from _unknown("operation", hello.operations, OPERATIONS)
     for field in POLICY_FIELDS.values():
-        yield from _unknown(field.called, getattr(hello.policies, field.manager), field.known)
+        yield from _unknown(field.label, getattr(hello.policies, field.manager), field.policies)
     of_cpu, of_topology = (
         {name: None for one in RELEASES for name in getattr(release(one), options)}
         for options in ("cpu_options", "topology_options")
@@ -49,10 +49,10 @@ def _of_features(hello: Hello) -> Iterator[str]:
         return
     yield from _unknown("feature", hello.features, FEATURES)
     for feature in (FEATURES[one] for one in hello.features if one in FEATURES):
-        if not feature.named:
+        if not feature.is_named:
             yield f"feature {feature.name!r} is claimed by {how_claimed(feature)}, not by name"
-        elif not feature.allowed(hello):
-            yield f"feature {feature.name!r} needs {', '.join(needed(feature))}"
+        elif not feature.is_allowed(hello):
+            yield f"feature {feature.name!r} needs {', '.join(describe_needs(feature))}"
     if hello.level == "kubelet" and CHECKPOINT_FILES not in hello.features:
         yield (
             f"level 'kubelet' compares checkpoint files: claim feature {CHECKPOINT_FILES!r}, or"
@@ -70,19 +70,19 @@ def _of_discovery(hello: Hello) -> Iterator[str]:
         yield "'discovers' names nothing: leave out operation 'discover'"
 
 
-def _unknown(called: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
-    yield from (unknown(called, one, known) for one in names if one not in known)
+def _unknown(label: str, names: Iterable[str], known_names: Collection[str]) -> Iterator[str]:
+    yield from (unknown(label, one, known_names) for one in names if one not in known_names)
 
 
 def how_claimed(feature: Feature) -> str:
     """How ``hello`` claims a feature, such as ``operation devices``."""
-    if feature.named:
+    if feature.is_named:
         return "its name in features"
     # What has policies is claimed by these: the operations alone say nothing.
-    return ", ".join(_policies(feature) or needed(feature))
+    return ", ".join(_policies(feature) or describe_needs(feature))
 
 
-def needed(feature: Feature) -> tuple[str, ...]:
+def describe_needs(feature: Feature) -> tuple[str, ...]:
     """The operations and policies that a feature needs, in words."""
     return (*(f"operation {one}" for one in feature.operations), *_policies(feature))
 
@@ -97,7 +97,7 @@ def needed_features(needs: Collection[str]) -> tuple[str, ...]:
 
 
 def _claims(feature: Feature) -> frozenset[str]:
-    if feature.named:
+    if feature.is_named:
         return frozenset({f"feature {feature.name}"})
     policies = (
         f"{_CALLED[manager]} {policy}" for manager, those in feature.policies for policy in those

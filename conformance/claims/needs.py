@@ -39,8 +39,8 @@ class PolicyField:
     """A field of the configuration that names a policy; its first value is the default."""
 
     manager: str
-    called: str
-    known: tuple[str, ...]
+    label: str
+    policies: tuple[str, ...]
 
 
 POLICY_FIELDS = {
@@ -102,12 +102,12 @@ def of_call(
         case messages.AssignArgs():
             known = release(kubernetes)
             yield from _of_options("CPU Manager option", args.options, known.cpu_options)
-            yield from _validated(cpu_options.parse, args.options, known.cpu_options)
+            yield from _of_validation(cpu_options.parse, args.options, known.cpu_options)
         case messages.MergeArgs():
             known = release(kubernetes)
             yield from _of_policy("topologyManagerPolicy", args.policy)
             yield from _of_options("Topology Manager option", args.options, known.topology_options)
-            yield from _validated(topology_options.parse, args.options, known.topology_options)
+            yield from _of_validation(topology_options.parse, args.options, known.topology_options)
 
 
 def _of_start(
@@ -125,7 +125,7 @@ def _of_start(
     if args.flags:
         yield "feature flags"
     for name, policies in POLICY_FIELDS.items():
-        yield from _of_policy(name, config.get(name, policies.known[0]))
+        yield from _of_policy(name, config.get(name, policies.policies[0]))
     of_cpu, of_topology = (config.get(name) for name in _OPTION_GATES)
     yield from _of_options("CPU Manager option", of_cpu, known.cpu_options)
     yield from _of_options("Topology Manager option", of_topology, known.topology_options)
@@ -146,7 +146,7 @@ def _is_invalid(config: KubeletConfiguration, machine: MachineInfo, kubernetes: 
     The machine matters only where CPUs are named, which it may not have.
     """
     if config.get("reservedSystemCPUs"):
-        return startup.invalid(config, machine, release(kubernetes)) is not None
+        return startup.validation_error(config, machine, release(kubernetes)) is not None
     return _is_refused(_Written(repr(config), kubernetes, config))
 
 
@@ -161,8 +161,13 @@ class _Written:
 
 # Cases have few configurations, and to validate one takes a third as long as a start.
 @lru_cache(maxsize=4096)
-def _is_refused(one: _Written) -> bool:
-    return startup.invalid(one.config, MachineInfo(), release(one.kubernetes)) is not None
+def _is_refused(written_config: _Written) -> bool:
+    return (
+        startup.validation_error(
+            written_config.config, MachineInfo(), release(written_config.kubernetes)
+        )
+        is not None
+    )
 
 
 def _of_devices(devices: Iterable[messages.DeviceResource]) -> Iterator[str]:
@@ -172,27 +177,29 @@ def _of_devices(devices: Iterable[messages.DeviceResource]) -> Iterator[str]:
 
 def _of_policy(name: str, policy: object) -> Iterator[str]:
     field = POLICY_FIELDS[name]
-    if policy in field.known:
-        yield f"{field.called} {policy}"
+    if policy in field.policies:
+        yield f"{field.label} {policy}"
 
 
-def _of_options(called: str, options: object, known: Mapping[str, Maturity]) -> Iterator[str]:
+def _of_options(
+    label: str, options: object, known_options: Mapping[str, Maturity]
+) -> Iterator[str]:
     """Options may be any value: a case can test how a malformed one is refused."""
-    given = sorted(options.keys() & known.keys()) if isinstance(options, dict) else []
-    yield from (f"{called} {option}" for option in given)
+    given = sorted(options.keys() & known_options.keys()) if isinstance(options, dict) else []
+    yield from (f"{label} {option}" for option in given)
 
 
-def _validated(
-    parse: Callable[..., object], options: Mapping[str, str], known: Mapping[str, Maturity]
+def _of_validation(
+    parse: Callable[..., object], options: Mapping[str, str], known_options: Mapping[str, Maturity]
 ) -> Iterator[str]:
     """What options need that are given without a configuration, with every gate open."""
     try:
-        parse(options, known, gates=None)
+        parse(options, known_options, gates=None)
     except OptionError:
         yield _VALIDATION
 
 
-def _of_gates(config: KubeletConfiguration, known: Mapping[str, Gate]) -> Iterator[str]:
+def _of_gates(config: KubeletConfiguration, known_gates: Mapping[str, Gate]) -> Iterator[str]:
     """A gate as it is by default needs nothing, nor does one that opens what options need."""
     gates = config.get("featureGates")
     if not gates:
@@ -202,9 +209,9 @@ def _of_gates(config: KubeletConfiguration, known: Mapping[str, Gate]) -> Iterat
         return
     opened = tuple(prefix for name, prefix in _OPTION_GATES.items() if config.get(name))
     for gate, on in sorted(gates.items()):
-        if gate in known and on is known[gate].default:
+        if gate in known_gates and on is known_gates[gate].default:
             continue
-        if on is True and gate in known and gate in _POD_LEVEL_GATES:
+        if on is True and gate in known_gates and gate in _POD_LEVEL_GATES:
             yield f"feature {_POD_LEVEL_GATES[gate]}"
         elif on is not True or not gate.startswith(opened or "?"):
             yield _GATES

@@ -23,89 +23,98 @@ class ClaimsTally:
 
     Attributes:
         hello: what it claims.
-        called: what is counted: ``case run`` or ``example``.
+        unit_noun: what is counted: ``case run`` or ``example``.
     """
 
     hello: Hello
-    called: str = "case run"
-    _unclaimed: Counter[str] = field(default_factory=Counter)
-    _needed: Counter[str] = field(default_factory=Counter)
-    _declined: Counter[str] = field(default_factory=Counter)
-    _failed: Counter[str] = field(default_factory=Counter)
-    _declining: int = 0
-    _passed: int = 0
-    _bad: int = 0
-    _compared: int = 0
-    _agreed: Level = LEVELS[-1]
+    unit_noun: str = "case run"
+    _unclaimed_counts: Counter[str] = field(default_factory=Counter)
+    _needed_counts: Counter[str] = field(default_factory=Counter)
+    _declined_counts: Counter[str] = field(default_factory=Counter)
+    _failed_counts: Counter[str] = field(default_factory=Counter)
+    _declined_runs: int = 0
+    _passed_runs: int = 0
+    _failed_runs: int = 0
+    _compared_runs: int = 0
+    _agreed_level: Level = LEVELS[-1]
 
-    def count_case(self, finished: events.CaseFinished) -> None:
+    def count_case(self, event: events.CaseFinished) -> None:
         """Counts a case run."""
-        if finished.agreed and LEVELS.index(finished.agreed) < LEVELS.index(self._agreed):
-            self._agreed = finished.agreed
-        self._compared += finished.agreed is not None
+        if event.agreed_level and LEVELS.index(event.agreed_level) < LEVELS.index(
+            self._agreed_level
+        ):
+            self._agreed_level = event.agreed_level
+        self._compared_runs += event.agreed_level is not None
         self.count(
-            finished.needs,
-            finished.unclaimed,
-            finished.declined,
-            failed=finished.outcome not in events.GOOD,
+            event.needs,
+            event.missing_claim,
+            event.declined_claims,
+            has_failed=event.outcome not in events.GOOD,
         )
 
     def count(
-        self, needs: tuple[str, ...], unclaimed: str, declined: tuple[str, ...], *, failed: bool
+        self,
+        needs: tuple[str, ...],
+        missing_claim: str,
+        declined_claims: tuple[str, ...],
+        *,
+        has_failed: bool,
     ) -> None:
         """Counts a run.
 
         Args:
             needs: the claims that its calls needed.
-            unclaimed: the first of them that is not made; empty if all are.
-            declined: those that were answered ``unsupported``.
-            failed: whether it failed.
+            missing_claim: the first of them that is not made; empty if all are.
+            declined_claims: those that were answered ``unsupported``.
+            has_failed: whether it failed.
         """
-        if unclaimed:
-            self._unclaimed[unclaimed] += 1
+        if missing_claim:
+            self._unclaimed_counts[missing_claim] += 1
             return
-        self._needed.update(needs)
-        self._declined.update(declined)
-        self._declining += bool(declined)
-        self._passed += not (failed or declined)
-        if failed:
-            self._bad += 1
-            self._failed.update(needs)
+        self._needed_counts.update(needs)
+        self._declined_counts.update(declined_claims)
+        self._declined_runs += bool(declined_claims)
+        self._passed_runs += not (has_failed or declined_claims)
+        if has_failed:
+            self._failed_runs += 1
+            self._failed_counts.update(needs)
 
     def review(self) -> events.ClaimsReview:
         """What all the runs show."""
         return events.ClaimsReview(
-            assumed=self.hello.features is None,
-            unclaimed=dict(sorted(self._unclaimed.items(), key=lambda one: (-one[1], one[0]))),
-            declined=self._declining,
+            assumes_features=self.hello.features is None,
+            missing_claims=dict(
+                sorted(self._unclaimed_counts.items(), key=lambda item: (-item[1], item[0]))
+            ),
+            declined_runs=self._declined_runs,
             possible=tuple(self._possible()),
             untrue=tuple(self._untrue()),
         )
 
     def _possible(self) -> Iterator[str]:
         """Features that its operations and policies allow and runs wanted; a higher level."""
-        higher = LEVELS.index(self._agreed) > LEVELS.index(self.hello.level)
-        if self._compared and self._passed and higher and not self._bad:
-            yield f"level {self._agreed} (no answer differed)"
-        claimed = features.claimed(self.hello)
+        higher = LEVELS.index(self._agreed_level) > LEVELS.index(self.hello.level)
+        if self._compared_runs and self._passed_runs and higher and not self._failed_runs:
+            yield f"level {self._agreed_level} (no answer differed)"
+        claimed = features.claimed_features(self.hello)
         for name in features.NAMED:
             if (
                 name not in claimed
-                and f"feature {name}" in self._unclaimed
-                and features.FEATURES[name].allowed(self.hello)
+                and f"feature {name}" in self._unclaimed_counts
+                and features.FEATURES[name].is_allowed(self.hello)
             ):
                 yield f"feature {name}"
 
     def _untrue(self) -> Iterator[str]:
-        for claim, needed in sorted(self._needed.items()):
-            if self._declined[claim] == needed:
+        for claim, needed in sorted(self._needed_counts.items()):
+            if self._declined_counts[claim] == needed:
                 yield (
                     f"claims {claim}, but answered `unsupported` in {self._every(needed)} that"
                     f" {'needs' if needed == 1 else 'need'} it"
                 )
             # Where nothing passed, the failures say nothing of this claim in particular.
-            elif self._failed[claim] == needed >= _SEVERAL and self._passed:
+            elif self._failed_counts[claim] == needed >= _SEVERAL and self._passed_runs:
                 yield f"claims {claim}, but failed {self._every(needed)} that need it"
 
     def _every(self, count: int) -> str:
-        return f"the only {self.called}" if count == 1 else f"all {count} {self.called}s"
+        return f"the only {self.unit_noun}" if count == 1 else f"all {count} {self.unit_noun}s"

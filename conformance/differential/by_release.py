@@ -18,7 +18,7 @@ from numaproof.conformance.execution.implementation import (
     handshake,
 )
 from numaproof.protocol import discovery, messages
-from numaproof.protocol.features import claimed
+from numaproof.protocol.features import claimed_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,24 +75,27 @@ class ByRelease:
             if isinstance(one, ProcessBacked):
                 one.begin()
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Makes sure that the program that runs is fit for another call.
 
         Raises:
             ImplementationFailure: it failed after its last answer.
         """
         if isinstance(self._running, ProcessBacked):
-            self._running.settle()
+            self._running.check_alive()
 
     def log(self) -> str:
         """The standard error of the program that runs, since `begin`."""
         return self._running.log() if isinstance(self._running, ProcessBacked) else ""
 
     @property
-    def left(self) -> tuple[str, ...]:
+    def leftover_processes(self) -> tuple[str, ...]:
         """The processes of any of them that could not be ended."""
         return tuple(
-            name for one in self._all if isinstance(one, ProcessBacked) for name in one.left
+            name
+            for one in self._all
+            if isinstance(one, ProcessBacked)
+            for name in one.leftover_processes
         )
 
     def close(self) -> None:
@@ -108,15 +111,15 @@ def _together(first: messages.Hello, second: messages.Hello) -> messages.Hello:
     """
     return msgspec.structs.replace(
         second,
-        kubernetes=_merged(first.kubernetes, second.kubernetes),
+        kubernetes=_union(first.kubernetes, second.kubernetes),
         level=min(first.level, second.level, key=messages.LEVELS.index),
         operations=common(second.operations, first.operations),
         features=_features(first, second),
         discovers=discovery.common(first, second),
         policies=common_fields(second.policies, first.policies),
         options=type(second.options)(
-            cpu=_merged(first.options.cpu, second.options.cpu),
-            topology=_merged(first.options.topology, second.options.topology),
+            cpu=_union(first.options.cpu, second.options.cpu),
+            topology=_union(first.options.topology, second.options.topology),
         ),
     )
 
@@ -125,10 +128,10 @@ def _features(first: messages.Hello, second: messages.Hello) -> tuple[str, ...] 
     """None, which leaves them to be assumed, if neither names any."""
     if first.features is None and second.features is None:
         return None
-    return common(claimed(second), claimed(first))
+    return common(claimed_features(second), claimed_features(first))
 
 
-def _merged(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
+def _union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))
 
 

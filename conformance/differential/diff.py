@@ -21,15 +21,15 @@ from numaproof.conformance.execution.run import Scenario
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import (
     checkpoint_pair,
-    life,
+    node_scenario,
     tree,
     unusual_start,
     upgrade,
 )
 from numaproof.conformance.trees import ExistingTree
-from numaproof.inputs.shell_words import quoted
+from numaproof.inputs.shell_words import quote_words
 from numaproof.protocol import discovery, events
-from numaproof.protocol.features import claimed
+from numaproof.protocol.features import claimed_features
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import TOLD, Hello, Told
 from numaproof.workdir.scratch import scratch_folder
@@ -46,7 +46,7 @@ _SHRINK_SECONDS = 60.0
 _SHRINK_TRIES = 3
 """Playings of each scenario while it is shrunk: one that chance passes is merely not smaller."""
 
-_GENERATORS = {LIFE: life, START: unusual_start, FILE: checkpoint_pair}
+_GENERATORS = {LIFE: node_scenario, START: unusual_start, FILE: checkpoint_pair}
 
 _NAMES = {LIFE: "seed", START: "start", FILE: "file"}
 
@@ -62,7 +62,7 @@ class NamedScenario:
     scenario: Scenario
 
 
-def told_by_both(shared: Capabilities) -> tuple[Told, ...]:
+def shared_optional_fields(shared: Capabilities) -> tuple[Told, ...]:
     """What the answers of both sides can tell on request."""
     return tuple(one for one in TOLD if shared.makes(f"feature {one}"))
 
@@ -75,13 +75,13 @@ def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilit
         operations=common(right.operations, left.operations),
         policies=common_fields(right.policies, left.policies),
         options=common_fields(right.options, left.options),
-        features=common(claimed(right), claimed(left)),
+        features=common(claimed_features(right), claimed_features(left)),
         discovers=discovery.common(right, left),
     )
     return Capabilities(merged, kubernetes)
 
 
-def generated(
+def seeded_scenarios(
     seeds: Iterable[int], capabilities: Capabilities, kind: str = LIFE
 ) -> Iterator[NamedScenario]:
     """The scenarios of seeds: the same for the same claims; `kind` is `LIFE`, `START` or `FILE`."""
@@ -99,14 +99,14 @@ def upgrades(
             yield NamedScenario(f"upgrade {seed} from {before} to {after}", made)
 
 
-def made_up_trees(seeds: Iterable[int]) -> Iterator[NamedScenario]:
+def generated_trees(seeds: Iterable[int]) -> Iterator[NamedScenario]:
     """The discovery of the trees of seeds, which are there for as long as it takes."""
     for seed in seeds:
         with scratch_folder() as folder:
             yield NamedScenario(f"{TREE} {seed}", tree(seed, folder))
 
 
-def given(
+def case_scenarios(
     cases: Iterable[Case], catalogue: Sequence[machines.ProfileMachine], kubernetes: str
 ) -> Iterator[NamedScenario]:
     """Cases on every machine that they apply to, without what they expect."""
@@ -124,7 +124,7 @@ def given(
             )
 
 
-def discovered(trees: Iterable[Path]) -> Iterator[NamedScenario]:
+def tree_scenarios(trees: Iterable[Path]) -> Iterator[NamedScenario]:
     """The discovery of trees: directories, or archives that are unpacked for as long as it takes.
 
     Raises:
@@ -163,64 +163,66 @@ def differences(
     Raises:
         CaseError: a case can't be played as it is written.
     """
-    yield harness_run.started("diff", total, {})
+    yield harness_run.started_event("diff", total, {})
     outcomes: Counter[str] = Counter()
     with scratch_folder() as scratch:
         for number, named in enumerate(scenarios, 1):
             played = examine(pair, named.scenario, scratch, options.tries)
             outcomes[played.outcome] += 1
             if played.chance:
-                yield _by_chance(named, played, harness_run)
+                yield _chance_event(named, played, harness_run)
             if played.defect:
-                yield _expected(named, played, harness_run)
+                yield _expected_failure_event(named, played, harness_run)
             if played.outcome not in events.GOOD:
-                yield _found(_Found(pair, named, played), harness_run, options, scratch)
+                yield _difference_event(
+                    _Difference(pair, named, played), harness_run, options, scratch
+                )
                 if not options.keep_going:
                     break
-            yield events.Progress(at=harness_run.elapsed(), done=number)
-    yield harness_run.ended(outcomes, beside=(pair.left,))
+            yield events.Progress(at=harness_run.elapsed_seconds(), played_examples=number)
+    yield harness_run.ended_event(outcomes, other_implementations=(pair.left,))
 
 
-def _by_chance(
-    named: NamedScenario, played: LockstepResult, harness_run: HarnessRun
+def _chance_event(
+    named_scenario: NamedScenario, result: LockstepResult, harness_run: HarnessRun
 ) -> events.AnsweredByChance:
     return events.AnsweredByChance(
-        at=harness_run.elapsed(),
-        scenario=named.name,
-        call=played.calls,
-        operation=played.operation,
-        message=played.message,
-        finding=played.reported(),
+        at=harness_run.elapsed_seconds(),
+        scenario=named_scenario.name,
+        call=result.calls,
+        operation=result.operation,
+        message=result.message,
+        finding=result.reported_finding(),
     )
 
 
-def _expected(
-    named: NamedScenario, played: LockstepResult, harness_run: HarnessRun
+def _expected_failure_event(
+    named_scenario: NamedScenario, result: LockstepResult, harness_run: HarnessRun
 ) -> events.CaseFinished:
     """A scenario that ended where a kubelet breaks by a named defect."""
     return events.CaseFinished(
-        at=harness_run.elapsed(),
-        case=named.name,
-        title=named.scenario.case.title,
+        at=harness_run.elapsed_seconds(),
+        case=named_scenario.name,
+        title=named_scenario.scenario.case.title,
         machine="its own machine",
-        outcome=played.outcome,
+        outcome=result.outcome,
         seconds=0.0,
         requirements=(),
-        message=played.message,
-        steps=played.steps,
-        pictures=played.pictures,
-        stderr=played.stderr,
-        defect=played.defect,
-        reproduce=harness_run.again or harness_run.command,
-        finding=played.reported(),
+        message=result.message,
+        steps=result.steps,
+        pictures=result.pictures,
+        stderr=result.stderr,
+        defect=result.defect,
+        reproduce=harness_run.rerun_command or harness_run.command,
+        finding=result.reported_finding(),
     )
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Difference:
     pair: Pair
-    named: NamedScenario
-    played: LockstepResult
+    named_scenario: NamedScenario
+    result: LockstepResult
 
     def smallest(self, scratch: Path, tries: int) -> tuple[Scenario, LockstepResult, bool]:
         """The smallest scenario found that ends in the same way, and how it does.
@@ -231,36 +233,36 @@ class _Found:
         def shows(scenario: Scenario) -> bool:
             return self._same(scenario, scratch, min(tries, _SHRINK_TRIES)) is not None
 
-        if self.played.outcome in _SLOW:
-            return self.named.scenario, self.played, False
+        if self.result.outcome in _SLOW:
+            return self.named_scenario.scenario, self.result, False
         search = shrinking.Shrinking(shows, _SHRINK_SECONDS)
-        scenario = search.smallest(self.named.scenario)
+        scenario = search.smallest(self.named_scenario.scenario)
         played = self._same(scenario, scratch, tries)
         if played is None:
-            scenario, played = self.named.scenario, self.played
+            scenario, played = self.named_scenario.scenario, self.result
         return scenario, played, search.timed_out
 
     def _same(self, scenario: Scenario, scratch: Path, tries: int) -> LockstepResult | None:
         played = examine(self.pair, scenario, scratch, tries)
-        mine = self.played
+        mine = self.result
         alike = (played.outcome, played.operation) == (mine.outcome, mine.operation)
         return played if alike else None
 
 
-def _found(
-    found: _Found, harness_run: HarnessRun, options: DiffOptions, scratch: Path
+def _difference_event(
+    difference: _Difference, harness_run: HarnessRun, options: DiffOptions, scratch: Path
 ) -> events.DivergenceFound:
-    scenario, played, cut_short = found.smallest(scratch, options.tries)
-    message = f"{found.named.name}: {played.message}"
-    finding = played.reported(f"{found.named.name}: ")
-    title = events.headline(events.said(message, finding))
+    scenario, played, cut_short = difference.smallest(scratch, options.tries)
+    message = f"{difference.named_scenario.name}: {played.message}"
+    finding = played.reported_finding(f"{difference.named_scenario.name}: ")
+    title = events.headline(events.sentence_of(message, finding))
     if cut_short:
         title += f" ({shrinking.CUT_SHORT})"
     case = shrinking.case_of(scenario, title)
     file = options.findings / writing.name_of(case)
     writing.write(case, file)
     return events.DivergenceFound(
-        at=harness_run.elapsed(),
+        at=harness_run.elapsed_seconds(),
         title=title,
         outcome=played.outcome,
         message=message,
@@ -269,8 +271,8 @@ def _found(
         pictures=played.pictures,
         stderr=played.stderr,
         file=str(file),
-        reproduce=quoted(("numaproof", "diff", str(file), *options.options)),
+        reproduce=quote_words(("numaproof", "diff", str(file), *options.options)),
         signature=played.signature,
-        parted=played.parted,
+        baseline_divergence=played.baseline_divergence,
         finding=finding,
     )

@@ -20,7 +20,7 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target, picture
-from numaproof.conformance.execution.truncation import bounded, replace_text, reported
+from numaproof.conformance.execution.truncation import replace_text, reported_finding, truncate
 from numaproof.conformance.judging import known_defects, signatures
 from numaproof.conformance.judging.baselines import Baseline, Baselines
 from numaproof.conformance.judging.oracle import STATE_DIR, AnswerJudge, Oracle
@@ -49,7 +49,7 @@ class Pair:
         baselines: makes references that the right side may agree with where kubelets contradict
             their documents; None to compare it with the left side alone.
         tell: what starts ask both to tell.
-        tested: the side that is under test; what the other one says is what is expected.
+        tested_side: the side that is under test; what the other one says is what is expected.
     """
 
     left: Implementation
@@ -58,7 +58,7 @@ class Pair:
     level: messages.Level
     baselines: Callable[[Baseline], Implementation] | None = None
     tell: tuple[messages.Told, ...] = ()
-    tested: Literal["left", "right"] = "right"
+    tested_side: Literal["left", "right"] = "right"
 
     @property
     def target(self) -> Target:
@@ -81,29 +81,30 @@ class LockstepResult(RunResult):
         pictures: the machine on either side after the last call.
         chance: the operation that the right side answers differently from run to run, where
             that is why no more was compared; empty where it was not.
-        parted: whose behaviour the right side has, where either is right and they differ.
-        tested: the side that was under test.
+        baseline_divergence: whose behaviour the right side has, where either is right and they
+            differ.
+        tested_side: the side that was under test.
     """
 
     calls: int = 0
     steps: tuple[events.ReportedCall, ...] = ()
     pictures: tuple[events.Picture, ...] = ()
     chance: str = ""
-    parted: events.BaselineDivergence | None = None
-    tested: Literal["left", "right"] = "right"
+    baseline_divergence: events.BaselineDivergence | None = None
+    tested_side: Literal["left", "right"] = "right"
 
     @property
     def signature(self) -> str:
         """The cause of the failure; empty if there is none."""
         found = self.finding
-        if found and self.tested == "left":
+        if found and self.tested_side == "left":
             # Signatures have the right side's kind of answer before the left side's.
-            found = found.swapped()
+            found = found.with_sides_swapped()
         return signatures.signature(replace(self, finding=found), self.operation)
 
-    def reported(self, before: str = "") -> events.ReportedFinding | None:
+    def reported_finding(self, before: str = "") -> events.ReportedFinding | None:
         """The fields of the message, with words before it; None if no answer is behind it."""
-        return reported(self.finding, f"{before}{self.operation}: ")
+        return reported_finding(self.finding, f"{before}{self.operation}: ")
 
     @property
     def operation(self) -> str:
@@ -111,13 +112,13 @@ class LockstepResult(RunResult):
         return self.steps[-1].operation if self.steps else ""
 
 
-class _LeftFailure(Exception):  # noqa: N818 - carries the failure to where it is told apart
+class _LeftSideFailure(Exception):  # noqa: N818 - carries the failure to where it is told apart
     def __init__(self, failure: ImplementationFailure) -> None:
         super().__init__(str(failure))
         self.failure = failure
 
 
-class _Left:
+class _LeftSide:
     """The left side: its failures are kept apart from the right side's."""
 
     def __init__(self, implementation: Implementation) -> None:
@@ -127,15 +128,15 @@ class _Left:
         try:
             return self._implementation.call(operation, args)
         except ImplementationFailure as failure:
-            raise _LeftFailure(failure) from failure
+            raise _LeftSideFailure(failure) from failure
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Makes sure that a program is fit for another call."""
         try:
             if isinstance(self._implementation, ProcessBacked):
-                self._implementation.settle()
+                self._implementation.check_alive()
         except ImplementationFailure as failure:
-            raise _LeftFailure(failure) from failure
+            raise _LeftSideFailure(failure) from failure
 
     def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Steers the reference in this process; any other side chooses for itself."""
@@ -187,7 +188,7 @@ class ComparedPlayer(Player):
     def _ask(self) -> None:
         session = self.session
         asked = not session.calls or session.calls[-1].operation == "state"
-        if session.started is not None and session.capabilities.has("state") and not asked:
+        if session.start_answer is not None and session.capabilities.has("state") and not asked:
             session.call("state", messages.NoArgs())
 
 
@@ -211,7 +212,7 @@ def play(pair: Pair, scenario: Scenario, scratch: Path) -> LockstepResult:
     """
     folder = scratch / "lockstep"
     try:
-        result = _LockstepRun(pair, scenario, folder).compared()
+        result = _LockstepRun(pair, scenario, folder).compare()
         # On a full disk, both sides may agree that nothing works.
         require_room(folder)
         return result
@@ -230,7 +231,7 @@ class _LockstepRun(ComparedRun):
         if isinstance(pair.left, ProcessBacked):
             pair.left.begin()
         self._pair = pair
-        self._left = _Left(pair.left)
+        self._left = _LeftSide(pair.left)
         self._left_state = folder / "left"
         make_folder(self._left_state)
         case = _without_expectations(scenario.case, pair.tell)
@@ -238,107 +239,107 @@ class _LockstepRun(ComparedRun):
 
     def _oracle(self) -> AnswerJudge:
         pair, make, seen = self._pair, self._pair.baselines, self._pair.capabilities.discovers
-        self._compared: Oracle | Baselines = (
+        self._comparison: Oracle | Baselines = (
             Oracle(self._left, self._left_state, pair.level, seen)
             if make is None
             else Baselines(
-                lambda baseline: _Left(make(baseline)),
+                lambda baseline: _LeftSide(make(baseline)),
                 self._left_state,
                 pair.level,
                 discovers=seen,
             )
         )
-        return _FirstDifference(self._compared)
+        return _FirstDifference(self._comparison)
 
     def _root(self, tree: MachineTree | None) -> Callable[[], str | Path] | None:
         return tree.directory if tree else None  # one side may be a program
 
-    def compared(self) -> LockstepResult:
+    def compare(self) -> LockstepResult:
         """Plays on both sides; how it ends."""
         ended = self.judge(self._play_both)
         if ended.outcome == "pass":
-            ended = self.settled(ended)
+            ended = self.final_result(ended)
         result = LockstepResult(**vars(ended))
         if ended.outcome == "unsupported":
             return result
-        calls, judge = self.player.session.calls, self._compared
-        parted = judge.parted() if isinstance(judge, Baselines) else None
-        result = replace(result, calls=len(calls), parted=parted)
+        calls, judge = self.player.session.calls, self._comparison
+        divergence = judge.baseline_divergence() if isinstance(judge, Baselines) else None
+        result = replace(result, calls=len(calls), baseline_divergence=divergence)
         if ended.outcome == "pass":
             return result
         result = replace(result, steps=self.steps())
         if not any(call.problems for call in calls):
             return result
-        return replace(result, pictures=self.pictures(), tested=self._pair.tested)
+        return replace(result, pictures=self.pictures(), tested_side=self._pair.tested_side)
 
     def _play_both(self) -> None:
         self.player.play()
-        self._left.settle()
+        self._left.check_alive()
 
-    def _ended(self, action: Callable[[], None]) -> RunResult:
+    def _result_of(self, action: Callable[[], None]) -> RunResult:
         try:
             action()
         except NotSupportedError as missing:
             return RunResult("unsupported", f"one side does not have {missing}")
-        except _LeftFailure as left:
+        except _LeftSideFailure as left:
             ended, whose = RunResult.of_failure(left.failure), "the left side: "
             return replace(ended, message=whose + ended.message, words=whose + ended.words)
         except ImplementationFailure as failure:
             return RunResult.of_failure(failure)
         except _Differs as differs:
-            left_is_tested = self._pair.tested == "left"
-            found = differs.finding.swapped() if left_is_tested else differs.finding
+            left_is_tested = self._pair.tested_side == "left"
+            found = differs.finding.with_sides_swapped() if left_is_tested else differs.finding
             last = self.player.session.calls[-1]
             last.problems[:] = [found]
             outcome: events.Outcome = "fault" if self._faults() else "fail"
             return RunResult(outcome, f"{last.operation}: {found}", finding=found)
         return RunResult("pass")
 
-    def _verdict(self, ended: RunResult) -> RunResult:
+    def _verdict(self, result: RunResult) -> RunResult:
         """The same, unless a named defect of the release explains how a side broke.
 
         Both claim to be kubelets of the release where all is compared.
         """
         if self._pair.level != "kubelet":
-            return ended
+            return result
         session, defect = self.player.session, None
         known = known_defects.known_defects(session.kubernetes)
-        if ended.outcome == "time-out":
+        if result.outcome == "time-out":
             call = session.calls[-1]
             asked = known_defects.BrokenCall(
                 call.operation, call.args, session.config, session.machine
             )
-            defect = known_defects.never_answered(asked, known)
-        elif ended.outcome == "fault" and len(faults := self._faults()) == 1:
-            defect = known_defects.panicked(faults[0], known)
-        return replace(ended, outcome="expected failure", defect=defect) if defect else ended
+            defect = known_defects.defect_of_hang(asked, known)
+        elif result.outcome == "fault" and len(faults := self._faults()) == 1:
+            defect = known_defects.defect_of_panic(faults[0], known)
+        return replace(result, outcome="expected failure", defect=defect) if defect else result
 
     def _faults(self) -> list[messages.Fault]:
         """The faults among the last answers of both sides."""
-        last = (self.player.session.calls[-1].answer, self._compared.answer)
+        last = (self.player.session.calls[-1].answer, self._comparison.answer)
         return [answer for answer in last if isinstance(answer, messages.Fault)]
 
     def steps(self) -> tuple[events.ReportedCall, ...]:
         """Every call; the last with the answer of the left side."""
-        shown, right = super().steps(), self._compared.answer
+        shown, right = super().steps(), self._comparison.answer
         if not shown or right is None:
             return shown
         plain = replace_text(codec.to_plain(right), str(self._left_state), STATE_DIR)
-        return (*shown[:-1], msgspec.structs.replace(shown[-1], expected=bounded(plain)))
+        return (*shown[:-1], msgspec.structs.replace(shown[-1], expected=truncate(plain)))
 
     def pictures(self) -> tuple[events.Picture, ...]:
         """Both sides after the call whose answers differ, if they can show their state."""
         session = self.player.session
-        if session.started is None or not self._pair.capabilities.has("state"):
+        if session.start_answer is None or not self._pair.capabilities.has("state"):
             return ()
         drawn = []
         for title, side in (
-            ("expected", self._compared.reference),
+            ("expected", self._comparison.reference),
             ("got", session.implementation),
         ):
             try:
                 state = side.call("state", messages.NoArgs())
-            except (ImplementationFailure, _LeftFailure):
+            except (ImplementationFailure, _LeftSideFailure):
                 continue
             if isinstance(state, messages.State):
                 drawn.append(picture(title, session.view(self.player.facts, state)))

@@ -30,9 +30,9 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.run import Scenario, Target
 from numaproof.conformance.execution.truncation import cut
-from numaproof.conformance.fuzzing.generation.alone import merge
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
+from numaproof.conformance.fuzzing.generation.stateless import merge
 from numaproof.inputs import door, errors
 from numaproof.protocol import codec, events, messages
 from numaproof.protocol.machine import MachineInfo
@@ -61,7 +61,7 @@ class RecordingError(ValueError):
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where recordings come from.
 
-    `name`, `version` and `language` are the implementation's own words for itself; `recorded` is
+    `name`, `version` and `language` are the implementation's own words for itself; `recorded_on` is
     the date (YYYY-MM-DD); `numaproof` the version that made the scenarios.
     """
 
@@ -71,7 +71,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     language: str
     kubernetes: str
     numaproof: str
-    recorded: str
+    recorded_on: str = msgspec.field(name="recorded")
 
 
 class RecordedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,7 +103,7 @@ class Recorded:
     """An implementation that repeats its recorded answers, whatever the request."""
 
     def __init__(self, recording: Recording) -> None:
-        self._left = iter(recording.calls)
+        self._remaining_calls = iter(recording.calls)
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:  # noqa: ARG002
         """The next answer.
@@ -112,7 +112,7 @@ class Recorded:
             BrokeProtocol: another operation was called then, or none: the recording was not made
                 by playing its case. Or what is recorded is no answer.
         """
-        kept = next(self._left, None)
+        kept = next(self._remaining_calls, None)
         if kept is None or kept.op != operation:
             raise BrokeProtocol(f"the recording has {kept.op if kept else 'no call'} here")
         try:
@@ -154,7 +154,7 @@ def read(file: Path | Traversable) -> tuple[Source, tuple[Recording, ...]]:
         RecordingError: it is not such a file.
     """
     packed = door.read(file) if isinstance(file, Path) else file.read_bytes()
-    lines = door.unpacked(packed, str(file)).splitlines()
+    lines = door.unpack_xz(packed, str(file)).splitlines()
     made = list(_read_lines(str(file), lines))
     if not made:
         raise RecordingError(f"{file}: there is nothing in it")
@@ -188,7 +188,7 @@ def _check(case: Case, place: str) -> None:
     try:
         checking.check(case)
     except checking.WrongCaseError as wrong:
-        field = errors.dotted(("case", *wrong.path))
+        field = errors.dotted_path(("case", *wrong.path))
         raise RecordingError(f"{place}: {field}: {wrong} ({wrong.fix})") from None
 
 
@@ -197,7 +197,7 @@ def bundled_file(kubernetes: str) -> Traversable:
     return resources.files("numaproof.fixtures") / _BUNDLED / f"kubelet-{kubernetes}{SUFFIX}"
 
 
-def bundled(kubernetes: str) -> tuple[Recording, ...]:
+def bundled_recordings(kubernetes: str) -> tuple[Recording, ...]:
     """The project's own recordings of the real kubelet of a release; empty if there are none.
 
     Raises:
@@ -236,13 +236,13 @@ def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recor
         ImplementationFailure: there was no answer, or it was a fault.
     """
     try:
-        return _recorded(target, msgspec.structs.replace(case, tree=False), seed, scratch)
+        return _record_case(target, msgspec.structs.replace(case, tree=False), seed, scratch)
     except ImplementationFailure:
         require_room(scratch)
         raise
 
 
-def _recorded(target: Target, case: Case, seed: int | None, scratch: Path) -> Recording | None:
+def _record_case(target: Target, case: Case, seed: int | None, scratch: Path) -> Recording | None:
     assert case.machine is not None
     folder = scratch / "recording"
     try:
@@ -300,9 +300,9 @@ def of_target(target: Target) -> tuple[Recording, ...]:
     Raises:
         RecordingError: a bundled file is damaged.
     """
-    if target.judged_as != "kubelet" or not applies("admission", target.level):
+    if target.baseline != "kubelet" or not applies("admission", target.level):
         return ()
-    return bundled(target.kubernetes)
+    return bundled_recordings(target.kubernetes)
 
 
 def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResult:
@@ -317,7 +317,7 @@ def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResu
         Recorded(recording),
         target.capabilities,
         target.level,
-        tested="left",
+        tested_side="left",
     )
     played = play(pair, Scenario(recording.case, recording.case.machine), scratch)
     led = isinstance(target.implementation, InProcess)
@@ -326,11 +326,13 @@ def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResu
     return played
 
 
-def finished(recording: Recording, harness_run: HarnessRun, scratch: Path) -> events.CaseFinished:
+def run_recording(
+    recording: Recording, harness_run: HarnessRun, scratch: Path
+) -> events.CaseFinished:
     """Compares a target with a recording, as a case run."""
-    began = harness_run.elapsed()
+    began = harness_run.elapsed_seconds()
     played = compare(recording, harness_run.target, scratch)
-    now = harness_run.elapsed()
+    now = harness_run.elapsed_seconds()
     shown = played.outcome not in ("pass", "unsupported")
     return events.CaseFinished(
         at=now,
@@ -341,16 +343,16 @@ def finished(recording: Recording, harness_run: HarnessRun, scratch: Path) -> ev
         seconds=now - began,
         requirements=(REQUIREMENT.id,),
         message=played.message,
-        steps=tuple(map(_turned, played.steps)) if shown else (),
+        steps=tuple(map(_with_sides_swapped, played.steps)) if shown else (),
         stderr=played.stderr,
         defect=played.defect,
         reproduce=harness_run.replay(recording.case_id),
         signature=played.signature,
-        finding=played.reported(),
+        finding=played.reported_finding(),
     )
 
 
-def _turned(step: events.ReportedCall) -> events.ReportedCall:
+def _with_sides_swapped(step: events.ReportedCall) -> events.ReportedCall:
     """A step with the recorded answer as what was expected."""
     if step.expected is None:
         return step
@@ -363,14 +365,14 @@ def _other_devices(step: events.ReportedCall) -> bool:
     What later containers of a pod get follows from those of earlier ones, whose devices they may
     use again: of containers the first that differs counts.
     """
-    if _counted(step.answer) == _counted(step.expected):
+    if _with_device_counts(step.answer) == _with_device_counts(step.expected):
         return True
     mine, theirs = map(_containers, (step.answer, step.expected))
     if not mine or not theirs or mine.keys() != theirs.keys():
         return False
     in_order = containers(step.args["pod"])
     first = next((name for name in in_order if mine[name] != theirs[name]), "")
-    return bool(_counted(mine.get(first)) == _counted(theirs.get(first)))
+    return bool(_with_device_counts(mine.get(first)) == _with_device_counts(theirs.get(first)))
 
 
 def _containers(answer: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -379,14 +381,14 @@ def _containers(answer: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: {"devices": {}} | one for name, one in containers.items()}
 
 
-def _counted(value: Any) -> Any:
+def _with_device_counts(value: Any) -> Any:
     """An answer with the number of devices in the place of their ids."""
     if not isinstance(value, dict):
         return value
     return {
         key: {resource: len(ids or ()) for resource, ids in inner.items()}
         if key == "devices" and isinstance(inner, dict)
-        else _counted(inner)
+        else _with_device_counts(inner)
         for key, inner in value.items()
         if inner or key != "devices"  # which may be left out
     }

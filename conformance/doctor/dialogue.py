@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from numaproof.conformance.cases import expressions, releases
-from numaproof.conformance.cases.loading import merged
+from numaproof.conformance.cases.loading import merge_configs
 from numaproof.conformance.cases.schema import Case, Expectation, Step, Written
 from numaproof.conformance.claims.needs import POLICY_FIELDS
 from numaproof.conformance.doctor.wording import read_data
@@ -66,7 +66,7 @@ def claimed_cases(capabilities: Capabilities) -> Iterator[DialogueCase]:
     claims = {one for one in capabilities.claims if " option " not in one or one in known}
     names = {
         "static": int("CPU Manager policy static" in claims),
-        "topology_policy": _fitted({}, hello).get("topologyManagerPolicy", "none"),
+        "topology_policy": _fit_to_claims({}, hello).get("topologyManagerPolicy", "none"),
     }
     for written in dialogue.cases:
         for each in written.each:
@@ -77,28 +77,28 @@ def claimed_cases(capabilities: Capabilities) -> Iterator[DialogueCase]:
                 yield msgspec.structs.replace(
                     case,
                     machine=case.machine or dialogue.machine,
-                    config=_fitted(merged(dialogue.config, case.config), hello),
+                    config=_fit_to_claims(merge_configs(dialogue.config, case.config), hello),
                     steps=tuple(step for step in case.steps if _hold(step.claims, claims)),
                 )
 
 
-def _hold(wanted: tuple[str, ...], claims: Collection[str]) -> bool:
+def _hold(conditions: tuple[str, ...], claims: Collection[str]) -> bool:
     """Whether the claims are made, and those that begin with ``not`` are not."""
-    return all((one.removeprefix("not ") in claims) != one.startswith("not ") for one in wanted)
+    return all((one.removeprefix("not ") in claims) != one.startswith("not ") for one in conditions)
 
 
-def _fitted(config: dict[str, Any], hello: Hello) -> dict[str, Any]:
+def _fit_to_claims(config: dict[str, Any], hello: Hello) -> dict[str, Any]:
     """The configuration with a claimed policy in place of each that is not claimed."""
     made = dict(config)
     for name, field in POLICY_FIELDS.items():
-        default = field.known[0]
+        default = field.policies[0]
         claimed = getattr(hello.policies, field.manager) or (default,)
         wanted = made.get(name, default)
         if wanted in claimed:
             continue
         for left_out in (name, *_RESERVED_FOR.get(name, ())):
             made.pop(left_out, None)
-        others = field.known if wanted == default else reversed(field.known)
+        others = field.policies if wanted == default else reversed(field.policies)
         chosen = next((one for one in others if one in claimed), default)
         if chosen != default:
             made[name] = chosen

@@ -20,10 +20,10 @@ from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, Target, default_baseline, reference
 from numaproof.inputs.plurals import plural
-from numaproof.inputs.shell_words import quoted
+from numaproof.inputs.shell_words import quote_words
 from numaproof.protocol import messages
 from numaproof.protocol.diagnosis import Diagnosis, Exchange
-from numaproof.protocol.events import Said, headline
+from numaproof.protocol.events import Sentence, headline
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import NEWEST, RELEASES
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-MOST = 7
+MAX_NEXT_STEPS = 7
 """Things to fix that are listed; what is behind the first ones mostly goes with them."""
 
 
@@ -40,24 +40,24 @@ def next_steps(
     command: str,
     exchanges: Sequence[Exchange],
     hello: messages.Hello | None,
-    agreed: messages.Level,
-) -> tuple[Said, ...]:
-    """What to do next, the most urgent first; `agreed` is the level at which no answer differed."""
+    agreed_level: messages.Level,
+) -> tuple[Sentence, ...]:
+    """What to do next, most urgent first; no answer differed at `agreed_level`."""
     wrong = _wrong(exchanges)
     if wrong:
-        listed: list[Said] = [*wrong[:MOST]]
-        if len(wrong) > MOST:
-            listed.append(f"{len(wrong) - MOST} more stand in the transcript above")
-        return (*listed, f"run it again: numaproof doctor {_quoted(command)}")
-    return (*_ready(command, hello), *_claimable(hello, agreed))
+        listed: list[Sentence] = [*wrong[:MAX_NEXT_STEPS]]
+        if len(wrong) > MAX_NEXT_STEPS:
+            listed.append(f"{len(wrong) - MAX_NEXT_STEPS} more stand in the transcript above")
+        return (*listed, f"run it again: numaproof doctor {_shell_quote(command)}")
+    return (*_ready(command, hello), *_claimable(hello, agreed_level))
 
 
-def _wrong(exchanges: Sequence[Exchange]) -> list[Said]:
+def _wrong(exchanges: Sequence[Exchange]) -> list[Sentence]:
     """Every mistake once, in the order in which they came, with where it came first."""
     counts = Counter(
         finding.cause for one in exchanges for finding in one.findings if not finding.advice
     )
-    found: dict[str, Said] = {}
+    found: dict[str, Sentence] = {}
     for one in exchanges:
         for finding in one.findings:
             if finding.advice or finding.cause in found:
@@ -69,14 +69,14 @@ def _wrong(exchanges: Sequence[Exchange]) -> list[Said]:
             where = shown if finding.after else f"{one.step} ({one.number})"
             lines = finding.log.strip().splitlines()
             said = f"; its standard error ends with: {lines[-1].strip()[:200]}" if lines else ""
-            what = f"{where}: {headline(finding.said)}{said}{again}{right}"
-            sides = finding.said
+            what = f"{where}: {headline(finding.sentence)}{said}{again}{right}"
+            sides = finding.sentence
             found[finding.cause] = what if isinstance(sides, str) else replace(sides, what=what)
     return list(found.values())
 
 
 def _ready(command: str, hello: messages.Hello | None) -> Iterator[str]:
-    given = f"--implementation {_quoted(command)}"
+    given = f"--implementation {_shell_quote(command)}"
     operations = hello.operations if hello else ()
     yield f"run the table of cases: numaproof check {given}"
     if "start" in operations:
@@ -84,21 +84,21 @@ def _ready(command: str, hello: messages.Hello | None) -> Iterator[str]:
     elif "merge" in operations or "assign" in operations:
         yield f"generate calls: numaproof fuzz {given} --max-time 5m"
     else:
-        yield f"generate machines: numaproof diff --kind tree --right {_quoted(command)}"
+        yield f"generate machines: numaproof diff --kind tree --right {_shell_quote(command)}"
 
 
-def _quoted(command: str) -> str:
+def _shell_quote(command: str) -> str:
     """The command as one word of a shell, in double quotes as the documentation has them."""
     plain = command.isprintable() and not set(command) & set('"$`\\!')
-    return f'"{command}"' if plain else quoted((command,))
+    return f'"{command}"' if plain else quote_words((command,))
 
 
-def _claimable(hello: messages.Hello | None, agreed: messages.Level) -> tuple[str, ...]:
+def _claimable(hello: messages.Hello | None, agreed_level: messages.Level) -> tuple[str, ...]:
     """The next level, if nothing in the dialogue speaks against it."""
     if hello is None or hello.level not in messages.LEVELS[:2] or "start" not in hello.operations:
         return ()
     level = messages.LEVELS[messages.LEVELS.index(hello.level) + 1]
-    if messages.LEVELS.index(agreed) < messages.LEVELS.index(level):
+    if messages.LEVELS.index(agreed_level) < messages.LEVELS.index(level):
         return ()
     claim = f'try `"level": "{level}"` in `hello`, and run it again'
     return (f"every answer here was as documented: {claim}",)
@@ -140,7 +140,7 @@ def examine(command: tuple[str, ...], timeout: float, harness: str, scratch: Pat
     findings = [one for exchange in exchanges for one in exchange.findings]
     claimed = hello.operations if hello else OPERATIONS
     words = shlex.join(command)
-    steps = next_steps(words, exchanges, hello, examination.agreed)
+    steps = next_steps(words, exchanges, hello, examination.agreed_level)
     return Diagnosis(
         command=words,
         name=hello.name if hello else "",
@@ -162,14 +162,14 @@ class _Examination:
         harness: how the harness introduces itself.
         scratch: an empty folder for state directories and a machine's tree.
         hello: what the program claims; None if it did not say.
-        agreed: the highest level at which no answer differed from the documents.
+        agreed_level: the highest level at which no answer differed from the documents.
     """
 
     program: Program
     harness: str
     scratch: Path
     hello: messages.Hello | None = None
-    agreed: messages.Level = messages.LEVELS[-1]
+    agreed_level: messages.Level = messages.LEVELS[-1]
 
     def talk(self) -> None:
         """Has the whole dialogue, as far as the program takes part in it.
@@ -178,7 +178,7 @@ class _Examination:
             CannotStartError: there is no such program.
             ProbeAborted: there is no use in asking more.
         """
-        self._greet("the harness introduces itself")
+        self._say_hello("the harness introduces itself")
         if self.hello is None:
             return
         known = [one for one in RELEASES if one in self.hello.kubernetes]
@@ -188,7 +188,7 @@ class _Examination:
             kubernetes=known[-1] if known else NEWEST,
             level=self.hello.level,
             oracle=reference,
-            judged_as=default_baseline(self.hello),
+            baseline=default_baseline(self.hello),
         )
         profile = fakesys.load_profile("laptop-4c8t")
         tree = ProfileMachine(profile, self.scratch / "trees").tree
@@ -203,9 +203,11 @@ class _Examination:
             self._play(player, case)
             if case.id == "no-node":
                 self._ask_without_node(player)
-            self.agreed = min(self.agreed, player.session.agreed, key=messages.LEVELS.index)
+            self.agreed_level = min(
+                self.agreed_level, player.session.agreed_level, key=messages.LEVELS.index
+            )
 
-    def _greet(self, about: str, *, new_process: bool = False) -> None:
+    def _say_hello(self, about: str, *, new_process: bool = False) -> None:
         if new_process:
             self.program.close()
         self.program.about = about
@@ -229,10 +231,10 @@ class _Examination:
         judge = Judgement(session, self.program)
         session.oracle, session.shadow_oracle = judge, None
         for step in case.steps:
-            if step.before and session.started is None:
+            if step.before and session.start_answer is None:
                 continue
             if step.before:
-                self._greet(_GREETINGS[step.before], new_process=step.before == "process")
+                self._say_hello(_GREETINGS[step.before], new_process=step.before == "process")
             self.program.about = step.about
             player.readmits = step.readmit
             said, called = len(self.program.moments), len(session.calls)
@@ -243,9 +245,9 @@ class _Examination:
                     if isinstance(moment.answer, messages.Unsupported):
                         moment.note("unsupported", operation=moment.step)
             except NoAnswer:
-                judge.parted = True
+                judge.has_diverged = True
                 # What is on the node is not known any more.
-                player.lost |= self.program.moments[-1].step in _CHANGING
+                player.out_of_step |= self.program.moments[-1].step in _CHANGING
             finally:
                 moments = self.program.moments[said:]
                 blame(moments, said + 1, session.calls[called:], player)

@@ -13,8 +13,8 @@ from numaproof.conformance.execution.player import Player
 from numaproof.conformance.judging import invariants, known_defects
 from numaproof.conformance.judging.entitlement import is_static
 from numaproof.conformance.judging.finding import Finding as Judged
-from numaproof.inputs.plurals import numbered
-from numaproof.protocol import messages, told
+from numaproof.inputs.plurals import format_numbers
+from numaproof.protocol import messages, optional_fields
 from numaproof.protocol.diagnosis import Finding
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
@@ -88,9 +88,9 @@ class DoctorsPlayer(Player):
         held, session = self.checker.now, self.session
         if session.pods and held is None:
             self._look_for_leftovers()
-        elif session.pods and session.started is not None:
+        elif session.pods and session.start_answer is not None:
             start = session.calls[-1]
-            super()._judge(session.started, expected)
+            super()._judge(session.start_answer, expected)
             if self.checker.now is not None:
                 # Hints are in memory alone: they come back as the pods are admitted again.
                 excused = {one.finding for one in invariants.on_affinity(self.checker.now)}
@@ -112,7 +112,7 @@ class DoctorsPlayer(Player):
                 "leftovers",
                 kind="statement",
                 text=finding(
-                    "leftover", name=name, uid=uid, cpus=numbered("CPU", one.exclusive)
+                    "leftover", name=name, uid=uid, cpus=format_numbers("CPU", one.exclusive)
                 ).wrong,
             )
             for uid, held in pods.items()
@@ -142,21 +142,21 @@ class Judgement:
         program: what is examined.
 
     Attributes:
-        parted: whether the node is no longer what the documents say it is, because of a wrong
+        has_diverged: whether the node is no longer what the documents say it is, because of a wrong
             answer or none: nothing more is compared then.
     """
 
     def __init__(self, session: Session, program: Program) -> None:
         self._session = session
         self._program = program
-        self._compared, self._silent = session.oracle, session.shadow_oracle
-        self.parted = False
+        self._oracle, self._shadow_oracle = session.oracle, session.shadow_oracle
+        self.has_diverged = False
 
     @property
     def answer(self) -> messages.Answer | None:
         """What the documents say to the last request."""
-        judge = self._silent or self._compared
-        return judge.answer if judge and not self.parted else None
+        judge = self._shadow_oracle or self._oracle
+        return judge.answer if judge and not self.has_diverged else None
 
     def alter(self, change: Callable[[Path], object]) -> None:
         """Nothing: the dialogue changes no checkpoint by hand."""
@@ -164,15 +164,15 @@ class Judgement:
     def disagreement(self, operation: str, args: messages.Args, answer: messages.Answer) -> None:
         """Notes what is wrong with an answer."""
         moment = self._program.moments[-1]
-        judges = () if self.parted else filter(None, (self._compared, self._silent))
+        judges = () if self.has_diverged else filter(None, (self._oracle, self._shadow_oracle))
         found = [judge.disagreement(operation, args, answer) for judge in judges]
-        self._look_at_told(moment, answer)
+        self._check_optional_fields(moment, answer)
         match answer:
             case messages.Unsupported():
                 return
             case messages.Fault():
                 moment.note("fault", message=answer.message[:_SHOWN], log=answer.trace)
-                self.parted = True
+                self.has_diverged = True
                 return
             case messages.AdmissionRefused():
                 self._look_at_reason(moment, answer.reason)
@@ -182,7 +182,9 @@ class Judgement:
                 self._look_at_containers(moment, args.pod, answer)
         self._compare(moment, answer, found[0] if found else None)
 
-    def _compare(self, moment: Moment, answer: messages.Answer, found: Judged | None) -> None:
+    def _compare(
+        self, moment: Moment, answer: messages.Answer, disagreement: Judged | None
+    ) -> None:
         right, level = self.answer, self._session.level
         if right is None or isinstance(right, messages.Unsupported | messages.Fault):
             return
@@ -195,21 +197,21 @@ class Judgement:
             case messages.AdmissionRefused(reason=word) if not _is_refusal(answer):
                 moment.note("must-be-refused", word=word)
             # Whether there is a quota is judged by an invariant.
-            case _ if found and not found.rule.endswith(".quota"):
+            case _ if disagreement and not disagreement.rule.endswith(".quota"):
                 claim = finding("level", level=level)
-                found = replace(found, source="documents")
-                moment.found(found, claim.right, before=claim.wrong)
+                disagreement = replace(disagreement, source="documents")
+                moment.note_finding(disagreement, claim.right, before=claim.wrong)
             case _:
                 return
-        self.parted = True
+        self.has_diverged = True
 
-    def _look_at_told(self, moment: Moment, answer: messages.Answer) -> None:
+    def _check_optional_fields(self, moment: Moment, answer: messages.Answer) -> None:
         """Notes what an answer says unasked, and what it was asked for and does not say."""
-        for path, of, is_told in told.places(answer):
+        for path, of, is_told in optional_fields.places(answer):
             if is_told and of not in self._session.tell:
                 moment.note("not-asked-for", path=path, of=of)
             elif of in self._session.tell and not is_told:
-                moment.note("not-told", path=path, of=of, example=wording().told[of])
+                moment.note("not-told", path=path, of=of, example=wording().optional_fields[of])
 
     def _look_at_reason(self, moment: Moment, reason: str) -> None:
         """Notes a reason that no document has; higher levels compare it."""
@@ -219,7 +221,7 @@ class Judgement:
     def _look_at_pool(self, moment: Moment, state: messages.State) -> None:
         """Notes a shared pool where nothing is pinned, which no level below placement compares."""
         session = self._session
-        if session.started and not is_static(session.config) and state.shared:
+        if session.start_answer and not is_static(session.config) and state.shared:
             advice = not applies("placement", session.level)
             moment.note("pool-under-none", shared=state.shared, advice=advice)
 
@@ -249,7 +251,7 @@ def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: 
     is_kubelet = player.baselines is None
     known = known_defects.known_defects(player.session.kubernetes) if is_kubelet else frozenset()
     explain = known_defects.explain
-    excused = {one.finding for one, facts in player.broken if explain(one, facts, known)}
+    excused = {one.finding for one, facts in player.broken_invariants if explain(one, facts, known)}
     shown: list[Judged] = []
     cause = ""
     for number, (moment, call) in enumerate(zip(moments, calls, strict=False), first):
@@ -266,6 +268,8 @@ def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: 
         unmet = [] if others else own
         after = cause if moment.step == "state" else ""
         for problem in (*shown, *(one for one in own if one in alone), *unmet):
-            moment.found(problem, after=after)
-        shown = [one for one in own if one in broken and one not in alone and not player.lost]
+            moment.note_finding(problem, after=after)
+        shown = [
+            one for one in own if one in broken and one not in alone and not player.out_of_step
+        ]
         cause = f"{moment.step} ({number})"

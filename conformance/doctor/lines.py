@@ -20,7 +20,7 @@ import msgspec
 
 from numaproof.conformance.doctor.wording import finding, wording
 from numaproof.inputs.plurals import plural
-from numaproof.protocol import codec, malformed, messages, schemas
+from numaproof.protocol import codec, json_problems, messages, schemas
 from numaproof.protocol.diagnosis import Finding
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -84,15 +84,15 @@ class _Mistake:
         path: of the value.
         name: of the finding.
         right: what would be right.
-        said: what else there is to say of it, as pairs.
-        meant: the value that was meant.
+        details: what else there is to say of it, as pairs.
+        intended_value: the value that was meant.
     """
 
     path: Path
     name: str
     right: str = ""
-    said: tuple[tuple[str, Any], ...] = ()
-    meant: Any = field(default=_UNCLEAR, compare=False)
+    details: tuple[tuple[str, Any], ...] = ()
+    intended_value: Any = field(default=_UNCLEAR, compare=False)
 
     @property
     def where(self) -> str:
@@ -106,13 +106,13 @@ class _Mistake:
     @property
     def kind(self) -> object:
         """What the same mistake in other fields has in common."""
-        said = dict(self.said)
+        said = dict(self.details)
         return (said["given"].partition(" (")[0], said["called"]) if "given" in said else self
 
     @property
     def finding(self) -> Finding:
         """The mistake in words."""
-        return finding(self.name, where=self.where, right=self.right, **dict(self.said))
+        return finding(self.name, where=self.where, right=self.right, **dict(self.details))
 
 
 def read(line: bytes, number: int, operation: str) -> ReadLine:
@@ -121,7 +121,7 @@ def read(line: bytes, number: int, operation: str) -> ReadLine:
     if line.endswith(b"\r"):
         reading.note("carriage-return")
     example = f"`{json.dumps({'id': number, 'ok': {}})}` on a line of its own"
-    found = malformed.read(line, example)
+    found = json_problems.read(line, example)
     reading.findings += [Finding(*problem) for problem in found.problems]
     if found.value is None:
         return reading
@@ -140,9 +140,9 @@ def read(line: bytes, number: int, operation: str) -> ReadLine:
     return reading
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known_names: Iterable[str]) -> str:
     """A question that names the known name that is most like this one; empty if none is."""
-    names = {one.lower(): one for one in known}
+    names = {one.lower(): one for one in known_names}
     close = difflib.get_close_matches(name.lower(), names, 1)
     return f"did you mean `{names[close[0]]}`?" if close else ""
 
@@ -160,18 +160,18 @@ def _explain(
     if "id" not in value:
         reading.note("no-id", number=number)
     elif type(value["id"]) is not int:
-        reading.note("odd-id", value=shown(value["id"]), number=number)
+        reading.note("odd-id", value=short_json(value["id"]), number=number)
     elif value["id"] != number:
         reading.note("other-id", id=value["id"], number=number)
     schema = _schema(operation, kinds, value)
     errors = _validator(schema).iter_errors({**value, "id": number})
     every = (one for error in errors for one in _mistakes(error))
     found = set(islice(every, _MAX_FOUND))
-    mistakes = sorted(found, key=lambda one: one.where)
+    mistakes = sorted(found, key=lambda mistake: mistake.where)
     _note(reading, mistakes)
     if set(kinds) & {*schema["required"]}:
         with suppress(codec.ProtocolError):
-            meant = json.dumps(_meant(value, mistakes, operation))
+            meant = json.dumps(_intended_response(value, mistakes, operation))
             return codec.decode_answer(meant.encode(), 0, operation)
     return None
 
@@ -203,7 +203,9 @@ def _validator(schema: Schema) -> Validator:
         return rule
 
     # To the protocol, 1.0 is not an integer.
-    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, one: type(one) is int)
+    types = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, number: type(number) is int
+    )
     rules = {"pattern": conforming(CPUSet), "uniqueItems": conforming(NUMASet)}
     kind = validators.extend(Draft202012Validator, rules, type_checker=types)
     return kind({**schema, "$defs": _definitions()})
@@ -217,12 +219,12 @@ def _schema(operation: str, kinds: list[str], value: Mapping[str, Any]) -> Schem
         return {**branches[0], "properties": dict.fromkeys(("id", *KINDS), True), "required": []}
     body = value[kinds[0]]
     # Of two refusals, it is the one whose first field is there.
-    needed = [_resolved(one["properties"][kinds[0]])["required"][:1] for one in meant]
+    needed = [_resolve(one["properties"][kinds[0]])["required"][:1] for one in meant]
     fits = [isinstance(body, dict) and not {*names}.isdisjoint(body) for names in needed]
     return meant[fits.index(True)] if any(fits) else meant[0]
 
 
-def _resolved(schema: Schema) -> Schema:
+def _resolve(schema: Schema) -> Schema:
     """The schema itself in place of a reference to it."""
     reference = schema.get("$ref")
     return _definitions()[reference.rpartition("/")[2]] if reference else schema
@@ -241,13 +243,14 @@ def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
             unused = known.keys() - value.keys()
             for name in (one for one in value if one not in known):
                 right = (
-                    nearest(name, unused) or f"leave it out; the fields here are {_listed(known)}"
+                    nearest(name, unused)
+                    or f"leave it out; the fields here are {_list_quoted(known)}"
                 )
                 what = "unknown-field" if path else "odd-field"
-                yield _Mistake((*path, name), what, right, meant=_NOTHING)
+                yield _Mistake((*path, name), what, right, intended_value=_NOTHING)
         case "required":
             for name in (one for one in schema["required"] if one not in value):
-                example = _example((*path, name), _resolved(schema["properties"][name]))
+                example = _example((*path, name), _resolve(schema["properties"][name]))
                 right = f"`{json.dumps({name: example})}`"
                 yield _Mistake((*path, name), "missing-field", right)
         case "anyOf" if inner:
@@ -256,33 +259,33 @@ def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
                 yield from _mistakes(one)
         case "anyOf":
             others = [one for one in schema["anyOf"] if one.get("type") != "null"]
-            yield _mistyped(path, value, [_resolved(one) for one in others])
+            yield _type_mistake(path, value, [_resolve(one) for one in others])
         case "type":
-            yield _mistyped(path, value, [schema])
+            yield _type_mistake(path, value, [schema])
         case _:
-            yield _unfit(path, value, error)
+            yield _value_mistake(path, value, error)
 
 
-def _mistyped(path: Path, value: Any, schemas: list[Schema]) -> _Mistake:
+def _type_mistake(path: Path, value: Any, schemas: list[Schema]) -> _Mistake:
     """A value of another type than any that the schemas allow."""
-    given = "null" if value is None else f"{_kind(value)} ({shown(value)})"
-    said = (("given", given), ("called", " or ".join(map(_called, schemas))))
+    given = "null" if value is None else f"{_kind(value)} ({short_json(value)})"
+    said = (("given", given), ("called", " or ".join(map(_describe_type, schemas))))
     meant = _conversion(path, value, schemas[0])
     example = _example(path, schemas[0]) if meant is _UNCLEAR else meant
-    return _Mistake(path, "wrong-type", _placed(path, example), said, meant)
+    return _Mistake(path, "wrong-type", _example_in_place(path, example), said, meant)
 
 
-def _unfit(path: Path, value: Any, error: ValidationError) -> _Mistake:
+def _value_mistake(path: Path, value: Any, error: ValidationError) -> _Mistake:
     """A value of the right type that is not one of those allowed."""
-    right = _placed(path, _example(path, error.schema))
+    right = _example_in_place(path, _example(path, error.schema))
     if allowed := error.schema.get("enum"):
-        right = nearest(str(value), allowed) or f"one of {_listed(allowed)}"
-    said = (("value", shown(value)), ("why", error.message))
+        right = nearest(str(value), allowed) or f"one of {_list_quoted(allowed)}"
+    said = (("value", short_json(value)), ("why", error.message))
     name = error.validator if error.validator in wording().findings else "other"
     return _Mistake(path, name, right, said)
 
 
-def _called(schema: Schema) -> str:
+def _describe_type(schema: Schema) -> str:
     """What a value must be, in words."""
     said = schema.get("description", "")
     if said.startswith("CPUs"):
@@ -291,7 +294,7 @@ def _called(schema: Schema) -> str:
         return "a NUMA set: a sorted list of node ids"
     called = wording().types[schema["type"]][0]
     needed = schema.get("required")
-    return f"{called} with {_listed(needed)}" if needed else called
+    return f"{called} with {_list_quoted(needed)}" if needed else called
 
 
 def _conversion(path: Path, value: Any, schema: Schema) -> Any:
@@ -326,11 +329,11 @@ def _example(path: Path, schema: Schema) -> Any:
         return example
     properties = schema.get("properties", {})
     needed = schema.get("required", ())
-    made = {name: _example((*path, name), _resolved(properties[name])) for name in needed}
+    made = {name: _example((*path, name), _resolve(properties[name])) for name in needed}
     return made or ([0] if schema.get("uniqueItems") else usual)
 
 
-def _placed(path: Path, example: Any) -> str:
+def _example_in_place(path: Path, example: Any) -> str:
     """An example in its place: in the list and in the field that it belongs to."""
     if path and isinstance(path[-1], int):
         example = [example]
@@ -342,7 +345,7 @@ def _name(path: Path) -> str:
     return next((one for one in reversed(path[1:]) if isinstance(one, str)), "")
 
 
-def shown(value: Any) -> str:
+def short_json(value: Any) -> str:
     """A value as JSON, shortened."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
@@ -353,7 +356,7 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "a number")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_quoted(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
@@ -375,7 +378,7 @@ def _note(reading: ReadLine, mistakes: list[_Mistake]) -> None:
         reading.note("more-mistakes", more=plural(len(alike) - MAX_MISTAKES, "more mistake"))
 
 
-def _meant(value: dict[str, Any], mistakes: list[_Mistake], operation: str) -> Any:
+def _intended_response(value: dict[str, Any], mistakes: list[_Mistake], operation: str) -> Any:
     """The response with what was meant in place of each mistake; nothing if that is not clear.
 
     Who the program is must be known to go on at all: there, examples take the place of what is not
@@ -384,7 +387,7 @@ def _meant(value: dict[str, Any], mistakes: list[_Mistake], operation: str) -> A
     made = deepcopy({name: body for name, body in value.items() if name in KINDS})
     for one in mistakes:
         *parents, last = one.path
-        meant = one.meant
+        meant = one.intended_value
         if meant is _UNCLEAR and operation == "hello" and parents:
             meant = wording().examples.get(str(last), _UNCLEAR)
         if meant is _UNCLEAR:

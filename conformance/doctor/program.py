@@ -19,7 +19,7 @@ from numaproof.conformance.doctor import lines
 from numaproof.conformance.doctor.wording import finding
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.programs.process import Process, ending
-from numaproof.conformance.execution.truncation import reported
+from numaproof.conformance.execution.truncation import reported_finding
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec, messages
 from numaproof.protocol.diagnosis import Exchange, Finding
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging import finding as judging
 
 
-_MOST = 20_000
+_MAX_ENTRIES = 20_000
 """Entries of a folder that are looked at."""
 
 _DEPTH = 3
@@ -39,7 +39,7 @@ _SKIPPED = frozenset({"__pycache__", ".git", "node_modules", ".venv", ".tox", ".
 _OF_HOME = ("", ".config", ".local/share", ".local/state")
 """Folders of a home directory in which programs keep what is theirs."""
 
-Seen = dict[str, tuple[int, int]]
+Snapshot = dict[str, tuple[int, int]]
 """Files by their paths in a folder, each with its time of change and size; folders have neither."""
 
 
@@ -57,41 +57,41 @@ class Leftovers:
         self._temporary = temporary
         self._here = Path.cwd()
         self._home = Path(os.environ.get("HOME") or "/nonexistent")
-        self._in_home = self._seen_at_home()
+        self._in_home = self._home_snapshot()
         # Everybody writes to a home directory, and to one like /tmp, whose sticky bit keeps users
         # apart; nothing deep below it is the program's for sure.
         self._is_everybodys = self._here.resolve() == self._home.resolve() or bool(
             self._here.stat().st_mode & stat.S_ISVTX
         )
-        self._before: Seen = {} if self._is_everybodys else seen(self._here, _DEPTH)
+        self._before: Snapshot = {} if self._is_everybodys else snapshot(self._here, _DEPTH)
 
     def here(self) -> list[str]:
         """What is new or has changed in the working directory, if that is not everybody's."""
-        now = {} if self._is_everybodys else seen(self._here, _DEPTH)
-        return _changed(self._before, now)
+        now = {} if self._is_everybodys else snapshot(self._here, _DEPTH)
+        return _changed_paths(self._before, now)
 
     def temporary(self) -> list[str]:
         """What is in the temporary folder."""
-        return sorted(seen(self._temporary, 1))
+        return sorted(snapshot(self._temporary, 1))
 
     def at_home(self) -> list[str]:
         """What is new in the home directory."""
-        new = sorted(self._seen_at_home() - self._in_home)
+        new = sorted(self._home_snapshot() - self._in_home)
         # The working directory may be one of its folders.
         mine = {str(self._here / name) for name in self.here()}
         return [f"~/{name}" for name in new if str(self._home / name) not in mine]
 
-    def _seen_at_home(self) -> set[str]:
+    def _home_snapshot(self) -> set[str]:
         return {
             f"{folder}/{name}".lstrip("/")
             for folder in _OF_HOME
-            for name in seen(self._home / folder, 1)
+            for name in snapshot(self._home / folder, 1)
         }
 
 
-def seen(folder: Path, depth: int) -> Seen:
+def snapshot(folder: Path, depth: int) -> Snapshot:
     """What is in a folder and so many levels below; what cannot be read has nothing in it."""
-    found: Seen = {}
+    found: Snapshot = {}
     for here, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in _SKIPPED]
         inside = Path(here).relative_to(folder)
@@ -100,12 +100,12 @@ def seen(folder: Path, depth: int) -> Seen:
                 status = (Path(here) / name).lstat()
                 is_file = not stat.S_ISDIR(status.st_mode)
                 found[str(inside / name)] = (status.st_mtime_ns * is_file, status.st_size * is_file)
-        if len(inside.parts) + 1 == depth or len(found) > _MOST:
+        if len(inside.parts) + 1 == depth or len(found) > _MAX_ENTRIES:
             folders.clear()
     return found
 
 
-def _changed(before: Seen, now: Seen) -> list[str]:
+def _changed_paths(before: Snapshot, now: Snapshot) -> list[str]:
     """What is new, without what lies in a folder that is new itself, and what has changed."""
     new = now.keys() - before.keys()
     tops = {name for name in new if name.rpartition("/")[0] not in new}
@@ -161,14 +161,14 @@ class Moment:
         """Notes a finding by its name; arguments are those of `wording.finding`."""
         self.findings.append(finding(name, **values))
 
-    def found(
+    def note_finding(
         self, problem: judging.Finding, right: str = "", *, before: str = "", after: str = ""
     ) -> None:
         """Notes what a judge found, with words before its sentence.
 
         `after` is the exchange whose effect it shows.
         """
-        shown = reported(problem, before)
+        shown = reported_finding(problem, before)
         self.findings.append(Finding(f"{before}{problem}", right, after=after, finding=shown))
 
     def exchange(self, number: int) -> Exchange:
@@ -201,7 +201,7 @@ class Program:
         self._process: Process | None = None
         self._processes = 0
         self._number = 0
-        self._asked = 0.0
+        self._request_time = 0.0
         self._leftovers = Leftovers(folder)
         self.about = ""
         self.moments: list[Moment] = []
@@ -218,19 +218,19 @@ class Program:
         request = codec.encode_request(self._number, operation, args)
         about = "what every pod has now" if operation == "state" else self.about
         moment = self._moment(operation, about, request.decode())
-        self._note_output(moment, process.unasked(0), "before the request was sent")
-        self._asked = time.monotonic()
-        deadline = self._asked + min(self._timeout, MAX_SECONDS - self._waited)
+        self._note_output(moment, process.read_unsolicited(0), "before the request was sent")
+        self._request_time = time.monotonic()
+        deadline = self._request_time + min(self._timeout, MAX_SECONDS - self._seconds_used)
         try:
             moment.answer = self._read(process, moment, request, deadline)
         except TimeoutError:
-            raise self._silent(process, moment) from None
+            raise self._note_silence(process, moment) from None
         except EOFError:
-            raise self._ended(process, moment) from None
+            raise self._note_exit(process, moment) from None
         except codec.ProtocolError as error:
             moment.note("endless-line", why=error)
-            raise self._given_up() from None
-        self._note_output(moment, process.unasked(_QUIET), "after the answer")
+            raise self._abort() from None
+        self._note_output(moment, process.read_unsolicited(_QUIET), "after the answer")
         if moment.seconds > (SLOW_START if self._number == 1 else SLOW):
             moment.note("slow", seconds=f"{moment.seconds:.1f}")
         if moment.answer is None:
@@ -245,10 +245,10 @@ class Program:
         moment = self._moment("end of input", "the program must exit within a second")
         began = time.monotonic()
         process.end_input()
-        left = process.unasked(_PARTING)
+        left = process.read_unsolicited(_PARTING)
         process.wait(began + _PARTING - time.monotonic())
         moment.seconds = round(time.monotonic() - began, 4)
-        while not process.supervision.alone and time.monotonic() - began < _PARTING:
+        while not process.supervision.has_no_children and time.monotonic() - began < _PARTING:
             time.sleep(_QUIET)  # what it has started may end by itself
         code = process.returncode
         moment.response = "still running" if code is None else ending(code)
@@ -257,9 +257,9 @@ class Program:
             moment.note("no-exit")
         elif code:
             moment.note("failed-exit", ending=ending(code), log=process.stderr())
-        self._given_up()
-        if process.supervision.found:
-            moment.note("left-processes", names=", ".join(process.supervision.found[:3]))
+        self._abort()
+        if process.supervision.found_processes:
+            moment.note("left-processes", names=", ".join(process.supervision.found_processes[:3]))
 
     def look_around(self) -> None:
         """Notes the files that it left where no state belongs."""
@@ -267,9 +267,9 @@ class Program:
         left = self._leftovers
         for names, where in ((left.here(), "the working directory"), (left.temporary(), "TMPDIR")):
             if names:
-                moment.note("left-files", where=where, names=_listed(names))
+                moment.note("left-files", where=where, names=_list_names(names))
         if at_home := left.at_home():
-            moment.note("left-files-at-home", names=_listed(at_home))
+            moment.note("left-files-at-home", names=_list_names(at_home))
         if moment.findings:
             moment.response = "files left"
             self.moments.append(moment)
@@ -299,7 +299,7 @@ class Program:
         first = reading = lines.read(said[0], number, operation)
         if indented := said[0].strip() in {b"{", b"["}:
             # The rest of it follows on lines of its own.
-            said.append(process.unasked(_QUIET))
+            said.append(process.read_unsolicited(_QUIET))
         while len(said) <= _MAX_EXTRA and not (indented or reading.is_response):
             # A banner or a stale answer: the response may follow.
             try:
@@ -316,7 +316,7 @@ class Program:
         return reading.answer
 
     @property
-    def _waited(self) -> float:
+    def _seconds_used(self) -> float:
         """Seconds that the program has taken; the harness's own time is not its fault."""
         return sum(moment.seconds for moment in self.moments)
 
@@ -327,14 +327,14 @@ class Program:
         try:
             return process.next_line(deadline, request)
         finally:
-            moment.seconds = round(time.monotonic() - self._asked, 4)
+            moment.seconds = round(time.monotonic() - self._request_time, 4)
 
-    def _silent(self, process: Process, moment: Moment) -> ProbeAborted:
+    def _note_silence(self, process: Process, moment: Moment) -> ProbeAborted:
         """Notes why there may be no answer: once the input has ended, it may come."""
-        waited = self._waited
-        partial = process.unasked(0)
+        waited = self._seconds_used
+        partial = process.read_unsolicited(0)
         process.end_input()
-        late = process.unasked(_PARTING)
+        late = process.read_unsolicited(_PARTING)
         moment.response = _text(partial + late)
         limit = f"{self._timeout:g}"
         if waited >= MAX_SECONDS:
@@ -345,25 +345,27 @@ class Program:
             moment.note("no-flush", limit=limit)
         else:
             moment.note("no-answer", limit=limit, log=process.stderr())
-        return self._given_up()
+        return self._abort()
 
-    def _ended(self, process: Process, moment: Moment) -> ProbeAborted:
+    def _note_exit(self, process: Process, moment: Moment) -> ProbeAborted:
         """Notes how a program ended, or closed its output, before it answered."""
-        partial = process.unasked(0)
+        partial = process.read_unsolicited(0)
         process.wait(_PARTING)
         code = process.returncode
         moment.response = _text(partial)
         if code is None:
-            moment.note("supervisor-killed" if process.supervision.lost else "output-closed")
+            moment.note(
+                "supervisor-killed" if process.supervision.supervisor_killed else "output-closed"
+            )
         else:
             at_once = "ended-at-once" if self._number == 1 and code == 0 else "ended"
             name = "not-found" if code == _NOT_FOUND else at_once
             moment.note(name, ending=ending(code), log=process.stderr())
         if partial:
             moment.note("open-line", line=_text(partial)[:_SHOWN])
-        return self._given_up()
+        return self._abort()
 
-    def _given_up(self) -> ProbeAborted:
+    def _abort(self) -> ProbeAborted:
         """Kills the process and all that it has started."""
         process, self._process = self._process, None
         if process is not None:
@@ -393,5 +395,5 @@ def _text(line: bytes) -> str:
     return line[:_KEPT].decode("utf-8", "replace")
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     return ", ".join(names[:_MAX_NAMES]) + (" and more" if len(names) > _MAX_NAMES else "")

@@ -25,7 +25,7 @@ class Wording(Written, frozen=True):
 
     findings: dict[str, Finding]
     examples: dict[str, Any]
-    told: dict[str, str]
+    optional_fields: dict[str, str]
     types: dict[str, tuple[str, Any]]
 
 

@@ -83,11 +83,11 @@ class Capabilities:
             found |= {discovery.WHOLE} if self.discovers is None else set()
         found |= {f"CPU Manager option {one}" for one in hello.options.cpu}
         found |= {f"Topology Manager option {one}" for one in hello.options.topology}
-        found |= {f"feature {one}" for one in features.claimed(hello)}
+        found |= {f"feature {one}" for one in features.claimed_features(hello)}
         for field in POLICY_FIELDS.values():
             # Who lists no policy lacks the manager, as if it were switched off.
-            policies = getattr(hello.policies, field.manager) or field.known[:1]
-            found |= {f"{field.called} {one}" for one in policies}
+            policies = getattr(hello.policies, field.manager) or field.policies[:1]
+            found |= {f"{field.label} {one}" for one in policies}
         return frozenset(found)
 
     def require(self, needs: Iterable[str]) -> None:

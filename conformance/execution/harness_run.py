@@ -10,11 +10,11 @@ from numaproof.conformance.execution.implementation import (
     Implementation,
     ImplementationFailure,
     hello_args,
-    left_of,
+    leftovers_of,
 )
 from numaproof.conformance.execution.run import RunResult, Target
 from numaproof.conformance.judging import signatures
-from numaproof.inputs.shell_words import quoted
+from numaproof.inputs.shell_words import quote_words
 from numaproof.protocol import codec, events
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class HarnessRun:
         version: of this project.
         files: where cases were read from, by their ids; a case that is not in it is bundled.
         options: more options for `numaproof replay`, such as a time limit.
-        again: the command line that repeats the run into another folder; `command` if empty.
+        rerun_command: the command line that repeats the run into another folder; `command` if
+            empty.
         clock: the seconds that times are measured in.
         began: when the run began, by that clock.
     """
@@ -56,7 +57,7 @@ class HarnessRun:
     version: str
     files: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
-    again: str = ""
+    rerun_command: str = ""
     clock: Callable[[], float] = time.monotonic
     began: float = field(default_factory=time.monotonic)
 
@@ -77,13 +78,13 @@ class HarnessRun:
         return self._replay(f"./{file}" if file.startswith("-") else file, *options)
 
     def _replay(self, *words: str) -> str:
-        return quoted(("numaproof", "replay", *words, *self.target.options(), *self.options))
+        return quote_words(("numaproof", "replay", *words, *self.target.options(), *self.options))
 
-    def elapsed(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Seconds since the run began."""
         return self.clock() - self.began
 
-    def started(
+    def started_event(
         self,
         kind: Literal["check", "fuzz", "diff"],
         total: int,
@@ -112,28 +113,28 @@ class HarnessRun:
             seed=seed,
         )
 
-    def ended(
+    def ended_event(
         self,
         outcomes: Mapping[str, int],
-        untested: Iterable[str] = (),
+        untested_requirements: Iterable[str] = (),
         claims: events.ClaimsReview | None = None,
-        beside: Iterable[Implementation] = (),
+        other_implementations: Iterable[Implementation] = (),
     ) -> events.RunEnded:
-        """The last event, once the target has ended and, if there is any, what ran `beside` it.
+        """The last event, once the target and any `other_implementations` have ended.
 
-        `outcomes` counts by outcome, `untested` are requirement ids.
+        `outcomes` counts by outcome, `untested_requirements` are requirement ids.
         """
         left: list[str] = []
-        for one in (self.target.implementation, *beside):
+        for one in (self.target.implementation, *other_implementations):
             one.close()
-            left += left_of(one)
+            left += leftovers_of(one)
         return events.RunEnded(
-            at=self.elapsed(),
+            at=self.elapsed_seconds(),
             complete=True,
             outcomes=dict(sorted(outcomes.items())),
-            untested=tuple(untested),
+            untested_requirements=tuple(untested_requirements),
             claims=claims,
-            left=tuple(left),
+            leftover_processes=tuple(left),
         )
 
 

@@ -104,7 +104,7 @@ class ProcessBacked(Protocol):
     def begin(self) -> None:
         """Forgets what was logged: what follows belongs to another case."""
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Makes sure that it is fit for another call.
 
         Raises:
@@ -115,7 +115,7 @@ class ProcessBacked(Protocol):
         """Its standard error since `begin`, of which the middle may be left out."""
 
     @property
-    def left(self) -> tuple[str, ...]:
+    def leftover_processes(self) -> tuple[str, ...]:
         """The processes that it has started and that could not be ended, by id and command line."""
 
 
@@ -212,6 +212,6 @@ def patient_handshake(implementation: Implementation, harness: str) -> messages.
         return handshake(implementation, harness)
 
 
-def left_of(implementation: Implementation) -> tuple[str, ...]:
+def leftovers_of(implementation: Implementation) -> tuple[str, ...]:
     """The processes of an implementation that could not be ended, by id and command line."""
-    return implementation.left if isinstance(implementation, ProcessBacked) else ()
+    return implementation.leftover_processes if isinstance(implementation, ProcessBacked) else ()

@@ -41,16 +41,16 @@ class _Info(msgspec.Struct, frozen=True):
 class ProfileMachine:
     """A profile; its tree is written below `folder` once a program needs its files.
 
-    `given` is the name that a person used, if that is not the profile's.
+    `requested_name` is the name that a person used, if that is not the profile's.
     """
 
     profile: fakesys.Profile
     folder: Path
-    given: str = ""
+    requested_name: str = ""
 
     def __getstate__(self) -> dict[str, object]:
         """What another process is sent: the fields, and what is discovered; the rest it makes."""
-        return {name: value for name, value in vars(self).items() if name in _SENT}
+        return {name: value for name, value in vars(self).items() if name in _PICKLED_FIELDS}
 
     @property
     def name(self) -> str:
@@ -73,17 +73,17 @@ class ProfileMachine:
     def info(self) -> MachineInfo | None:
         """What discovery makes of the tree; None if it cannot be discovered."""
         if self.name not in fakesys.bundled_profiles():
-            return self._discovered()
+            return self._discover()
         key = cache.digest(("fakesys", "reference"), [msgspec.json.encode(self.profile)])
         saved: _Info | None = cache.read(f"machine-{self.name}", key, _Info)
         if saved is None:
-            saved = _Info(self._discovered())
+            saved = _Info(self._discover())
             cache.write(f"machine-{self.name}", key, saved)
         return saved.info
 
-    def _discovered(self) -> MachineInfo | None:
+    def _discover(self) -> MachineInfo | None:
         try:
-            return discover(self.tree.made.root)
+            return discover(self.tree.in_memory_tree.root)
         except DiscoveryError:
             return None
 
@@ -109,7 +109,7 @@ class GivenMachine:
 
 AnyMachine = ProfileMachine | GivenMachine
 
-_SENT = frozenset({"profile", "folder", "given", "cpus", "info"})
+_PICKLED_FIELDS = frozenset({"profile", "folder", "given", "cpus", "info"})
 
 
 _WITHOUT_NODE = frozenset({"assign", "merge"})
@@ -126,11 +126,11 @@ def starts_from_tree(machine: ProfileMachine, case: Case) -> bool:
         return False
     return any(
         machine.cpus <= row.most_cpus and any(fnmatchcase(case.id, one) for one in row.cases)
-        for row in _discovered()
+        for row in _load_tree_cases()
     )
 
 
-class _Discovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _TreeCases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Cases that start from the machine's tree, on machines with at most `most_cpus` CPUs."""
 
     most_cpus: int
@@ -138,10 +138,10 @@ class _Discovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @functools.cache
-def _discovered() -> tuple[_Discovered, ...]:
+def _load_tree_cases() -> tuple[_TreeCases, ...]:
     file = resources.files("numaproof.conformance") / "discovered.yaml"
     document = documents.load(file.read_text(encoding="utf-8"), file=file.name)
-    return typed.convert(document, tuple[_Discovered, ...])
+    return typed.convert(document, tuple[_TreeCases, ...])
 
 
 def matches(machine: ProfileMachine, case: Case) -> bool:
@@ -158,9 +158,9 @@ def matches(machine: ProfileMachine, case: Case) -> bool:
         raise CaseError(case.id, 0, f"machines: {error}") from None
 
 
-def _fits(machine: ProfileMachine, wanted: Machines) -> bool:
-    named = any(fnmatchcase(machine.name, pattern) for pattern in wanted.names)
-    if wanted.names and not named:
+def _fits(machine: ProfileMachine, selector: Machines) -> bool:
+    named = any(fnmatchcase(machine.name, pattern) for pattern in selector.names)
+    if selector.names and not named:
         return False
     if machine.facts is None:
         return named
@@ -168,8 +168,8 @@ def _fits(machine: ProfileMachine, wanted: Machines) -> bool:
     if not machine.facts.all and not named:
         return False
     return all(
-        _holds(properties[name], comparison) for name, comparison in wanted.comparisons().items()
-    ) and (not wanted.where or bool(evaluate(wanted.where, properties)))
+        _holds(properties[name], comparison) for name, comparison in selector.comparisons().items()
+    ) and (not selector.where or bool(evaluate(selector.where, properties)))
 
 
 def _holds(value: Property, comparison: Comparison) -> bool:

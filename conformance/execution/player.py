@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from numaproof.conformance.cases import checkpoints, expressions, manifests
-from numaproof.conformance.cases.loading import CaseError, merged
+from numaproof.conformance.cases.loading import CaseError, merge_configs
 from numaproof.conformance.cases.schema import (
     Case,
     Devices,
@@ -30,8 +30,8 @@ from numaproof.conformance.claims.needs import CHECKPOINT_FILES, POLICY_FIELDS
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.judging import expectations, known_defects
-from numaproof.conformance.judging.discovered import seen_in
-from numaproof.inputs.plurals import numbered
+from numaproof.conformance.judging.machine_comparison import seen_in
+from numaproof.inputs.plurals import format_numbers
 from numaproof.protocol import codec, discovery, messages
 from numaproof.protocol.messages import Level, MergeArgs
 from numaproof.protocol.sets import CPUSet
@@ -82,10 +82,10 @@ class Player:
     Attributes:
         baselines: judge by several behaviours where kubelets contradict their documents; None
             where only one is right.
-        broken: the invariants that were broken, in the order found, each with the machine as it
-            was then.
-        lost: whether the harness and the implementation are out of step, because a start or an
-            admission after it was not supported; nothing more can be played then.
+        broken_invariants: the invariants that were broken, in the order found, each with the
+            machine as it was then.
+        out_of_step: whether the harness and the implementation are out of step, because a start or
+            an admission after it was not supported; nothing more can be played then.
     """
 
     checks_invariants: ClassVar[bool] = True
@@ -96,14 +96,14 @@ class Player:
     level: Level
     checker: InvariantChecker
     baselines: Baselines | None = None
-    lost: bool = False
-    broken: list[tuple[Violation, Facts]] = field(default_factory=list)
+    out_of_step: bool = False
+    broken_invariants: list[tuple[Violation, Facts]] = field(default_factory=list)
     _pods: dict[str, messages.Pod] = field(default_factory=dict)
 
     @property
     def violations(self) -> list[Violation]:
         """The broken invariants alone."""
-        return [violation for violation, _ in self.broken]
+        return [violation for violation, _ in self.broken_invariants]
 
     @property
     def problems(self) -> list[Finding]:
@@ -122,9 +122,9 @@ class Player:
         for number in range(len(self.case.steps)):
             if self.problems:
                 return
-            self.numbered(number)
+            self.play_step(number)
 
-    def numbered(self, number: int) -> None:
+    def play_step(self, number: int) -> None:
         """Plays the step of the case with a number, from 0.
 
         Raises:
@@ -133,7 +133,7 @@ class Player:
             ImplementationFailure: there was no answer.
         """
         with playing(self.case.id, number + 1):
-            self.step(self.expanded(self.case.steps[number]))
+            self.step(self.expand(self.case.steps[number]))
 
     def begin(self) -> None:
         """Reports the devices of the case, and starts the node where its steps do not.
@@ -167,16 +167,16 @@ class Player:
             step = step.on(self.session.kubernetes)
             if self._is_open(step.expect) and not self._makes_sense(step, verb):
                 return
-            if verb not in _WITHOUT_START and self.session.started is None:
+            if verb not in _WITHOUT_START and self.session.start_answer is None:
                 raise LookupError(f"{verb}: no earlier step has to start the node")
             if isinstance(step.expect, Expected) and (step.expect.files or step.expect.checkpoints):
                 self.session.require(CHECKPOINT_FILES)
             getattr(self, f"_{verb}")(getattr(step, verb), step.expect)
         except NotSupportedError:
-            self.lost = self.lost or verb == "start"
+            self.out_of_step = self.out_of_step or verb == "start"
             raise
 
-    def expanded(self, step: Step) -> Step:
+    def expand(self, step: Step) -> Step:
         """The step with the value of each of its expressions, as things are now."""
         plain = msgspec.to_builtins(step)
         return msgspec.convert(expressions.expand(plain, self.names()), Step)
@@ -184,8 +184,8 @@ class Player:
     def names(self) -> dict[str, Any]:
         """What an expression of the case may name, as things are now."""
         names = self.facts.names()
-        if self.session.started is not None:
-            cpus = self.session.started.cpus
+        if self.session.start_answer is not None:
+            cpus = self.session.start_answer.cpus
             names |= {"allocatable": cpus.allocatable, "reserved": cpus.all - cpus.allocatable}
         for name, value in self.case.let.items():
             names[name] = expressions.evaluate(value, names) if isinstance(value, str) else value
@@ -198,7 +198,7 @@ class Player:
     def _makes_sense(self, step: Step, verb: str) -> bool:
         if verb in _WITHOUT_START:
             return True
-        if self.session.started is None:
+        if self.session.start_answer is None:
             return False
         if isinstance(step.admit, str):
             return step.admit in self._pods
@@ -214,7 +214,7 @@ class Player:
     # The verbs
 
     def _start(self, step: StartStep, expected: Expectation) -> None:
-        for name in step.gone:
+        for name in step.removed_pods:
             if self.session.pods.pop(manifests.uid(name), None) is not None:
                 self.session.note(f"took pod {name} off the node while nothing ran")
             elif not self._is_open(expected):
@@ -224,16 +224,18 @@ class Player:
             self.session.machine = manifests.with_memory(machine, step.memory)
             self.session.from_tree = False  # the tree is of the machine as it was
             if step.offline:
-                self.session.note(f"took {numbered('CPU', CPUSet.parse(step.offline))} offline")
+                self.session.note(
+                    f"took {format_numbers('CPU', CPUSet.parse(step.offline))} offline"
+                )
             for change in step.memory:
                 self.session.note(_changed_memory(change))
             self.facts = type(self.facts)(self.session.machine)
-        written = merged(self.case.config, step.config)
+        written = merge_configs(self.case.config, step.config)
         config = manifests.texts_where_due(expressions.expand(written, self.names()))
         if step.devices is not None:
             self.session.devices = self._devices_of(step.devices)
         answer = self.session.start(config, step.flags, from_tree=step.tree)
-        if self.session.started is not None:
+        if self.session.start_answer is not None:
             self._readmit(expected)
         self._judge(answer, expected)
 
@@ -315,7 +317,7 @@ class Player:
         return manifests.device_lists(plain, ids)
 
     def _merge(self, step: Any, expected: Expectation) -> None:
-        known = POLICY_FIELDS["topologyManagerPolicy"].known
+        known = POLICY_FIELDS["topologyManagerPolicy"].policies
         if step.policy not in known:
             raise ValueError(f"merge: policy must be one of {', '.join(known)}")
         plain = {**msgspec.to_builtins(step), "kubernetes": self.session.kubernetes}
@@ -341,9 +343,9 @@ class Player:
             raise ValueError(answer.message.partition(": ")[2])
         if self.checks_invariants and not isinstance(answer, messages.Fault):
             found = self.checker.after(call.args, answer, self._look)
-            broken = [one for one in found if not self._shared(one)]
-            self.broken += [(one, self.facts) for one in broken]
-            call.problems += [one.finding for one in broken]
+            broken_invariants = [one for one in found if not self._shared(one)]
+            self.broken_invariants += [(one, self.facts) for one in broken_invariants]
+            call.problems += [one.finding for one in broken_invariants]
         call.problems += self._unmet(expected, answer)
 
     def _look(self) -> View | None:
@@ -353,7 +355,7 @@ class Player:
             ImplementationFailure: there was no answer.
         """
         session = self.session
-        if session.started is None or not session.capabilities.has("state"):
+        if session.start_answer is None or not session.capabilities.has("state"):
             return None
         state = session.call("state", messages.NoArgs())
         return session.view(self.facts, state) if isinstance(state, messages.State) else None
@@ -369,7 +371,7 @@ class Player:
             return False
         known = known_defects.known_defects(self.session.kubernetes)
         defect = known_defects.explain(violation, self.facts, known, self.baselines.shared)
-        return self.baselines.shares(defect)
+        return self.baselines.has_defect(defect)
 
     def _unmet(self, expected: Expectation, answer: messages.Answer) -> list[Finding]:
         """What is wrong with an answer, unless it is right by another baseline than the case's."""

@@ -24,8 +24,8 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
-from numaproof.conformance.execution.truncation import bounded, cut
-from numaproof.conformance.judging import discovered, known_defects, signatures
+from numaproof.conformance.execution.truncation import cut, truncate
+from numaproof.conformance.judging import known_defects, machine_comparison, signatures
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baseline, Baselines
 from numaproof.conformance.judging.invariants import InvariantChecker
 from numaproof.conformance.judging.oracle import AnswerJudge, Oracle, SteerableReference
@@ -72,8 +72,8 @@ class Target:
         level: how much of its answers is compared.
         command: its command line; empty for the reference.
         oracle: makes a fresh reference to compare with; None if it is compared with none.
-        compared: whether its answers are compared with the reference's at all.
-        judged_as: what is right where kubelets contradict their documents.
+        is_compared: whether its answers are compared with the reference's at all.
+        baseline: what is right where kubelets contradict their documents.
     """
 
     implementation: Implementation
@@ -82,8 +82,8 @@ class Target:
     level: messages.Level
     command: tuple[str, ...] = ()
     oracle: Callable[[Baseline], SteerableReference] | None = None
-    compared: bool = True
-    judged_as: events.JudgedAs = "kubelet"
+    is_compared: bool = True
+    baseline: events.BaselineChoice = "kubelet"
 
     @cached_property
     def program(self) -> ProcessBacked | None:
@@ -101,15 +101,15 @@ class Target:
             *("--kubernetes", self.kubernetes),
             *(("--level", self.level) if self.level != self.hello.level else ()),
             *(
-                ("--baseline", self.judged_as)
-                if self.judged_as != default_baseline(self.hello)
+                ("--baseline", self.baseline)
+                if self.baseline != default_baseline(self.hello)
                 else ()
             ),
             *(("--implementation", shlex.join(self.command)) if self.command else ()),
         )
 
 
-def default_baseline(hello: messages.Hello) -> events.JudgedAs:
+def default_baseline(hello: messages.Hello) -> events.BaselineChoice:
     """How to judge an implementation by its claims: one of level ``kubelet`` as a kubelet."""
     return "kubelet" if hello.level == "kubelet" else "either"
 
@@ -117,19 +117,21 @@ def default_baseline(hello: messages.Hello) -> events.JudgedAs:
 def reference(baseline: Baseline) -> InProcess:
     """The reference, in this process, following a baseline."""
     exceptions = baseline.exceptions
-    return InProcess(partial(Reference, documented=baseline.documented, exceptions=exceptions))
+    return InProcess(
+        partial(Reference, follows_docs=baseline.follows_documents, exceptions=exceptions)
+    )
 
 
 def reference_target(kubernetes: str, baseline: Baseline) -> Target:
     """The reference, in this process, as a kubelet of a release, judged as what it is."""
     implementation = reference(baseline)
     hello = handshake(implementation, "numaproof")
-    judged_as: events.JudgedAs = "documented" if baseline.documented else "kubelet"
-    return Target(implementation, hello, kubernetes, hello.level, judged_as=judged_as)
+    choice: events.BaselineChoice = "documented" if baseline.follows_documents else "kubelet"
+    return Target(implementation, hello, kubernetes, hello.level, baseline=choice)
 
 
 @dataclass(frozen=True)
-class RunResult(signatures.Ended):
+class RunResult(signatures.EndResult):
     """How a run ended."""
 
     @classmethod
@@ -199,8 +201,10 @@ class Run:
         self.broke: RunResult | None = None
         self._scratch = scratch
         self._tree = tree
-        is_kubelet = target.judged_as == "kubelet"
-        self._known = known_defects.known_defects(target.kubernetes) if is_kubelet else frozenset()
+        is_kubelet = target.baseline == "kubelet"
+        self._known_defects = (
+            known_defects.known_defects(target.kubernetes) if is_kubelet else frozenset()
+        )
         judge = self._oracle()
         self._baselines = judge if isinstance(judge, Baselines) else None
         if target.program:
@@ -209,7 +213,7 @@ class Run:
         session = Session(
             implementation=target.implementation,
             capabilities=target.capabilities,
-            state_dir=StateDirectory.made(scratch / "state"),
+            state_dir=StateDirectory.create(scratch / "state"),
             kubernetes=target.kubernetes,
             machine=machine,
             level=target.level,
@@ -227,20 +231,22 @@ class Run:
         target, scratch = self.target, self._scratch
         if target.oracle is None:
             return None
-        level = target.level if target.compared else "invariants"
+        level = target.level if target.is_compared else "invariants"
         seen = target.capabilities.discovers
-        if target.judged_as != "kubelet":
-            made, either = scratch / "references", target.judged_as == "either"
+        if target.baseline != "kubelet":
+            made, either = scratch / "references", target.baseline == "either"
             return Baselines(target.oracle, made, level, kubelet=either, discovers=seen)
         if not applies("admission", level):
             return None
-        return Oracle(target.oracle(KUBELET), _made(scratch / "reference"), target.level, seen)
+        return Oracle(
+            target.oracle(KUBELET), _create_folder(scratch / "reference"), target.level, seen
+        )
 
     def _root(self, tree: MachineTree | None) -> Callable[[], str | Path] | None:
         """Finds the tree in the form that the target can read."""
         if tree is None:
             return None
-        return tree.directory if self.target.program else tree.held
+        return tree.directory if self.target.program else tree.in_process_path
 
     def play(self) -> RunResult:
         """Plays the steps of the case.
@@ -254,9 +260,9 @@ class Run:
         Raises:
             CaseError: the case cannot be played as written.
         """
-        return self.settled(self._played())
+        return self.final_result(self._play_steps())
 
-    def _played(self) -> RunResult:
+    def _play_steps(self) -> RunResult:
         if any(step.expect != "anything" and not step.tamper for step in self.case.steps):
             needs = self._needs()
             if not self.target.capabilities.makes(*needs):
@@ -264,9 +270,9 @@ class Run:
             return self.judge(self.player.play)
         result = self.judge(self.player.begin)
         for number in range(len(self.case.steps)):
-            if not result.good or self.player.lost:
+            if not result.good or self.player.out_of_step:
                 break
-            ended = self.judge(partial(self.player.numbered, number))
+            ended = self.judge(partial(self.player.play_step, number))
             if ended.outcome != "pass" or result.outcome != "unsupported":
                 result = ended
         return result
@@ -280,7 +286,7 @@ class Run:
         machine, scratch = self.player.session.machine, self._scratch / "rehearsal"
         return claims_needed(self.case, machine, self._tree, self.target.kubernetes, scratch)
 
-    def settled(self, result: RunResult) -> RunResult:
+    def final_result(self, result: RunResult) -> RunResult:
         """The verdict once it is known whether the program outlived its last answer.
 
         What it left in its state directory is looked at then, too. Where the answers are wrong,
@@ -290,7 +296,7 @@ class Run:
         if program is None or result.outcome in _ENDED:
             return result
         try:
-            program.settle()
+            program.check_alive()
             self.player.session.check_state()
         except ImplementationFailure as failure:
             self.broke = RunResult.of_failure(failure)
@@ -301,14 +307,14 @@ class Run:
             log = "" if result.good else program.log()
         return replace(result, stderr=result.stderr or log)
 
-    def parted(self, result: RunResult) -> events.BaselineDivergence | None:
+    def baseline_divergence(self, result: RunResult) -> events.BaselineDivergence | None:
         """Whose behaviour the implementation has where a kubelet contradicts its documents.
 
         None where only one is right, and where both would have answered alike. A run that ended
         badly did not follow the documents: only what it shares with the kubelet is reported.
         """
-        found = self._baselines.parted() if self._baselines else None
-        return found if result.good or (found and found.side == "kubelet") else None
+        found = self._baselines.baseline_divergence() if self._baselines else None
+        return found if result.good or (found and found.baseline == "kubelet") else None
 
     def judge(self, action: Callable[[], None]) -> RunResult:
         """The verdict after an action of the player: all of its steps, or one more.
@@ -317,21 +323,23 @@ class Run:
         explains broken invariants, but no difference from the reference, which has it too, and no
         expectation that is not met, unless the case names it.
         """
-        return self._verdict(self._ended(action))
+        return self._verdict(self._result_of(action))
 
-    def _verdict(self, ended: RunResult) -> RunResult:
-        if not ended.good:
+    def _verdict(self, result: RunResult) -> RunResult:
+        if not result.good:
             require_room(self._scratch)
         player = self.player
-        outcome, defect = known_defects.judge(ended.outcome, self.case, player.broken, self._known)
+        outcome, defect = known_defects.judge(
+            result.outcome, self.case, player.broken_invariants, self._known_defects
+        )
         wrong = [one for one in player.problems if one.source != "invariant"]
         if outcome == "expected failure" and wrong and not self.case.defect:
-            return ended.showing(wrong[0])
-        if outcome == "fail" and (broken := self._unexplained()):
-            ended = ended.showing(broken[0].finding)
-        return replace(ended, outcome=outcome, defect=defect)
+            return result.showing(wrong[0])
+        if outcome == "fail" and (broken := self._unexplained_violations()):
+            result = result.showing(broken[0].finding)
+        return replace(result, outcome=outcome, defect=defect)
 
-    def violated(self, result: RunResult) -> tuple[str, ...]:
+    def violated_requirements(self, result: RunResult) -> tuple[str, ...]:
         """The requirements that a failed run is known to violate, whatever its case is about.
 
         They follow from broken invariants, and from a wrong machine where the case is about
@@ -339,20 +347,22 @@ class Run:
         """
         if result.outcome != "fail":
             return ()
-        violated = [one.requirement for one in self._unexplained()]
+        violated = [one.requirement for one in self._unexplained_violations()]
         if set(self.case.requirements) <= {*self.unaffected(result), *self.undiscovered()}:
-            violated += discovered.broken_everywhere(self._wrong(result))
+            violated += machine_comparison.broken_everywhere(self._wrong(result))
         return tuple(dict.fromkeys(violated))
 
     def undiscovered(self) -> tuple[str, ...]:
         """The requirements of the case that are about what is not discovered."""
         seen = self.target.capabilities.discovers
-        return discovered.unseen_requirements(self.case.requirements, seen)
+        return machine_comparison.unseen_requirements(self.case.requirements, seen)
 
     def unaffected(self, result: RunResult) -> tuple[str, ...]:
         """The requirements of the case that a machine discovered wrongly meets all the same."""
         seen = self.target.capabilities.discovers
-        return discovered.kept_requirements(self.case.requirements, self._wrong(result), seen)
+        return machine_comparison.kept_requirements(
+            self.case.requirements, self._wrong(result), seen
+        )
 
     def _wrong(self, result: RunResult) -> frozenset[str]:
         """What is wrong of the machine that the last call discovered."""
@@ -360,17 +370,17 @@ class Run:
         if result.outcome != "fail" or not session.calls:
             return frozenset()
         right, seen = session.oracle and session.oracle.answer, self.target.capabilities.discovers
-        return discovered.differing(session.calls[-1].answer, right, seen)
+        return machine_comparison.differing(session.calls[-1].answer, right, seen)
 
-    def _unexplained(self) -> list[Violation]:
+    def _unexplained_violations(self) -> list[Violation]:
         """The broken invariants that no known defect explains."""
         return [
             violation
-            for violation, facts in self.player.broken
-            if known_defects.explain(violation, facts, self._known) is None
+            for violation, facts in self.player.broken_invariants
+            if known_defects.explain(violation, facts, self._known_defects) is None
         ]
 
-    def _ended(self, action: Callable[[], None]) -> RunResult:
+    def _result_of(self, action: Callable[[], None]) -> RunResult:
         """How an action ended by itself."""
         try:
             action()
@@ -383,7 +393,7 @@ class Run:
         fault = next((one for one in answers if isinstance(one, messages.Fault)), None)
         if fault:
             words = cut(fault.message)
-            return RunResult("fault", words, bounded(fault.trace), words=words)
+            return RunResult("fault", words, truncate(fault.trace), words=words)
         problems = self.player.problems
         return RunResult("fail").showing(problems[0]) if problems else RunResult("pass")
 
@@ -392,13 +402,13 @@ class Run:
         calls = self.player.session.calls
         shown = (call.operation for call in calls if result.finding in call.problems)
         operation = next(shown, calls[-1].operation if calls else "")
-        invariants = [one.invariant for one in self._unexplained()]
+        invariants = [one.invariant for one in self._unexplained_violations()]
         return signatures.signature(result, operation, invariants)
 
     def steps(self) -> tuple[events.ReportedCall, ...]:
         """Every call that was made, as reports show it."""
         session = self.player.session
-        return tuple(session.reported(call) for call in session.calls)
+        return tuple(session.reported_call(call) for call in session.calls)
 
     def pictures(self) -> tuple[events.Picture, ...]:
         """The machine around the last call."""
@@ -414,7 +424,7 @@ def tree_for(
     return tree
 
 
-def _made(path: Path) -> Path:
+def _create_folder(path: Path) -> Path:
     make_folder(path)
     return path
 
@@ -424,7 +434,9 @@ def _shadow_oracle(target: Target, scratch: Path) -> Oracle | None:
     if target.oracle is None or target.level != messages.LEVELS[0]:
         return None
     seen = target.capabilities.discovers
-    return Oracle(target.oracle(DOCUMENTED), _made(scratch / "silent"), messages.LEVELS[-1], seen)
+    return Oracle(
+        target.oracle(DOCUMENTED), _create_folder(scratch / "silent"), messages.LEVELS[-1], seen
+    )
 
 
 def claims_needed(
@@ -436,7 +448,7 @@ def claims_needed(
     """
     run = Run(reference_target(kubernetes, KUBELET), case, machine, tree, scratch)
     run.play()
-    return run.player.session.needed
+    return run.player.session.needed_claims
 
 
 def pictures(checker: InvariantChecker) -> tuple[events.Picture, ...]:

@@ -17,7 +17,7 @@ from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.machines import AnyMachine, GivenMachine, ProfileMachine
 from numaproof.conformance.execution.player import playing
 from numaproof.conformance.execution.run import Run, Target, reference_target
-from numaproof.conformance.execution.truncation import reported
+from numaproof.conformance.execution.truncation import reported_finding
 from numaproof.conformance.judging.baselines import DOCUMENTED
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
@@ -78,26 +78,26 @@ class PlayedCase:
     """A case that was played on a machine: the run, and the event about it."""
 
     run: Run
-    finished: events.CaseFinished
+    event: events.CaseFinished
 
 
 def run_case(
-    one: SelectedCase, harness_run: HarnessRun, scratch: Path, *, every_call: bool = False
+    selected_case: SelectedCase, harness_run: HarnessRun, scratch: Path, *, every_call: bool = False
 ) -> events.CaseFinished:
     """Plays one case on one machine; the event about it.
 
     Arguments and errors are as for `play_case`.
     """
-    return play_case(one, harness_run, scratch, every_call=every_call).finished
+    return play_case(selected_case, harness_run, scratch, every_call=every_call).event
 
 
 def play_case(
-    one: SelectedCase, harness_run: HarnessRun, scratch: Path, *, every_call: bool = False
+    selected_case: SelectedCase, harness_run: HarnessRun, scratch: Path, *, every_call: bool = False
 ) -> PlayedCase:
     """Plays one case on one machine.
 
     Args:
-        one: the case and the machine.
+        selected_case: the case and the machine.
         harness_run: whose target it is played against.
         scratch: an empty place for state directories.
         every_call: whether the calls of a run that passes are kept too.
@@ -105,48 +105,58 @@ def play_case(
     Raises:
         CaseError: the case can't be played as it is written.
     """
-    began = harness_run.elapsed()
-    run = Run(harness_run.target, one.case, one.info, one.machine.tree, scratch)
+    began = harness_run.elapsed_seconds()
+    run = Run(
+        harness_run.target,
+        selected_case.case,
+        selected_case.info,
+        selected_case.machine.tree,
+        scratch,
+    )
     result = run.play()
     session = run.player.session
     shown = result.outcome not in ("pass", "unsupported")
-    now = harness_run.elapsed()
+    now = harness_run.elapsed_seconds()
     finished = events.CaseFinished(
         at=now,
-        case=one.case.id,
-        title=one.case.title,
-        machine=one.machine.name,
+        case=selected_case.case.id,
+        title=selected_case.case.title,
+        machine=selected_case.machine.name,
         outcome=result.outcome,
         seconds=now - began,
-        requirements=one.case.requirements,
+        requirements=selected_case.case.requirements,
         message=result.message,
         steps=run.steps() if shown or every_call else (),
         pictures=run.pictures() if shown else (),
         stderr=result.stderr,
         defect=result.defect,
-        reproduce=reproduce(one, harness_run),
+        reproduce=reproduce(selected_case, harness_run),
         signature=run.signature(result),
-        needs=session.needed,
-        unclaimed=session.unclaimed,
-        declined=session.declined,
-        agreed=session.agreed if harness_run.target.oracle else None,
-        parted=run.parted(result),
-        unseen=run.undiscovered(),
-        kept=run.unaffected(result),
-        violated=run.violated(result),
-        finding=reported(result.finding),
+        needs=session.needed_claims,
+        missing_claim=session.missing_claim,
+        declined_claims=session.declined_claims,
+        agreed_level=session.agreed_level if harness_run.target.oracle else None,
+        baseline_divergence=run.baseline_divergence(result),
+        undiscovered=run.undiscovered(),
+        unaffected=run.unaffected(result),
+        violated_requirements=run.violated_requirements(result),
+        finding=reported_finding(result.finding),
     )
     return PlayedCase(run, finished)
 
 
-def reproduce(one: SelectedCase, harness_run: HarnessRun) -> str:
+def reproduce(selected_case: SelectedCase, harness_run: HarnessRun) -> str:
     """The command that repeats just this run."""
-    if isinstance(one.machine, GivenMachine):
-        return harness_run.replay(one.case.id)
-    return harness_run.replay(one.case.id, "--machine", one.machine.given or one.machine.name)
+    if isinstance(selected_case.machine, GivenMachine):
+        return harness_run.replay(selected_case.case.id)
+    return harness_run.replay(
+        selected_case.case.id,
+        "--machine",
+        selected_case.machine.requested_name or selected_case.machine.name,
+    )
 
 
-def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
+def fill_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
     """The case with its expressions replaced by what they come to on a machine.
 
     ``allocatable`` and ``reserved`` are what the last start reports, so the case is played
@@ -170,7 +180,7 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
     target = reference_target(known[-1], DOCUMENTED)
     run = Run(target, case, machine.info or MachineInfo(), machine.tree, scratch)
     player = run.player
-    with _answered(case, 0):
+    with _step_errors_reported(case, 0):
         names = player.names()
         config = expressions.expand(case.config, names)
         devices = expressions.expand(msgspec.to_builtins(case.devices), names)
@@ -178,8 +188,8 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
         player.begin()
     steps: list[Step] = []
     for number, step in enumerate(case.steps, 1):
-        with _answered(case, number):
-            steps.append(player.expanded(step))
+        with _step_errors_reported(case, number):
+            steps.append(player.expand(step))
             player.step(steps[-1])
     made: dict[str, Any] = {
         **msgspec.to_builtins(case),
@@ -195,7 +205,7 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
 
 
 @contextmanager
-def _answered(case: Case, step: int) -> Iterator[None]:
+def _step_errors_reported(case: Case, step: int) -> Iterator[None]:
     """Reports a step that is badly written, or that the reference can't play."""
     with playing(case.id, step):
         try:

@@ -22,8 +22,13 @@ from numaproof.conformance.execution.implementation import (
     ProcessBacked,
     SpoiledState,
 )
-from numaproof.conformance.execution.truncation import bounded, replace_text, told, told_findings
-from numaproof.conformance.judging.invariants.view import View, arrivals, returned
+from numaproof.conformance.execution.truncation import (
+    replace_text,
+    reported_findings,
+    reported_problems,
+    truncate,
+)
+from numaproof.conformance.judging.invariants.view import View, arrivals, find_readmitted_pods
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
     AnswerJudge,
@@ -72,11 +77,11 @@ class Session:
     Attributes:
         capabilities: what may be called.
         shadow_oracle: compares above `level`, where the oracle does not, and finds no problems.
-        agreed: the highest level at which no answer has differed.
+        agreed_level: the highest level at which no answer has differed.
         pods: manifests of the pods on the node, by uid, in the order of their admission.
-        ended: names of the containers that have ended, by pod uid.
+        ended_containers: names of the containers that have ended, by pod uid.
         config: the configuration of the last start.
-        started: the answer to the last start, None when it was refused or never made.
+        start_answer: the answer to the last start, None when it was refused or never made.
         devices: what the device plugins reported last.
         from_tree: whether starts discover the machine in its tree, where discovery is claimed.
         tell: what starts ask to be told of.
@@ -91,18 +96,18 @@ class Session:
     root: Callable[[], str | Path] | None = None
     oracle: AnswerJudge | None = None
     shadow_oracle: AnswerJudge | None = None
-    agreed: messages.Level = messages.LEVELS[-1]
+    agreed_level: messages.Level = messages.LEVELS[-1]
     pods: dict[str, messages.Pod] = field(default_factory=dict)
-    ended: dict[str, frozenset[str]] = field(default_factory=dict)
+    ended_containers: dict[str, frozenset[str]] = field(default_factory=dict)
     config: messages.KubeletConfiguration = field(default_factory=dict)
-    started: messages.Started | None = None
+    start_answer: messages.Started | None = None
     devices: tuple[messages.DeviceResource, ...] = ()
     from_tree: bool = False
     tell: tuple[messages.Told, ...] = ()
     calls: list[Call] = field(default_factory=list)
-    _needed: dict[str, None] = field(default_factory=dict)
+    _needed_claims: dict[str, None] = field(default_factory=dict)
     _earlier: EarlierStart | None = None
-    _done: list[str] = field(default_factory=list)
+    _notes: list[str] = field(default_factory=list)
 
     def require(self, *claims: str) -> None:
         """Notes the claims that come next.
@@ -110,21 +115,21 @@ class Session:
         Raises:
             NotSupportedError: the implementation does not make one of them.
         """
-        self._needed.update(dict.fromkeys(claims))
+        self._needed_claims.update(dict.fromkeys(claims))
         self.capabilities.require(claims)
 
     @property
-    def needed(self) -> tuple[str, ...]:
+    def needed_claims(self) -> tuple[str, ...]:
         """The claims that came up so far, in order; the last ones may be missing."""
-        return tuple(self._needed)
+        return tuple(self._needed_claims)
 
     @property
-    def unclaimed(self) -> str:
+    def missing_claim(self) -> str:
         """The first claim that was needed and is not made; empty if there is none."""
-        return next((one for one in self.needed if one not in self.capabilities.claims), "")
+        return next((one for one in self.needed_claims if one not in self.capabilities.claims), "")
 
     @property
-    def declined(self) -> tuple[str, ...]:
+    def declined_claims(self) -> tuple[str, ...]:
         """The claims that only calls needed which were answered ``unsupported``."""
         needs: dict[bool, dict[str, None]] = {True: {}, False: {}}
         for call in self.calls:
@@ -142,11 +147,11 @@ class Session:
                 the program failed after an answer that it had given before.
         """
         needed = needs.of_call(operation, args, self.kubernetes, self.machine, self._earlier)
-        call = Call(operation, args, before=tuple(self._done), needs=tuple(needed))
+        call = Call(operation, args, before=tuple(self._notes), needs=tuple(needed))
         # Without discovery, it would be told of the machine.
         spared = {*_DISCOVERY} if self.from_tree and operation == "start" else set()
         self.require(*(need for need in call.needs if need not in spared))
-        self._done.clear()
+        self._notes.clear()
         self.calls.append(call)
         try:
             call.answer = self.implementation.call(operation, args)
@@ -154,7 +159,7 @@ class Session:
             if failure.after_answer and len(self.calls) > 1:
                 self.calls.pop()  # the call before it is to blame
             raise
-        if self._watched:
+        if self._is_process_backed:
             # At once: what follows in it is read and written by the program, and by the reference.
             self.check_state()
         answer = self.normal(call.answer)
@@ -165,7 +170,7 @@ class Session:
         return call.answer
 
     @cached_property
-    def _watched(self) -> bool:
+    def _is_process_backed(self) -> bool:
         """Whether it is a program; to ask that at every call takes as long as many an answer."""
         return isinstance(self.implementation, ProcessBacked)
 
@@ -173,7 +178,7 @@ class Session:
         self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> None:
         """Lowers the level at which nothing differed so far, but not below the claimed one."""
-        if self.agreed == self.level:
+        if self.agreed_level == self.level:
             return
         if self.shadow_oracle:
             self.shadow_oracle.disagreement(operation, args, answer)
@@ -181,8 +186,10 @@ class Session:
         right, seen = judge.answer if judge else None, self.capabilities.discovers
         if right is None:
             return
-        while self.agreed != self.level and disagreement(args, answer, right, self.agreed, seen):
-            self.agreed = messages.LEVELS[messages.LEVELS.index(self.agreed) - 1]
+        while self.agreed_level != self.level and disagreement(
+            args, answer, right, self.agreed_level, seen
+        ):
+            self.agreed_level = messages.LEVELS[messages.LEVELS.index(self.agreed_level) - 1]
 
     def tree(self) -> str:
         """The path of the machine's tree.
@@ -206,7 +213,7 @@ class Session:
             SpoiledState: there is no file of this name, but something else.
         """
         self.require(needs.CHECKPOINT_FILES)
-        with _spoiled():
+        with _state_errors_reported():
             changed = tamper(self.state_dir, file, how, text)
         if how == "write":
             self.note(f"wrote {file}: {text}")
@@ -224,12 +231,12 @@ class Session:
             SpoiledState: it is gone, unreadable, something else or overfull, or a checkpoint is no
                 file.
         """
-        with _spoiled():
+        with _state_errors_reported():
             self.state_dir.check(_CHECKPOINTS)
 
     def note(self, sentence: str) -> None:
         """Records what the harness did to the node, for the story of a failure."""
-        self._done.append(sentence)
+        self._notes.append(sentence)
 
     def change_release(self, kubernetes: str) -> None:
         """Has the next start be one of another release, on what this one left behind.
@@ -269,8 +276,8 @@ class Session:
         )
         answer = self.call("start", args)
         self.config = needs.in_force(config, flags, self.kubernetes)
-        self.started = answer if isinstance(answer, messages.Started) else None
-        if self.started:  # a start that was refused has left nothing behind
+        self.start_answer = answer if isinstance(answer, messages.Started) else None
+        if self.start_answer:  # a start that was refused has left nothing behind
             self._earlier = EarlierStart(self.config, self.machine)
         return answer
 
@@ -283,7 +290,7 @@ class Session:
         answer = self.call("admit", messages.AdmitArgs(pod))
         uid = pod["metadata"]["uid"]
         if uid not in self.pods:
-            self.ended.pop(uid, None)
+            self.ended_containers.pop(uid, None)
         if isinstance(answer, messages.Admitted):
             self.pods[uid] = pod
         else:
@@ -300,9 +307,9 @@ class Session:
             return answer
         if container is None:
             self.pods.pop(uid, None)
-            self.ended.pop(uid, None)
+            self.ended_containers.pop(uid, None)
         else:
-            self.ended[uid] = self.ended.get(uid, frozenset()) | {container}
+            self.ended_containers[uid] = self.ended_containers.get(uid, frozenset()) | {container}
         return answer
 
     def report_devices(self, devices: tuple[messages.DeviceResource, ...]) -> messages.Answer:
@@ -322,36 +329,40 @@ class Session:
             facts: of the machine as it is now.
             state: the answer to `state`, after a start that was not refused.
         """
-        assert self.started is not None
+        assert self.start_answer is not None
         made = [call.args for call in self.calls]
         return View(
             facts=facts,
             config=self.config,
             pods=dict(self.pods),
-            ended=frozenset((uid, name) for uid, names in self.ended.items() for name in names),
-            started=self.started,
+            ended_containers=frozenset(
+                (uid, name) for uid, names in self.ended_containers.items() for name in names
+            ),
+            start_answer=self.start_answer,
             state=state,
             devices=self.devices,
             kubernetes=self.kubernetes,
             level=self.level,
             arrivals=arrivals(made),
             starts=sum(isinstance(args, messages.StartArgs) for args in made),
-            returned=returned(made),
+            readmitted_pods=find_readmitted_pods(made),
         )
 
-    def reported(self, call: Call, expected: dict[str, Any] | None = None) -> events.ReportedCall:
+    def reported_call(
+        self, call: Call, expected: dict[str, Any] | None = None
+    ) -> events.ReportedCall:
         """A call as reports show it, with the answer that was expected where one was."""
         return events.ReportedCall(
             operation=call.operation,
-            args=self.shown(call.args),
-            answer=None if call.answer is None else self.shown(call.answer),
-            problems=told(call.problems),
+            args=self.to_stable_plain(call.args),
+            answer=None if call.answer is None else self.to_stable_plain(call.answer),
+            problems=reported_problems(call.problems),
             expected=expected,
             before=call.before,
-            findings=told_findings(call.problems),
+            findings=reported_findings(call.problems),
         )
 
-    def shown(self, value: object) -> Any:
+    def to_stable_plain(self, value: object) -> Any:
         """A message as plain values, with the state directory and the tree replaced.
 
         What is shown, saved or compared must not vary between runs.
@@ -359,7 +370,7 @@ class Session:
         plain = replace_text(codec.to_plain(value), str(self.state_dir.path), STATE_DIR)
         if isinstance(value, messages.StartArgs | messages.DiscoverArgs) and value.root:
             plain["root"] = TREE
-        return bounded(plain)
+        return truncate(plain)
 
 
 TREE = "$TREE"
@@ -367,7 +378,7 @@ TREE = "$TREE"
 
 
 @contextmanager
-def _spoiled() -> Iterator[None]:
+def _state_errors_reported() -> Iterator[None]:
     try:
         yield
     except StateError as error:

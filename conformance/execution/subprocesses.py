@@ -28,7 +28,7 @@ from numaproof.conformance.execution.programs.process import Process, ending
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec, messages
 from numaproof.protocol.bounds import AnswerBounds
-from numaproof.protocol.told import AskedToTell
+from numaproof.protocol.optional_fields import RequestedFields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,8 +58,8 @@ class Subprocess:
 
     Attributes:
         patience: seconds that the next calls may take, if less.
-        left: the processes that it has started and that could not be ended, by id and command
-            line.
+        leftover_processes: the processes that it has started and that could not be ended, by id and
+            command line.
     """
 
     def __init__(self, command: Sequence[str], timeout: float) -> None:
@@ -68,10 +68,10 @@ class Subprocess:
         self.patience = math.inf
         self._running: Process | None = None
         self._number = 0
-        self._answered = ""
+        self._last_operation = ""
         self._bounds = AnswerBounds()
-        self._asked = AskedToTell()
-        self.left: tuple[str, ...] = ()
+        self._requested_fields = RequestedFields()
+        self.leftover_processes: tuple[str, ...] = ()
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The program's answer.
@@ -81,7 +81,7 @@ class Subprocess:
                 time, or answered with something else than the protocol asks for.
         """
         answer = self._exchange(operation, args)
-        self._answered = operation
+        self._last_operation = operation
         return answer
 
     def _exchange(
@@ -91,23 +91,23 @@ class Subprocess:
         process.log.mark()
         self._number += 1
         self._bounds.ask(args)
-        self._asked.ask(args)
+        self._requested_fields.ask(args)
         request = codec.encode_request(self._number, operation, args)
         line = b""
         try:
             seconds = min(self._timeout, self.patience)
             line = process.exchange(request, time.monotonic() + seconds)
             answer = codec.decode_answer(line, self._number, operation)
-            return self._asked.checked(self._bounds.checked(answer))
+            return self._requested_fields.check_answer(self._bounds.check_answer(answer))
         except (codec.ProtocolError, TimeoutError, EOFError) as error:
-            late = settling or not process.has_read() or self._again(line)
-            late = late and bool(self._answered)
+            late = settling or not process.has_read() or self._retry(line)
+            late = late and bool(self._last_operation)
             raise self._failure(process, error, operation, line, late=late) from None
         except BaseException:
             self._kill()
             raise
 
-    def _again(self, line: bytes) -> bool:
+    def _retry(self, line: bytes) -> bool:
         """Whether a line answers the request that has been answered before."""
         try:
             return codec.decode(line, _Numbered).id == self._number - 1
@@ -116,7 +116,7 @@ class Subprocess:
 
     def _process(self) -> Process:
         if self._running is None:
-            self._answered = ""
+            self._last_operation = ""
             self._running = Process(self._command)
         return self._running
 
@@ -124,20 +124,20 @@ class Subprocess:
         self, process: Process, error: Exception, operation: str, line: bytes, *, late: bool
     ) -> ImplementationFailure:
         """Ends the program after a failure, and says what the failure was and of which call."""
-        at = f"after its answer to {self._answered}" if late else f"at {operation}"
+        at = f"after its answer to {self._last_operation}" if late else f"at {operation}"
         if isinstance(error, EOFError):
             process.wait(_PARTING)
         code = process.returncode  # our own signal ends what runs on
         self._kill()
         log = process.stderr()
         left = (
-            f"; could not end process {', '.join(process.supervision.left)}"
-            if process.supervision.left
+            f"; could not end process {', '.join(process.supervision.leftover_processes)}"
+            if process.supervision.leftover_processes
             else ""
         )
         match error:
             case EOFError():
-                message = _gone(process, code, at) + left
+                message = _describe_exit(process, code, at) + left
                 ended = "" if code is None else ending(code)
                 return Crashed(message, log, after_answer=late, ending=ended)
             case TimeoutError():
@@ -147,21 +147,21 @@ class Subprocess:
                     message += f"; the program ended with {ending(code)}, but not what it started"
                 return TimedOut(message + left, log, after_answer=late)
         if late:
-            written = line or process.unasked(0).rstrip(b"\n")
+            written = line or process.read_unsolicited(0).rstrip(b"\n")
             words = f"there was output {at} that no request asked for"
-            message = f"{words}: {_shown(written)}{left}"
+            message = f"{words}: {_short_line(written)}{left}"
             return BrokeProtocol(message, log, after_answer=True, words=words)
-        seen = f"; the line was {_shown(line)}" if line else ""
+        seen = f"; the line was {_short_line(line)}" if line else ""
         return BrokeProtocol(f"{error}{seen}{left}", log, words=str(error))
 
     def begin(self) -> None:
         """Forgets what was logged and asked: what follows belongs to another case."""
         self._bounds = AnswerBounds()
-        self._asked = AskedToTell()
+        self._requested_fields = RequestedFields()
         if self._running:
             self._running.log.clear()
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Makes sure, by another `hello`, that the program outlived its last answer.
 
         Raises:
@@ -187,22 +187,22 @@ class Subprocess:
         """Kills the program and all that it has started."""
         if self._running:
             self._running.kill()
-            for one in self._running.supervision.left:
+            for one in self._running.supervision.leftover_processes:
                 _LOG.warning("could not end process %s, which the program started", one)
-            self.left += self._running.supervision.left
+            self.leftover_processes += self._running.supervision.leftover_processes
             self._running = None
 
 
-def _gone(process: Process, code: int | None, at: str) -> str:
+def _describe_exit(process: Process, code: int | None, at: str) -> str:
     """How a program whose output has ended came to that."""
     if code is not None:
         return f"the program ended {at} with {ending(code)}"
-    if process.supervision.lost:
+    if process.supervision.supervisor_killed:
         return f"the program killed its supervisor, numaproof's own process, {at}"
     return f"the program closed its standard output {at} and ran on"
 
 
-def _shown(line: bytes) -> str:
+def _short_line(line: bytes) -> str:
     """The beginning of a line; bytes that are not UTF-8 are escapes."""
     text = line.decode(errors="backslashreplace")
     more = len(text) - _SHOWN

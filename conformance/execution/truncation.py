@@ -21,7 +21,7 @@ MAX_ITEMS = 10_000
 """Items of a list or an object that are shown."""
 
 
-def bounded(value: Any) -> Any:
+def truncate(value: Any) -> Any:
     """Plain values without what is too long to be read; what is left out is counted, and summed."""
     if isinstance(value, str) and len(value) > MAX_SHOWN:
         rest = value[MAX_SHOWN:]
@@ -30,11 +30,11 @@ def bounded(value: Any) -> Any:
         return f"{value[:MAX_SHOWN]}... and {left_out} (CRC {summed:08x})"
     if isinstance(value, dict):
         more = len(value) - MAX_ITEMS
-        made = {key: bounded(item) for key, item in islice(value.items(), MAX_ITEMS)}
+        made = {key: truncate(item) for key, item in islice(value.items(), MAX_ITEMS)}
         return made | {"...": f"and {more:,} more"} if more > 0 else made
     if isinstance(value, list | tuple):
         more = len(value) - MAX_ITEMS
-        items = [bounded(item) for item in value[:MAX_ITEMS]]
+        items = [truncate(item) for item in value[:MAX_ITEMS]]
         return [*items, f"... and {more:,} more"] if more > 0 else items
     return value
 
@@ -46,14 +46,14 @@ LONGEST_PROBLEM = 4000
 """Characters: enough for what differs in two answers of a large machine."""
 
 
-def told(problems: Sequence[object]) -> tuple[str, ...]:
+def reported_problems(problems: Sequence[object]) -> tuple[str, ...]:
     """The problems of a call as reports show them."""
     shown = tuple(cut(str(one)) for one in problems[:MAX_PROBLEMS])
     more = len(problems) - len(shown)
     return (*shown, f"... and {more:,} more") if more else shown
 
 
-def reported(finding: Finding | None, before: str = "") -> ReportedFinding | None:
+def reported_finding(finding: Finding | None, before: str = "") -> ReportedFinding | None:
     """The fields of a finding as reports show them, with words before its sentence."""
     if finding is None:
         return None
@@ -61,12 +61,12 @@ def reported(finding: Finding | None, before: str = "") -> ReportedFinding | Non
     if both is None:
         return ReportedFinding(finding.source, rule, requirement=requirement)
     what = cut(f"{before}{both.what}")
-    return ReportedFinding(finding.source, rule, what, both.expected, both.got, requirement)
+    return ReportedFinding(finding.source, rule, what, both.expected, both.actual, requirement)
 
 
-def told_findings(problems: Sequence[Finding]) -> tuple[ReportedFinding, ...]:
+def reported_findings(problems: Sequence[Finding]) -> tuple[ReportedFinding, ...]:
     """The fields of the problems of a call as reports show them."""
-    return tuple(filter(None, map(reported, problems[:MAX_PROBLEMS])))
+    return tuple(filter(None, map(reported_finding, problems[:MAX_PROBLEMS])))
 
 
 def cut(text: str) -> str:

@@ -16,8 +16,8 @@ import msgspec
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target
-from numaproof.conformance.execution.truncation import reported
-from numaproof.conformance.fuzzing.shrinking import shrunk
+from numaproof.conformance.execution.truncation import reported_finding
+from numaproof.conformance.fuzzing.shrinking import shrink
 from numaproof.conformance.judging import signatures
 from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import events, messages
@@ -63,7 +63,7 @@ class Nondeterminism:
     def signature(self) -> str:
         """What answers differ, whatever the scenario."""
         # Signatures have the first kind of answer before the other one.
-        found = self.finding and self.finding.swapped()
+        found = self.finding and self.finding.with_sides_swapped()
         end = self.broke or RunResult(OUTCOME, finding=found)
         return signatures.signature(end, self.operation)
 
@@ -75,9 +75,9 @@ class Nondeterminism:
         return RunResult(OUTCOME, f"{self._head}{self.message}")
 
     @property
-    def reported(self) -> events.ReportedFinding | None:
+    def reported_finding(self) -> events.ReportedFinding | None:
         """The fields of the message of the result."""
-        return reported(self.finding, self._head)
+        return reported_finding(self.finding, self._head)
 
     @property
     def _head(self) -> str:
@@ -110,22 +110,22 @@ class DeterminismCheck:
             times: the most runs to make.
         """
         for _ in range(times):
-            found = self._compare(scenario, first, self._played(scenario))
+            found = self._compare(scenario, first, self._play(scenario))
             if found:
                 return found
         return None
 
-    def smallest(self, found: Nondeterminism) -> Nondeterminism:
+    def smallest(self, nondeterminism: Nondeterminism) -> Nondeterminism:
         """The smallest scenario found in which answers to the same operation differ."""
 
-        def tried(scenario: Scenario) -> Nondeterminism | None:
-            smaller = self.nondeterminism(scenario, self._played(scenario), times=1)
-            return smaller if smaller and _kind(smaller) == _kind(found) else None
+        def try_scenario(scenario: Scenario) -> Nondeterminism | None:
+            smaller = self.nondeterminism(scenario, self._play(scenario), times=1)
+            return smaller if smaller and _kind(smaller) == _kind(nondeterminism) else None
 
-        best, cut_short = shrunk(found, found.scenario, tried, _TRIES)
+        best, cut_short = shrink(nondeterminism, nondeterminism.scenario, try_scenario, _TRIES)
         return replace(best, cut_short=cut_short)
 
-    def _played(self, scenario: Scenario) -> Run:
+    def _play(self, scenario: Scenario) -> Run:
         self._target.implementation.close()
         self._number += 1
         folder = self._scratch / f"again-{self._number}"
@@ -139,7 +139,7 @@ class DeterminismCheck:
         for number, (left, right) in enumerate(zip_longest(one.calls, two.calls)):
             if left is None or right is None:
                 break
-            if _others_taken(left.answer, right.answer):
+            if _differ_in_devices(left.answer, right.answer):
                 return None
             found = self._difference(one, left, two, right)
             if found:
@@ -147,17 +147,19 @@ class DeterminismCheck:
                 return Nondeterminism(scenario, steps, left.operation, str(found), found)
         return _broken_once(scenario, first, again)
 
-    def _difference(self, one: Session, left: Call, two: Session, right: Call) -> Finding | None:
+    def _difference(
+        self, left_session: Session, left: Call, right_session: Session, right: Call
+    ) -> Finding | None:
         if left.answer is None or right.answer is None:
             return None
         if isinstance(left.answer, messages.Fault) and isinstance(right.answer, messages.Fault):
             return None  # a trace is never the same
         return disagreement(
             left.args,
-            two.normal(right.answer),
-            one.normal(left.answer),
+            right_session.normal(right.answer),
+            left_session.normal(left.answer),
             self._level,
-            one.capabilities.discovers,
+            left_session.capabilities.discovers,
         )
 
 
@@ -175,25 +177,25 @@ def _broken_once(scenario: Scenario, first: Run, again: Run) -> Nondeterminism |
     return Nondeterminism(scenario, steps, operation, run.broke.message, broke=run.broke)
 
 
-def _kind(found: Nondeterminism) -> tuple[str, events.Outcome]:
-    return found.operation, found.result.outcome
+def _kind(nondeterminism: Nondeterminism) -> tuple[str, events.Outcome]:
+    return nondeterminism.operation, nondeterminism.result.outcome
 
 
 def _both(
-    one: Session, left: Call, two: Session, right: Call, found: Finding
+    left_session: Session, left: Call, right_session: Session, right: Call, finding: Finding
 ) -> events.ReportedCall:
-    expected = None if left.answer is None else one.shown(left.answer)
-    return two.reported(replace(right, problems=[found]), expected)
+    expected = None if left.answer is None else left_session.to_stable_plain(left.answer)
+    return right_session.reported_call(replace(right, problems=[finding]), expected)
 
 
-def _others_taken(left: messages.Answer | None, right: messages.Answer | None) -> bool:
+def _differ_in_devices(left: messages.Answer | None, right: messages.Answer | None) -> bool:
     """Whether two admissions differ in devices, and have as many of each."""
     if not (isinstance(left, messages.Admitted) and isinstance(right, messages.Admitted)):
         return False
-    return left != right and _counted(left) == _counted(right)
+    return left != right and _with_device_counts(left) == _with_device_counts(right)
 
 
-def _counted(answer: messages.Admitted) -> Any:
+def _with_device_counts(answer: messages.Admitted) -> Any:
     return {
         name: (
             msgspec.structs.replace(one, devices={}),

@@ -33,7 +33,7 @@ class DatabaseError(Exception):
     """A database cannot be used; the message says which, why and how to fix it."""
 
 
-def opened(place: str) -> ExampleDatabase:
+def open_database(place: str) -> ExampleDatabase:
     """The database in a directory, or at an address that begins with one of `SCHEMES`.
 
     Raises:
@@ -89,20 +89,20 @@ class InDirectory(ExampleDatabase):
         folder = self._folder(key)
         with suppress(OSError, StateError):
             folder.mkdir(parents=True, exist_ok=True)
-            StateDirectory(folder).write(_hashed(value), value)
+            StateDirectory(folder).write(_hash(value), value)
 
     def delete(self, key: bytes, value: bytes) -> None:
         """Forgets a value, if it is there."""
         folder = self._folder(key)
         with suppress(OSError, StateError):
-            StateDirectory(folder).remove(_hashed(value))
+            StateDirectory(folder).remove(_hash(value))
             folder.rmdir()
 
     def _folder(self, key: bytes) -> Path:
-        return self._path / _hashed(key)
+        return self._path / _hash(key)
 
 
-def _hashed(content: bytes) -> str:
+def _hash(content: bytes) -> str:
     """The name under which Hypothesis keeps a key or a value."""
     return hashlib.sha384(content).hexdigest()[:16]
 
@@ -138,7 +138,7 @@ class Scoped(ExampleDatabase):
         super().__init__()
         hello = target.hello
         told = (hello.name, hello.operations, hello.policies, hello.options)
-        held = (target.kubernetes, target.level, target.judged_as)
+        held = (target.kubernetes, target.level, target.baseline)
         self._shared = shared
         self._scope = hashlib.sha256(msgspec.json.encode((told, held))).digest()
         self._keeps = False

@@ -25,7 +25,7 @@ from numaproof.conformance.fuzzing.generation.scenarios import (
     seeded_upgrade,
     start,
 )
-from numaproof.conformance.fuzzing.shrinking import case_of, shrunk
+from numaproof.conformance.fuzzing.shrinking import case_of, shrink
 from numaproof.protocol.machine import MachineInfo
 from numaproof.workdir.scratch import scratch_folder
 
@@ -48,7 +48,7 @@ FOUND = "fuzz"
 """The id of a case that shows a finding."""
 
 
-def life(seed: int, capabilities: Capabilities) -> Scenario:
+def node_scenario(seed: int, capabilities: Capabilities) -> Scenario:
     """The scenario of a seed: the life of a node."""
     return _on_its_machine(seeded_scenario(seed, capabilities))
 
@@ -91,7 +91,7 @@ class ScenarioRun:
     """Whether the time ended the search for a smaller scenario that fails in the same way."""
 
     @property
-    def broken(self) -> str:
+    def failure_kind(self) -> str:
         """What it broke: an invariant, the likeness to the reference, or the program.
 
         The invariant broken last, ``difference``, or the outcome of what is no wrong answer;
@@ -139,7 +139,7 @@ class Explorer:
 
     def play_seed(self, seed: int) -> ScenarioRun:
         """The scenario of a seed, played to its end or to the first failure."""
-        return self.play(life(seed, self._target.capabilities))
+        return self.play(node_scenario(seed, self._target.capabilities))
 
     def play(self, scenario: Scenario) -> ScenarioRun:
         """A scenario played from an empty state directory to its end or to the first failure."""
@@ -152,22 +152,22 @@ class Explorer:
         self,
         first: ScenarioRun,
         tries: int = TRIES,
-        way: Callable[[ScenarioRun], str] = attrgetter("broken"),
+        key: Callable[[ScenarioRun], str] = attrgetter("failure_kind"),
     ) -> ScenarioRun:
         """The smallest scenario found that fails in the same way; see `shrunk`.
 
         Args:
             first: the failure.
             tries: how many scenarios to try.
-            way: what stays the same.
+            key: what stays the same.
         """
 
-        def tried(scenario: Scenario) -> ScenarioRun | None:
+        def try_scenario(scenario: Scenario) -> ScenarioRun | None:
             played = self.play(scenario)
-            return played if way(played) == way(first) else None
+            return played if key(played) == key(first) else None
 
         most = _TRIES_OF_BROKEN.get(first.result.outcome, tries)
-        best, cut_short = shrunk(first, first.scenario, tried, most)
+        best, cut_short = shrink(first, first.scenario, try_scenario, most)
         return replace(best, cut_short=cut_short)
 
 
@@ -194,23 +194,23 @@ class NullRun:
 
 
 class ExampleRun:
-    """A run whose steps are generated as it goes; failures are added to `seen`.
+    """A run whose steps are generated as it goes; failures are added to `failures`.
 
-    A failure for one of the `known` causes is no news: the steps after it are left out. It counts
-    with the outcome of that cause, which is `known_outcome` then.
+    A failure for one of the `known_outcomes` causes is no news: the steps after it are left out. It
+    counts with the outcome of that cause, which is `known_outcome` then.
     """
 
     def __init__(
         self,
         target: Target,
         machine: MachineInfo,
-        seen: list[ExampleFailedError],
-        known: Mapping[str, Outcome] = MappingProxyType({}),
+        failures: list[ExampleFailedError],
+        known_outcomes: Mapping[str, Outcome] = MappingProxyType({}),
         *,
         from_tree: bool = False,
     ) -> None:
-        self._seen = seen
-        self._known = known
+        self._failures = failures
+        self._known_outcomes = known_outcomes
         self.known_outcome: Outcome | None = None
         self._open = ExitStack()
         scratch = self._open.enter_context(scratch_folder())
@@ -226,7 +226,7 @@ class ExampleRun:
         Raises:
             ExampleFailedError: something is wrong that no known defect explains.
         """
-        if self.known_outcome or self.inner.player.lost:
+        if self.known_outcome or self.inner.player.out_of_step:
             return
         self.steps.append(step)
         self._result = self.inner.judge(lambda: self.inner.player.step(step))
@@ -239,16 +239,16 @@ class ExampleRun:
             ExampleFailedError: it did not.
         """
         if self._result.good:
-            self._result = self.inner.settled(self._result)
+            self._result = self.inner.final_result(self._result)
             self._raise()
 
     def _raise(self) -> None:
         if self._result.good:
             return
-        self.known_outcome = self._known.get(self.inner.signature(self._result))
+        self.known_outcome = self._known_outcomes.get(self.inner.signature(self._result))
         if self.known_outcome is None:
-            self._seen.append(ExampleFailedError(self, self._result))
-            raise self._seen[-1]
+            self._failures.append(ExampleFailedError(self, self._result))
+            raise self._failures[-1]
 
     def close(self) -> None:
         """Removes the state directories."""
@@ -259,7 +259,7 @@ class ExampleRun:
         case = msgspec.structs.replace(self.inner.case, level="invariants", steps=tuple(self.steps))
         return Scenario(case, self.machine)
 
-    def played(self) -> ScenarioRun:
+    def scenario_run(self) -> ScenarioRun:
         """The same, with how it ended."""
         return ScenarioRun(self.scenario(), self._result, self.inner)
 

@@ -33,7 +33,12 @@ from numaproof.conformance.fuzzing.exploration import (
 )
 from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding, KnownExamples
 from numaproof.conformance.fuzzing.fuzz_options import CI, Budget, FuzzOptions
-from numaproof.conformance.fuzzing.interrupts import Interrupts, OutOfTimeError, TimeLimit, limited
+from numaproof.conformance.fuzzing.interrupts import (
+    Interrupts,
+    OutOfTimeError,
+    TimeLimit,
+    with_time_limit,
+)
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
 from numaproof.conformance.known_failures.entries import KNOWN, KnownFailures
 from numaproof.protocol import events
@@ -77,14 +82,14 @@ def fuzz(
         findings: the directory in which the case file of a finding is written.
         options: what is kept, what is played a second time, and whether to go on.
     """
-    limit = TimeLimit(harness_run.elapsed)
+    limit = TimeLimit(harness_run.elapsed_seconds)
     if budget.seconds is not None:
-        implementation = limited(harness_run.target.implementation, limit)
+        implementation = with_time_limit(harness_run.target.implementation, limit)
         target = replace(harness_run.target, implementation=implementation)
         harness_run = replace(harness_run, target=target)
-    yield harness_run.started("fuzz", budget.examples or 0, {}, seed)
+    yield harness_run.started_event("fuzz", budget.examples or 0, {}, seed)
     if not harness_run.target.capabilities.can_be_fuzzed:
-        yield harness_run.ended({"unsupported": 1})
+        yield harness_run.ended_event({"unsupported": 1})
         return
     seeds = random.Random(seed)  # noqa: S311 - reproducible on purpose
     aims = tuple(TARGETS)
@@ -95,39 +100,39 @@ def fuzz(
         kept = Scoped(options.database, harness_run.target) if options.database else None
         number = done = 0
         try:
-            while not search.over and budget.left(done, harness_run.elapsed()):
+            while not search.over and budget.allows_another(done, harness_run.elapsed_seconds()):
                 count = budget.batch(done, len(aims))
                 interrupts.check()
                 _batch(search, seeds.getrandbits(64), count, aims[number % len(aims)], kept)
-                played = min(count, search.taken())
+                played = min(count, search.pop_example_count())
                 number, done = number + 1, done + played
                 found = search.finding()
-                outcomes += search.passed_over(played - bool(found))
+                outcomes += search.pop_skipped(played - bool(found))
                 if found:
-                    outcomes[found.told.outcome] += 1
+                    outcomes[found.draft_event.outcome] += 1
                     yield search.event(found, findings)
                     if kept:
                         kept.keep()
-                yield events.Progress(at=harness_run.elapsed(), done=done)
+                yield events.Progress(at=harness_run.elapsed_seconds(), played_examples=done)
             search.shrink_known()
         except KeyboardInterrupt:
-            left = (search.as_it_was_found(), *search.met.findings())
+            left = (search.unshrunk_finding(), *search.known_examples.findings())
             yield from (search.event(one, findings) for one in left if one)
-            yield events.Progress(at=harness_run.elapsed(), done=done)
+            yield events.Progress(at=harness_run.elapsed_seconds(), played_examples=done)
             raise
-        yield from (search.event(one, findings) for one in search.met.findings())
+        yield from (search.event(one, findings) for one in search.known_examples.findings())
         outcomes["pass"] = done - outcomes.total()
-    yield search.coverage.event(harness_run.elapsed())
-    yield harness_run.ended(outcomes, claims=search.claims.review())
+    yield search.coverage.event(harness_run.elapsed_seconds())
+    yield harness_run.ended_event(outcomes, claims=search.claims.review())
 
 
 @dataclass
 class _Search:
     """What a run has found and reached, and how often it may still try to make that smaller.
 
-    `known` are the causes found so far, and those that the project's own file names, each with the
-    outcome that another example counts with which fails for it; `met` are the smallest examples of
-    the latter. `interrupts` end the run, and `limit` ends what it is at.
+    `known_outcomes` are the causes found so far, and those that the project's own file names, each
+    with the outcome that another example counts with which fails for it; `known_examples` are the
+    smallest examples of the latter. `interrupts` end the run, and `limit` ends what it is at.
     """
 
     harness_run: HarnessRun
@@ -138,15 +143,15 @@ class _Search:
     offset: int
     interrupts: Interrupts
     coverage: CoverageTotals = field(default_factory=CoverageTotals)
-    failed: list[ExampleFailedError] = field(default_factory=list)
+    failures: list[ExampleFailedError] = field(default_factory=list)
     nondeterminism: Nondeterminism | None = None
-    accepted: KnownFailures = field(init=False)
-    known: dict[str, events.Outcome] = field(init=False)
-    met: KnownExamples = field(default_factory=KnownExamples)
-    found: int = 0
-    _passed_over: list[events.Outcome] = field(default_factory=list)
-    _left: int = SHRINKS
-    _taken: int = 0
+    known_failures: KnownFailures = field(init=False)
+    known_outcomes: dict[str, events.Outcome] = field(init=False)
+    known_examples: KnownExamples = field(default_factory=KnownExamples)
+    finding_count: int = 0
+    _skipped_outcomes: list[events.Outcome] = field(default_factory=list)
+    _shrinks_left: int = SHRINKS
+    _example_count: int = 0
     _number: int = 0
     _playing: bool = False
     _shrink_until: float | None = None
@@ -154,44 +159,44 @@ class _Search:
     claims: ClaimsTally = field(init=False)
 
     def __post_init__(self) -> None:
-        self.accepted = self.options.known or KnownFailures()
-        self.known = dict.fromkeys(self.accepted.causes_of_scenarios(), KNOWN)
+        self.known_failures = self.options.known_failures or KnownFailures()
+        self.known_outcomes = dict.fromkeys(self.known_failures.causes_of_scenarios(), KNOWN)
         self.claims = ClaimsTally(self.harness_run.target.hello, "example")
         self._determinism = DeterminismCheck(self.harness_run.target, self.scratch / "repeats")
 
     @property
     def over(self) -> bool:
         """Whether something was found that ends the run."""
-        return self.found > 0 and not self.options.keep_going
+        return self.finding_count > 0 and not self.options.keep_going
 
-    def taken(self) -> int:
+    def pop_example_count(self) -> int:
         """How many examples were played since this was asked last, smaller ones apart."""
-        taken, self._taken = self._taken, 0
+        taken, self._example_count = self._example_count, 0
         return taken
 
-    def passed_over(self, most: int) -> Counter[events.Outcome]:
+    def pop_skipped(self, most: int) -> Counter[events.Outcome]:
         """How examples ended that failed for a known cause since this was asked last."""
-        counted, self._passed_over = self._passed_over[:most], []
+        counted, self._skipped_outcomes = self._skipped_outcomes[:most], []
         return Counter(counted)
 
     def open(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
         """A run of the next example, for as long as it is useful."""
         self.interrupts.check()
         self._playing = False
-        if self.failed:
+        if self.failures:
             self.limit.until = self._until()
-            self._left -= 1
+            self._shrinks_left -= 1
         elif self.coverage.examples:
             self.limit.until = self.budget.search_until
         self.limit.check()
-        if self._left < 0:
+        if self._shrinks_left < 0:
             return NullRun()
-        self._playing = not self.failed
-        self._taken += self._playing
+        self._playing = not self.failures
+        self._example_count += self._playing
         target = self.harness_run.target
-        return ExampleRun(target, machine, self.failed, self.known, from_tree=from_tree)
+        return ExampleRun(target, machine, self.failures, self.known_outcomes, from_tree=from_tree)
 
-    def ended(
+    def end_example(
         self,
         run: ExampleRun | NullRun | None,
         features: Mapping[Feature, int],
@@ -199,37 +204,39 @@ class _Search:
     ) -> None:
         """Counts an example's coverage, and plays it again if it is its turn."""
         self._playing = False
-        if not isinstance(run, ExampleRun) or self.failed:
+        if not isinstance(run, ExampleRun) or self.failures:
             return
         session = run.inner.player.session
         self.coverage.add({**features, **features_of_answers(session.calls)}, values)
         if run.known_outcome == KNOWN:
-            self.met.add(run)
+            self.known_examples.add(run)
         if run.known_outcome:
-            self._passed_over.append(run.known_outcome)
+            self._skipped_outcomes.append(run.known_outcome)
             return
-        if run.inner.player.lost:
-            self._passed_over.append("unsupported")
-        self.claims.count(session.needed, session.unclaimed, session.declined, failed=False)
+        if run.inner.player.out_of_step:
+            self._skipped_outcomes.append("unsupported")
+        self.claims.count(
+            session.needed_claims, session.missing_claim, session.declined_claims, has_failed=False
+        )
         every = self.options.replay_every
         if every and (self.coverage.examples + self.offset) % every == 0:
             found = self._determinism.nondeterminism(run.scenario(), run.inner, times=1)
-            if found and self.known.get(found.signature) == KNOWN:
-                self.met.add_finding(FuzzFinding.of_nondeterminism(found))
-            elif found and found.signature not in self.known:
+            if found and self.known_outcomes.get(found.signature) == KNOWN:
+                self.known_examples.add_finding(FuzzFinding.of_nondeterminism(found))
+            elif found and found.signature not in self.known_outcomes:
                 self.nondeterminism = found
                 raise _EnoughError
 
     def cut_short(self) -> None:
         """Records that the time limit was reached; an unfinished example does not count."""
-        self._taken -= self._playing
+        self._example_count -= self._playing
         self._playing = False
 
     def _until(self) -> float:
         """When to stop making a failure smaller that has just been found."""
         if self._shrink_until is None:
             keep_going = self.options.keep_going
-            elapsed = self.harness_run.elapsed()
+            elapsed = self.harness_run.elapsed_seconds()
             self._shrink_until = self.budget.shrink_until(elapsed, keep_going=keep_going)
         return self._shrink_until
 
@@ -241,30 +248,30 @@ class _Search:
         it is as small as it has become, and is taken for what it was found to be.
         """
         nondeterminism, found = self.nondeterminism, None
-        if self.failed:
+        if self.failures:
             self.limit.until = self._until()
             first = self._first()
             smallest = self._smallest(first)
-            nondeterminism = self._repeated(smallest)
+            nondeterminism = self._repeat(smallest)
             found = None if nondeterminism else FuzzFinding.of_failure(smallest)
             if nondeterminism:
                 # What one process alone fails for would be found again and again.
-                self.known[first.signature] = first.result.outcome
+                self.known_outcomes[first.signature] = first.result.outcome
         self.limit.until = self.budget.until
         if nondeterminism:
             found = FuzzFinding.of_nondeterminism(self._determinism.smallest(nondeterminism))
-        if found and self.known.get(found.told.signature) == KNOWN:
-            self.met.add_finding(found)
-            self._passed_over.append(KNOWN)
+        if found and self.known_outcomes.get(found.draft_event.signature) == KNOWN:
+            self.known_examples.add_finding(found)
+            self._skipped_outcomes.append(KNOWN)
             found = None
         if found:
-            self.known[found.told.signature] = found.told.outcome
-            self.found += 1
-        self.failed, self.nondeterminism, self._left = [], None, SHRINKS
+            self.known_outcomes[found.draft_event.signature] = found.draft_event.outcome
+            self.finding_count += 1
+        self.failures, self.nondeterminism, self._shrinks_left = [], None, SHRINKS
         self._shrink_until = None
         return found
 
-    def _repeated(self, smallest: ScenarioRun) -> Nondeterminism | None:
+    def _repeat(self, smallest: ScenarioRun) -> Nondeterminism | None:
         """Other answers to the same calls, as far as there is time to look for them."""
         self.limit.until = self.budget.until
         times = 1 if smallest.result.outcome == "time-out" else REPEATS
@@ -272,20 +279,20 @@ class _Search:
             return self._determinism.nondeterminism(smallest.scenario, smallest.run, times)
         return None
 
-    def as_it_was_found(self) -> FuzzFinding | None:
+    def unshrunk_finding(self) -> FuzzFinding | None:
         """What failed and could not be made smaller any more, for the run was interrupted."""
-        return FuzzFinding.of_failure(self._first()) if self.failed else None
+        return FuzzFinding.of_failure(self._first()) if self.failures else None
 
     def _first(self) -> ScenarioRun:
         """The smallest failure that Hypothesis found."""
-        return min((found.run for found in self.failed), key=attrgetter("size")).played()
+        return min((found.run for found in self.failures), key=attrgetter("size")).scenario_run()
 
     def _smallest(self, first: ScenarioRun) -> ScenarioRun:
         """The same made smaller; where that ends in a known cause, with its own cause kept."""
         explorer = self._explorer()
         smallest = explorer.smallest(first)
-        if smallest.signature in self.known:
-            return explorer.smallest(first, way=attrgetter("signature"))
+        if smallest.signature in self.known_outcomes:
+            return explorer.smallest(first, key=attrgetter("signature"))
         return smallest
 
     def _explorer(self) -> Explorer:
@@ -295,11 +302,11 @@ class _Search:
     def shrink_known(self) -> None:
         """Makes the examples of known failures smaller, unless only so much time is left."""
         if self.budget.seconds is None:
-            self.met.shrink(self._explorer(), self.coverage.examples)
+            self.known_examples.shrink(self._explorer(), self.coverage.examples)
 
-    def event(self, found: FuzzFinding, findings: Path) -> events.DivergenceFound:
+    def event(self, finding: FuzzFinding, findings: Path) -> events.DivergenceFound:
         """Writes the case file of a finding, and returns what is told of it."""
-        return self.accepted.judged_scenario(found.event(self.harness_run, findings))
+        return self.known_failures.judge_scenario(finding.event(self.harness_run, findings))
 
 
 def _batch(
@@ -314,8 +321,8 @@ def _batch(
         def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
             return search.open(machine, from_tree=from_tree)
 
-        def ended(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:
-            search.ended(self.example, features, values)
+        def end_example(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:
+            search.end_example(self.example, features, values)
 
     phases = (Phase.generate, Phase.target, Phase.shrink)
     profile = settings(
@@ -339,7 +346,7 @@ def _batch(
     except (Flaky, BaseExceptionGroup):
         search.interrupts.check()
         # The same calls were answered differently when they were made again, or made no more.
-        if not search.failed:
+        if not search.failures:
             raise
     except Exception:
         search.interrupts.check()

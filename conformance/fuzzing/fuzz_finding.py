@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases import writing
-from numaproof.conformance.execution.truncation import reported
+from numaproof.conformance.execution.truncation import reported_finding
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import TRIES, ExampleRun, Explorer, ScenarioRun
 from numaproof.protocol import events
@@ -35,36 +35,36 @@ class FuzzFinding:
     """
 
     case: Case
-    told: events.DivergenceFound
+    draft_event: events.DivergenceFound
     replays: bool = True
 
     @classmethod
-    def of_failure(cls, played: ScenarioRun) -> FuzzFinding:
-        result, run = played.result, played.run
-        case = _marked(played.case(), cut_short=played.cut_short)
+    def of_failure(cls, scenario_run: ScenarioRun) -> FuzzFinding:
+        result, run = scenario_run.result, scenario_run.run
+        case = _mark_cut_short(scenario_run.case(), cut_short=scenario_run.cut_short)
         told = events.DivergenceFound(
             at=0.0,
             title=case.title,
             outcome=result.outcome,
             message=result.message,
-            machine=played.scenario.machine,
+            machine=scenario_run.scenario.machine,
             steps=run.steps(),
             requirements=case.requirements,
             pictures=run.pictures(),
             stderr=result.stderr,
-            signature=played.signature,
-            parted=run.parted(result),
-            finding=reported(result.finding),
+            signature=scenario_run.signature,
+            baseline_divergence=run.baseline_divergence(result),
+            finding=reported_finding(result.finding),
         )
         return cls(case, told)
 
     @classmethod
     def of_nondeterminism(cls, nondeterminism: Nondeterminism) -> FuzzFinding:
-        result, finding = nondeterminism.result, nondeterminism.reported
+        result, finding = nondeterminism.result, nondeterminism.reported_finding
         machine = nondeterminism.scenario.machine
-        title = events.headline(events.said(result.message, finding))
+        title = events.headline(events.sentence_of(result.message, finding))
         case = msgspec.structs.replace(nondeterminism.scenario.case, title=title, machine=machine)
-        case = _marked(case, cut_short=nondeterminism.cut_short)
+        case = _mark_cut_short(case, cut_short=nondeterminism.cut_short)
         told = events.DivergenceFound(
             at=0.0,
             title=case.title,
@@ -86,11 +86,11 @@ class FuzzFinding:
         writing.write(self.case, file)
         repeated = () if self.replays else ("--repeat", str(_REPEATS))
         reproduce = harness_run.replay_file(str(file), *repeated)
-        at = harness_run.elapsed()
-        return msgspec.structs.replace(self.told, at=at, file=str(file), reproduce=reproduce)
+        at = harness_run.elapsed_seconds()
+        return msgspec.structs.replace(self.draft_event, at=at, file=str(file), reproduce=reproduce)
 
 
-def _marked(case: Case, *, cut_short: bool) -> Case:
+def _mark_cut_short(case: Case, *, cut_short: bool) -> Case:
     title = f"{case.title} ({shrinking.CUT_SHORT})" if cut_short else case.title
     return msgspec.structs.replace(case, title=title)
 
@@ -117,14 +117,14 @@ class KnownExamples:
 
     def add(self, run: ExampleRun) -> None:
         """Takes an example that failed for a known cause, if it is the smallest so far."""
-        played, size = run.played(), run.size
+        played, size = run.scenario_run(), run.size
         cause = played.signature
         if cause not in self._sizes or size < self._sizes[cause]:
             self._sizes[cause], self._smallest[cause] = size, played
 
-    def add_finding(self, found: FuzzFinding) -> None:
+    def add_finding(self, finding: FuzzFinding) -> None:
         """Takes what no single example shows: answers that differ from run to run."""
-        self._others.setdefault(found.told.signature, found)
+        self._others.setdefault(finding.draft_event.signature, finding)
 
     def shrink(self, explorer: Explorer, examples: int) -> None:
         """Leaves out what can be left out with few tries; each cause has the same share of them.
@@ -152,7 +152,7 @@ def _smaller(first: ScenarioRun, explorer: Explorer, tries: int) -> ScenarioRun:
     """
     over = first.result.outcome not in _ANSWERED
 
-    def tried(scenario: Scenario) -> ScenarioRun | None:
+    def try_scenario(scenario: Scenario) -> ScenarioRun | None:
         nonlocal over
         if over or scenario.case.steps[0].verb != first.scenario.case.steps[0].verb:
             return None
@@ -160,5 +160,5 @@ def _smaller(first: ScenarioRun, explorer: Explorer, tries: int) -> ScenarioRun:
         over = played.result.outcome not in _ANSWERED
         return played if played.signature == first.signature else None
 
-    smallest, _ = shrinking.shrunk(first, first.scenario, tried, tries)
+    smallest, _ = shrinking.shrink(first, first.scenario, try_scenario, tries)
     return smallest

@@ -36,18 +36,20 @@ class Budget:
     examples: int | None
     seconds: float | None
 
-    def left(self, done: int, elapsed: float) -> bool:
+    def allows_another(self, played_examples: int, elapsed_seconds: float) -> bool:
         """Whether there is budget for another example; for the first there always is."""
-        if not done:
+        if not played_examples:
             return True
-        return (self.examples is None or done < self.examples) and elapsed < self.search_until
+        return (
+            self.examples is None or played_examples < self.examples
+        ) and elapsed_seconds < self.search_until
 
     @property
     def search_until(self) -> float:
         """When to stop looking for failures: the rest of the time is for making one smaller."""
         return math.inf if self.seconds is None else self.seconds * SEARCH
 
-    def shrink_until(self, elapsed: float, *, keep_going: bool) -> float:
+    def shrink_until(self, elapsed_seconds: float, *, keep_going: bool) -> float:
         """When to stop shrinking a failure, given the seconds after which it was found.
 
         What is left then is for replaying it, or half of it for looking for others.
@@ -55,19 +57,19 @@ class Budget:
         if self.seconds is None:
             return math.inf
         until = self.seconds * SHRINK
-        return (elapsed + until) / 2 if keep_going and elapsed < until else until
+        return (elapsed_seconds + until) / 2 if keep_going and elapsed_seconds < until else until
 
     @property
     def until(self) -> float:
         """When to stop repeating a failure."""
         return math.inf if self.seconds is None else self.seconds * REPLAY
 
-    def batch(self, done: int, targets: int) -> int:
+    def batch(self, played_examples: int, targets: int) -> int:
         """How many examples come next: a few batches for each target, where there are enough."""
         if self.examples is None:
             return BATCH
         share = -(-self.examples // targets)
-        return min(BATCH, max(SMALLEST_BATCH, share), self.examples - done)
+        return min(BATCH, max(SMALLEST_BATCH, share), self.examples - played_examples)
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,14 @@ class FuzzOptions:
         database: keeps what failed, and is looked into first.
         replay_every: one of so many passing examples is played a second time; 0 for none.
         keep_going: whether to go on after a finding, and look for other causes.
-        known: the failures that are known: examples that fail for their causes are passed over.
+        known_failures: the failures that are known: examples that fail for their causes are passed
+            over.
     """
 
     database: ExampleDatabase | None = None
     replay_every: int = REPLAY_EVERY
     keep_going: bool = False
-    known: KnownFailures | None = None
+    known_failures: KnownFailures | None = None
 
 
 CI = FuzzOptions()

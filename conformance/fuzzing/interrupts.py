@@ -98,7 +98,7 @@ class TimeLimit:
     until: float = math.inf
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds left; not positive once the time is over."""
         return self.until - self.clock()
 
@@ -108,11 +108,11 @@ class TimeLimit:
         Raises:
             OutOfTimeError: it is.
         """
-        if self.left <= 0:
+        if self.seconds_left <= 0:
             raise OutOfTimeError
 
 
-def limited(implementation: Implementation, limit: TimeLimit) -> Implementation:
+def with_time_limit(implementation: Implementation, limit: TimeLimit) -> Implementation:
     """The implementation, whose calls raise an `OutOfTimeError` once the time is over."""
     if isinstance(implementation, ProcessBacked):
         return _LimitedProgram(implementation, implementation, limit)
@@ -140,7 +140,7 @@ class _Limited:
         """Lets a program answer until the time is over, if its own limit is not earlier."""
         self._limit.check()
         if isinstance(self._implementation, Subprocess):
-            self._implementation.patience = self._limit.left
+            self._implementation.patience = self._limit.seconds_left
         try:
             yield
         except TimedOut:
@@ -153,25 +153,25 @@ class _LimitedProgram(_Limited):
     """A program within a time."""
 
     def __init__(
-        self, implementation: Implementation, watched: ProcessBacked, limit: TimeLimit
+        self, implementation: Implementation, program: ProcessBacked, limit: TimeLimit
     ) -> None:
         super().__init__(implementation, limit)
-        self._watched = watched
+        self._program = program
 
     def begin(self) -> None:
         """Forgets what was logged."""
-        self._watched.begin()
+        self._program.begin()
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Makes sure that it is fit for another call."""
         with self._in_time():
-            self._watched.settle()
+            self._program.check_alive()
 
     def log(self) -> str:
         """Its standard error since `begin`."""
-        return self._watched.log()
+        return self._program.log()
 
     @property
-    def left(self) -> tuple[str, ...]:
+    def leftover_processes(self) -> tuple[str, ...]:
         """The processes that it has started and that could not be ended."""
-        return self._watched.left
+        return self._program.leftover_processes

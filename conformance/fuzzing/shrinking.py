@@ -54,13 +54,13 @@ class Shrinking:
     seconds: float = math.inf
     tries: float = math.inf
     timed_out: bool = field(default=False, init=False)
-    _left: float = field(default=math.inf, init=False)
+    _tries_left: float = field(default=math.inf, init=False)
     _sound: bool = field(default=False, init=False)
 
     def smallest(self, scenario: Scenario) -> Scenario:
         """The smallest scenario that was found; `scenario` itself where nothing can be left out."""
         deadline = time.monotonic() + self.seconds
-        self._left = self.tries
+        self._tries_left = self.tries
         self._sound = _sound(scenario)
         scenario, found = self._pass(scenario, deadline)
         while found:
@@ -76,7 +76,7 @@ class Shrinking:
                 candidates = smaller(scenario)
                 for number, candidate in enumerate(candidates):
                     self.timed_out = time.monotonic() > deadline
-                    if self.timed_out or self._left <= 0:
+                    if self.timed_out or self._tries_left <= 0:
                         return scenario, False
                     # What did not work before the last success is left for the next pass.
                     if number >= skip and self._still_shows(candidate):
@@ -89,7 +89,7 @@ class Shrinking:
     def _still_shows(self, scenario: Scenario) -> bool:
         if self._sound and not _sound(scenario):
             return False
-        self._left -= 1
+        self._tries_left -= 1
         try:
             return self.shows(scenario)
         except (LookupError, ValueError, codec.ProtocolError):
@@ -197,17 +197,17 @@ def _smaller_machines(machine: MachineInfo) -> Iterator[MachineInfo]:
         size //= 2
 
 
-def _without_node(machine: MachineInfo, gone: Node) -> MachineInfo:
+def _without_node(machine: MachineInfo, removed_node: Node) -> MachineInfo:
     nodes = machine.topology or ()
-    place = nodes.index(gone)
-    machine = manifests.without_cpus(machine, facts_of(machine).nodes[gone.node_id])
+    place = nodes.index(removed_node)
+    machine = manifests.without_cpus(machine, facts_of(machine).nodes[removed_node.node_id])
     left = tuple(
         msgspec.structs.replace(node, distances=_without_place(node.distances, place))
         for number, node in enumerate(machine.topology or ())
         if number != place
     )
     return msgspec.structs.replace(
-        machine, memory_capacity=machine.memory_capacity - gone.memory, topology=left
+        machine, memory_capacity=machine.memory_capacity - removed_node.memory, topology=left
     )
 
 
@@ -229,8 +229,8 @@ def case_of(scenario: Scenario, title: str) -> Case:
     )
 
 
-def shrunk(
-    first: T, scenario: Scenario, tried: Callable[[Scenario], T | None], tries: float
+def shrink(
+    first: T, scenario: Scenario, try_scenario: Callable[[Scenario], T | None], tries: float
 ) -> tuple[T, bool]:
     """What came of the smallest scenario found that fails in the same way.
 
@@ -240,7 +240,7 @@ def shrunk(
     Args:
         first: what came of the whole scenario.
         scenario: the whole one.
-        tried: plays a smaller one; None if it does not fail in the same way.
+        try_scenario: plays a smaller one; None if it does not fail in the same way.
         tries: how many scenarios to try.
 
     Returns:
@@ -250,7 +250,7 @@ def shrunk(
 
     def shows(smaller: Scenario) -> bool:
         nonlocal best
-        found = tried(smaller)
+        found = try_scenario(smaller)
         best = best if found is None else found
         return found is not None
 

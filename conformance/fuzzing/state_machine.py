@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from numaproof.conformance.fuzzing.coverage import Feature, features_of_steps
-from numaproof.conformance.fuzzing.generation.choices import drawn
-from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
+from numaproof.conformance.fuzzing.generation.choices import strategy_of
+from numaproof.conformance.fuzzing.generation.life import ACTIONS, NodeScenario
 from numaproof.conformance.fuzzing.generation.machines import machine
 from numaproof.conformance.fuzzing.generation.trees import on_a_tree
 from numaproof.protocol.discovery import WHOLE
@@ -39,7 +39,7 @@ def _possible(name: str) -> Callable[[NodeMachine], bool]:
     return lambda machine: machine.life.may(name) and action.possible(machine.life)
 
 
-def _fullness(life: Life) -> float:
+def _fullness(life: NodeScenario) -> float:
     total = max(1, len(life.facts.all))
     held = min(sum(life.alive.values()), total)
     return held * held / total
@@ -52,11 +52,11 @@ class OpensExample(Protocol):
         """The run on a machine; `from_tree` is whether the machine is discovered."""
 
 
-TARGETS: Mapping[str, Callable[[Life], float]] = {
+TARGETS: Mapping[str, Callable[[NodeScenario], float]] = {
     "CPUs that pods hold, times their share of the node": _fullness,
     "pods removed times pods that stay": lambda life: float(life.removals * len(life.alive)),
     "pods offered times providers times nodes": lambda life: float(
-        len(life.offered) * life.providers() * len(life.facts.nodes)
+        len(life.offered_pods) * life.providers() * len(life.facts.nodes)
     ),
 }
 """What runs are steered to: large nodes that are nearly full, gaps, merges of many providers.
@@ -80,7 +80,7 @@ class NodeMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.example: ExampleRun | NullRun | None = None
-        self.life: Life
+        self.life: NodeScenario
         self._facts: Facts
         self._steps: list[Step] = []
         self._actions: list[str] = []
@@ -89,23 +89,24 @@ class NodeMachine(RuleBasedStateMachine):
     def boot(self, data: st.DataObject) -> None:
         """Chooses a machine, what the run is about and a configuration; starts the managers."""
         # Drawn one after the other, so that Hypothesis may change one and keep the others.
-        info = data.draw(drawn(machine), label="machine")
+        info = data.draw(strategy_of(machine), label="machine")
         tree = None
         if self.capabilities.makes(WHOLE):
-            tree = data.draw(drawn(lambda choices: on_a_tree(choices, info)), label="tree")
+            tree = data.draw(strategy_of(lambda choices: on_a_tree(choices, info)), label="tree")
             info = tree or info
         self.life = data.draw(
-            drawn(lambda choices: Life(choices, info, self.capabilities)), label="life"
+            strategy_of(lambda choices: NodeScenario(choices, info, self.capabilities)),
+            label="life",
         )
         self._facts = self.life.facts
         self.example = self.open_example(info, from_tree=tree is not None)
-        self._play(data.draw(drawn(self.life.begin), label="start"))
+        self._play(data.draw(strategy_of(self.life.begin), label="start"))
 
     def act(self, data: st.DataObject, name: str) -> None:
         """Does one action of the life."""
         self._actions.append(name)
         act = ACTIONS[name].act
-        self._play(data.draw(drawn(lambda choices: act(self.life, choices)), label=name))
+        self._play(data.draw(strategy_of(lambda choices: act(self.life, choices)), label=name))
 
     def _play(self, steps: Iterable[Step]) -> None:
         assert self.example is not None
@@ -127,9 +128,9 @@ class NodeMachine(RuleBasedStateMachine):
         values = {name: value(self.life) for name, value in TARGETS.items()}
         for name in self.aims:
             target(values[name], label=name)
-        self.ended(features, values)
+        self.end_example(features, values)
 
-    def ended(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:
+    def end_example(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:
         """Hears what an example was made of, and its values of the `TARGETS`."""
 
 

@@ -23,7 +23,7 @@ from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.fuzzing.generation import pods as making
-from numaproof.conformance.fuzzing.generation.choices import Choices, drawn
+from numaproof.conformance.fuzzing.generation.choices import Choices, strategy_of
 from numaproof.conformance.fuzzing.generation.configurations import configuration
 from numaproof.conformance.fuzzing.generation.focus import focus
 from numaproof.conformance.fuzzing.generation.machines import (
@@ -61,7 +61,7 @@ def machines(
     either way, some offline or missing; node ids with gaps; nodes without CPUs or without
     memory; unequal memory, huge pages of 2 MiB and 1 GiB; uncore caches of any size; distances.
     """
-    return drawn(lambda choices: machine(choices, most_nodes=most_nodes, most_cpus=most_cpus))
+    return strategy_of(lambda choices: machine(choices, most_nodes=most_nodes, most_cpus=most_cpus))
 
 
 def kubelet_configurations(
@@ -78,7 +78,7 @@ def kubelet_configurations(
         about = focus(choices, facts, capabilities or _everything(), page_kinds(machine))
         return configuration(choices, facts, about)
 
-    return drawn(make)
+    return strategy_of(make)
 
 
 def pods(
@@ -96,7 +96,7 @@ def pods(
         reported = dict.fromkeys(making.RESOURCES[: about.devices], 4)
         return making.pod(choices, name, making.Room(facts, len(facts.all), reported), about)
 
-    return drawn(make)
+    return strategy_of(make)
 
 
 def scenarios(capabilities: Capabilities | None = None) -> st.SearchStrategy[Case]:
@@ -105,4 +105,4 @@ def scenarios(capabilities: Capabilities | None = None) -> st.SearchStrategy[Cas
     Every step expects anything: play them with `numaproof.conformance.execution.run`, which holds
     the answers against the invariants, and against the reference where it is asked to.
     """
-    return drawn(lambda choices: scenario(choices, capabilities or _everything()))
+    return strategy_of(lambda choices: scenario(choices, capabilities or _everything()))

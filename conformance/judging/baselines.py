@@ -38,28 +38,28 @@ class Baseline:
     """What a reference follows: the documents, or everything that kubelets of the release do.
 
     Attributes:
-        documented: whether it follows the documents where the kubelet contradicts them.
+        follows_documents: whether it follows the documents where the kubelet contradicts them.
         exceptions: the names of defects where it does the opposite, and of changes between releases
             that are left out.
     """
 
-    documented: bool
+    follows_documents: bool
     exceptions: frozenset[str] = frozenset()
 
-    def toggled(self, name: str) -> Baseline:
+    def with_toggled(self, name: str) -> Baseline:
         """The same, except for one defect or change."""
-        return Baseline(self.documented, self.exceptions ^ {name})
+        return Baseline(self.follows_documents, self.exceptions ^ {name})
 
     def has(self, name: str) -> bool:
         """Whether it does what the kubelet does where that defect or change matters."""
-        return (name in self.exceptions) == (self.documented and name not in _CHANGES)
+        return (name in self.exceptions) == (self.follows_documents and name not in _CHANGES)
 
 
 _CHANGES = frozenset(change.name for change in CHANGES)
 
-DOCUMENTED = Baseline(documented=True)
-UNCHANGED = Baseline(documented=True, exceptions=_CHANGES)
-KUBELET = Baseline(documented=False)
+DOCUMENTED = Baseline(follows_documents=True)
+UNCHANGED = Baseline(follows_documents=True, exceptions=_CHANGES)
+KUBELET = Baseline(follows_documents=False)
 
 
 @dataclass(frozen=True)
@@ -158,24 +158,24 @@ class Baselines:
             if n > index and isinstance(one.answer, messages.State)
         ][:1]
 
-        def met(baseline: Baseline) -> bool:
+        def is_met(baseline: Baseline) -> bool:
             answer = self._answer(baseline, index)
             states = (self._answer(baseline, n) for n in after)
             state = next((one for one in states if isinstance(one, messages.State)), None)
             return answer is not None and meets(answer, state)
 
-        expected = next(filter(met, self._ends), None)
+        expected = next(filter(is_met, self._ends), None)
         if expected is None:
             return False
         others = self._candidates(self._current, expected)
-        if not any(not met(one) and self._adopt(one, (index, *after)) for one in others):
+        if not any(not is_met(one) and self._adopt(one, (index, *after)) for one in others):
             return False
         if expected == KUBELET:
             self._avoided_at = index
         self.off_script = True
         return True
 
-    def shares(self, defect: str | None) -> bool:
+    def has_defect(self, defect: str | None) -> bool:
         """Whether the last answer, and the state after it, are those of a kubelet with a defect.
 
         None stands for any defect that makes them differ from what is documented.
@@ -191,7 +191,7 @@ class Baselines:
         shown = () if defect is None else (defect,)
         return any(shows(one) and self._adopt(one, last, shown) for one in candidates)
 
-    def parted(self) -> BaselineDivergence | None:
+    def baseline_divergence(self) -> BaselineDivergence | None:
         """Whose behaviour the implementation has where a kubelet contradicts its documents.
 
         None if both would have answered alike, as far as answers were compared, or if only the
@@ -203,33 +203,35 @@ class Baselines:
         if index is None and self._kubelet and self._level != "invariants":
             index, level = self._first_difference(KUBELET), self._level
         return (
-            None if index is None else BaselineDivergence("documented", self._avoided(index, level))
+            None
+            if index is None
+            else BaselineDivergence("documented", self._avoided_defects(index, level))
         )
 
     def _switch(self) -> bool:
         """Adopts a baseline that agrees with every answer so far; whether there is one."""
         everything = range(len(self._history))
         ends = (self._departs(end, self._current, everything) for end in self._ends[1:])
-        if self._current.documented and not any(ends):
+        if self._current.follows_documents and not any(ends):
             return False
         return any(map(self._adopt, self._candidates(self._current)))
 
     def _candidates(self, *bases: Baseline) -> Iterator[Baseline]:
         """The current baseline, those one defect or change away from a base, and the ends."""
-        toggled = (base.toggled(name) for base in bases for name in self._names())
+        toggled = (base.with_toggled(name) for base in bases for name in self._names())
         yield from dict.fromkeys((self._current, *toggled, *reversed(self._ends)))
 
     def _adopt(
-        self, baseline: Baseline, exactly: Sequence[int] = (), shown: Sequence[str] = ()
+        self, baseline: Baseline, exactly: Sequence[int] = (), defects: Sequence[str] = ()
     ) -> bool:
         """Continues with a baseline if it agrees with every answer, and with some exactly.
 
-        `shown` are the defects that this is about; by default those that make the difference.
+        `defects` are the defects that this is about; by default those that make the difference.
         """
         if self._first_difference(baseline, exactly) is not None:
             return False
-        shown = shown or self._contributing(baseline, exactly or (len(self._history) - 1,))
-        self._shared |= dict.fromkeys(sorted(shown))
+        defects = defects or self._contributing(baseline, exactly or (len(self._history) - 1,))
+        self._shared |= dict.fromkeys(sorted(defects))
         self._current = baseline
         return True
 
@@ -240,22 +242,22 @@ class Baselines:
 
     def _contributing(self, baseline: Baseline, positions: Sequence[int]) -> tuple[str, ...]:
         """What a baseline shares with kubelets, beyond the documents, and needs for its answers."""
-        beyond = baseline.exceptions if baseline.documented else self._names()
+        beyond = baseline.exceptions if baseline.follows_documents else self._names()
         return tuple(
             name
             for name in self._names()
             if name in beyond
             and baseline.has(name)
-            and self._departs(baseline.toggled(name), baseline, positions)
+            and self._departs(baseline.with_toggled(name), baseline, positions)
         )
 
-    def _avoided(self, index: int, level: messages.Level) -> tuple[str, ...]:
+    def _avoided_defects(self, index: int, level: messages.Level) -> tuple[str, ...]:
         """The defect without which a kubelet would answer a call as the implementation does.
 
         Where several come together, all without any one of which it would answer otherwise.
         """
         for name in self._names():
-            lacking = KUBELET.toggled(name)
+            lacking = KUBELET.with_toggled(name)
             if self._answer(lacking, index) and not self._difference(lacking, index, level):
                 return (name,)
         return self._contributing(KUBELET, (index,))

@@ -33,9 +33,9 @@ def options(config: messages.KubeletConfiguration) -> frozenset[str]:
     return switched_on(_entries(config.get("cpuManagerPolicyOptions")))
 
 
-def switched_on(given: Mapping[str, str]) -> frozenset[str]:
+def switched_on(option_values: Mapping[str, str]) -> frozenset[str]:
     """The options whose value says that they are on."""
-    return frozenset(name for name, value in given.items() if value in _TRUE)
+    return frozenset(name for name, value in option_values.items() if value in _TRUE)
 
 
 def reserved_cpus(config: messages.KubeletConfiguration) -> CPUSet | None:
@@ -201,7 +201,7 @@ def pinned_memory(pod: PodReading) -> dict[str, Amounts]:
     policies").
     """
     return {
-        container.name: _memory(container.requests) if container in pod.pinned else {}
+        container.name: _memory(container.requests) if container in pod.pinned_containers else {}
         for container in pod.containers
     }
 

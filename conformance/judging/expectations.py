@@ -17,12 +17,12 @@ from numaproof.conformance.cases.schema import (
     Expected,
     Memory,
 )
-from numaproof.conformance.judging.discovered import described, kept
 from numaproof.conformance.judging.finding import Finding
+from numaproof.conformance.judging.machine_comparison import describe_machine, keep_fields
 from numaproof.conformance.judging.oracle import comparable_file
-from numaproof.inputs.plurals import numbered
+from numaproof.inputs.plurals import format_numbers
 from numaproof.protocol import codec, lists, messages
-from numaproof.protocol.mismatch import shown
+from numaproof.protocol.mismatch import short_text
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def check(
             return list(_refusal(expected, word, answer.message, context))
         case messages.AdmissionRefused(reason=word):
             problems = list(_refusal(expected, word, answer.message, context))
-            return problems or list(_told("the refused pod", expected.pod, answer.pod))
+            return problems or list(_check_optional("the refused pod", expected.pod, answer.pod))
         case _ if expected.refused is not None:
             return [Finding("expectation", _OUTCOME, expected=expected.refused, kind="accepted")]
     return list(_result(expected, answer, context))
@@ -90,12 +90,14 @@ def _refusal(expected: Expected, word: str, message: str, context: Context) -> I
 _OUTCOME = "the outcome"
 
 
-def _told(what: str, wanted: dict[str, Any] | None, given: object) -> Iterator[Finding]:
+def _check_optional(
+    what: str, expected: dict[str, Any] | None, actual: object
+) -> Iterator[Finding]:
     """Compares what is told on request: as many of its fields as the case names."""
-    if wanted is not None and given is None:
+    if expected is not None and actual is None:
         yield Finding("expectation", what, kind="not included")
-    elif wanted is not None:
-        yield from _subset(what, wanted, codec.to_plain(given))
+    elif expected is not None:
+        yield from _subset(what, expected, codec.to_plain(actual))
 
 
 def _result(expected: Expected, answer: messages.Answer, context: Context) -> Iterator[Finding]:
@@ -108,9 +110,9 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
             yield from memory_problems(
                 "allocatable memory", expected.memory, answer.memory, context.level
             )
-            yield from _told("the configuration in force", expected.config, answer.config)
+            yield from _check_optional("the configuration in force", expected.config, answer.config)
         case messages.Merged():
-            yield from _merged(expected, answer, context.level)
+            yield from _merge(expected, answer, context.level)
         case messages.Admitted():
             yield from _containers("", expected.containers, answer.containers, context)
         case messages.State():
@@ -135,21 +137,21 @@ def _hints(
             for resource, hints in (getattr(answer, provider) or {}).items()
         }
         if wanted != given:
-            sides, remark = (shown(wanted), shown(given)), _order(wanted, given)
+            sides, remark = (short_text(wanted), short_text(given)), _order(wanted, given)
             rule = f"hints of {provider}"
             yield Finding("expectation", rule, "", *sides, kind="hints", remark=remark)
 
 
-def _order(wanted: object, given: object) -> str:
+def _order(expected: object, actual: object) -> str:
     """The remark about the first list of hints that differs in its order alone."""
-    if not (isinstance(wanted, dict) and isinstance(given, dict)):
+    if not (isinstance(expected, dict) and isinstance(actual, dict)):
         return ""
-    both = ((wanted[name], given[name]) for name in wanted if name in given)
+    both = ((expected[name], actual[name]) for name in expected if name in actual)
     differing = [lists.remark(*sides) for sides in both if sides[0] != sides[1]]
-    return differing[0] if len(set(differing)) == 1 and wanted.keys() == given.keys() else ""
+    return differing[0] if len(set(differing)) == 1 and expected.keys() == actual.keys() else ""
 
 
-def _merged(expected: Expected, answer: messages.Merged, level: Level) -> Iterator[Finding]:
+def _merge(expected: Expected, answer: messages.Merged, level: Level) -> Iterator[Finding]:
     hint = codec.to_plain(answer.hint)
     if expected.admit is not None and expected.admit != answer.admit:
         yield differs("admit", expected.admit, answer.admit)
@@ -161,8 +163,8 @@ def _machine(
     expected: Mapping[str, Any], answer: object, discovers: Collection[str] | None
 ) -> Iterator[Finding]:
     machine: MachineInfo = answer  # type: ignore[assignment]
-    wanted = expected if discovers is None else kept(expected, discovers)
-    sides = _null_for_empty(wanted), _null_for_empty(described(machine, discovers))
+    wanted = expected if discovers is None else keep_fields(expected, discovers)
+    sides = _null_for_empty(wanted), _null_for_empty(describe_machine(machine, discovers))
     yield from _subset("machine", *sides)
 
 
@@ -191,19 +193,19 @@ def _state(expected: Expected, answer: messages.State, context: Context) -> Iter
             yield from _file(name, text, content)
 
 
-def _file(name: str, wanted: str | dict[str, Any], content: str | None) -> Iterator[Finding]:
+def _file(name: str, expected: str | dict[str, Any], content: str | None) -> Iterator[Finding]:
     if content is None:
         yield Finding("expectation", name, kind="no file")
-    elif isinstance(wanted, str):
-        if content != wanted:
-            yield differs(name, wanted, content)
+    elif isinstance(expected, str):
+        if content != expected:
+            yield differs(name, expected, content)
     else:
         try:
             parsed = codec.decode_any(content)
         except codec.ProtocolError as error:
             yield Finding("expectation", name, kind="no JSON", text=str(error))
         else:
-            yield from _subset(name, wanted, parsed)
+            yield from _subset(name, expected, parsed)
 
 
 def _updates(
@@ -229,94 +231,96 @@ def _pairs(pairs: list[tuple[str, str]]) -> str:
 def _containers(
     prefix: str,
     expected: Mapping[str, ContainerExpected],
-    given: Mapping[str, messages.Container],
+    actual: Mapping[str, messages.Container],
     context: Context,
 ) -> Iterator[Finding]:
     for name, wanted in expected.items():
         found = (
-            _container(wanted, given[name], context)
-            if name in given
+            _container(wanted, actual[name], context)
+            if name in actual
             else [Finding("expectation", "a container", kind="no container")]
         )
         yield from (replace(one, of=f"{prefix}{name}") for one in found)
 
 
 def _container(
-    wanted: ContainerExpected, container: messages.Container, context: Context
+    expected: ContainerExpected, container: messages.Container, context: Context
 ) -> Iterator[Finding]:
-    yield from _cpus("exclusive CPUs", wanted.exclusive, container.exclusive, context)
-    yield from _cpus("CPUs", wanted.cpus, container.cpus, context)
+    yield from _cpus("exclusive CPUs", expected.exclusive, container.exclusive, context)
+    yield from _cpus("CPUs", expected.cpus, container.cpus, context)
     affinity = codec.to_plain(container.affinity)
-    if wanted.affinity is not None and wanted.affinity != affinity:
-        yield differs("the affinity", wanted.affinity, affinity)
+    if expected.affinity is not None and expected.affinity != affinity:
+        yield differs("the affinity", expected.affinity, affinity)
     level = context.level
-    yield from memory_problems("memory", wanted.memory, container.memory, level)
-    if wanted.quota is not None and container.quota is None:
+    yield from memory_problems("memory", expected.memory, container.memory, level)
+    if expected.quota is not None and container.quota is None:
         yield Finding("expectation", "the CFS quota", kind="not included")
-    elif wanted.quota is not None and wanted.quota is not container.quota:
-        yield differs("the CFS quota", wanted.quota, container.quota)
+    elif expected.quota is not None and expected.quota is not container.quota:
+        yield differs("the CFS quota", expected.quota, container.quota)
     held = container.devices or {}
-    for resource, devices in (wanted.devices or {}).items():
+    for resource, devices in (expected.devices or {}).items():
         has, nodes = held.get(resource, ()), nodes_of(resource, context.devices)
         yield from device_problems(resource, devices, has, nodes, level)
 
 
-def _cpus(rule: str, wanted: CPUs | None, given: CPUSet, context: Context) -> Iterator[Finding]:
-    if wanted is None:
+def _cpus(rule: str, expectation: CPUs | None, cpus: CPUSet, context: Context) -> Iterator[Finding]:
+    if expectation is None:
         return
-    for expected, got in _set_problems(_normal(wanted), given, context):
+    for expected, got in _set_problems(_normal(expectation), cpus, context):
         yield Finding("expectation", rule, "", expected, got)
 
 
-def _normal(wanted: CPUs) -> CPUsExpected:
-    if isinstance(wanted, int):
-        return CPUsExpected(count=wanted)
-    if isinstance(wanted, str):
-        return CPUsExpected(equals=wanted)
-    return wanted
+def _normal(expectation: CPUs) -> CPUsExpected:
+    if isinstance(expectation, int):
+        return CPUsExpected(count=expectation)
+    if isinstance(expectation, str):
+        return CPUsExpected(equals=expectation)
+    return expectation
 
 
 def _set_problems(
-    wanted: CPUsExpected, given: CPUSet, context: Context
+    expectation: CPUsExpected, cpus: CPUSet, context: Context
 ) -> Iterator[tuple[str, str]]:
     """What is expected of a set and does not hold, each with what there is instead."""
     for words, text, holds in (
-        ("", wanted.equals, CPUSet.__eq__),
-        ("CPUs within ", wanted.within, CPUSet.issubset),
-        ("CPUs that include ", wanted.contains, _includes),
-        ("CPUs apart from ", wanted.disjoint_from or None, CPUSet.isdisjoint),
+        ("", expectation.equals, CPUSet.__eq__),
+        ("CPUs within ", expectation.within, CPUSet.issubset),
+        ("CPUs that include ", expectation.contains, _includes),
+        ("CPUs apart from ", expectation.disjoint_from or None, CPUSet.isdisjoint),
     ):
-        if text is not None and not holds(given, other := _set(text, context)):
-            yield f"{words}{named(other)}", named(given)
-    if wanted.at_least is not None and len(given) < int(wanted.at_least):
-        yield f"at least {amount(wanted.at_least, 'CPUs')}", _counted(len(given), given)
-    yield from _relations(wanted, given, context)
-    yield from _counts(wanted, given, context)
+        if text is not None and not holds(cpus, other := _set(text, context)):
+            yield f"{words}{format_cpus(other)}", format_cpus(cpus)
+    if expectation.at_least is not None and len(cpus) < int(expectation.at_least):
+        yield f"at least {amount(expectation.at_least, 'CPUs')}", _format_count(len(cpus), cpus)
+    yield from _relations(expectation, cpus, context)
+    yield from _counts(expectation, cpus, context)
 
 
-def _includes(given: CPUSet, other: CPUSet) -> bool:
-    return other.issubset(given)
+def _includes(cpus: CPUSet, other: CPUSet) -> bool:
+    return other.issubset(cpus)
 
 
-def named(cpus: CPUSet) -> str:
+def format_cpus(cpus: CPUSet) -> str:
     """A set of CPUs for people."""
     return str(cpus) or "no CPUs"
 
 
-def _counted(count: int, given: CPUSet, of: str = "CPUs") -> str:
-    return amount(count, of) + (f" ({given})" if given else "")
+def _format_count(count: int, cpus: CPUSet, of: str = "CPUs") -> str:
+    return amount(count, of) + (f" ({cpus})" if cpus else "")
 
 
-def _relations(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[tuple[str, str]]:
+def _relations(
+    expectation: CPUsExpected, cpus: CPUSet, context: Context
+) -> Iterator[tuple[str, str]]:
     for field, holds, words in _RELATIONS:
-        name = getattr(wanted, field)
+        name = getattr(expectation, field)
         if name is None:
             continue
         other = context.containers.get(name)
         if other is None:
             yield f"{words} {name}", f"no container {name}"
-        elif not holds(given, other.exclusive):
-            yield f"{words} {name} ({named(other.exclusive)})", named(given)
+        elif not holds(cpus, other.exclusive):
+            yield f"{words} {name} ({format_cpus(other.exclusive)})", format_cpus(cpus)
 
 
 _RELATIONS = (
@@ -339,41 +343,41 @@ _WHERE = frozenset({"cores", "sockets", "numa_nodes", "uncore_caches", "per_node
 """Fields about where CPUs are: below level placement, the implementation chooses."""
 
 
-def _counts(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[tuple[str, str]]:
+def _counts(expectation: CPUsExpected, cpus: CPUSet, context: Context) -> Iterator[tuple[str, str]]:
     facts = context.facts
-    on_nodes = tuple(sorted(_per_group(facts.nodes.values(), given)))
+    on_nodes = tuple(sorted(_per_group(facts.nodes.values(), cpus)))
     seen = {
-        "count": len(given),
-        "cores": len(_per_group(facts.cores, given)),
-        "sockets": len(_per_group(facts.sockets.values(), given)),
+        "count": len(cpus),
+        "cores": len(_per_group(facts.cores, cpus)),
+        "sockets": len(_per_group(facts.sockets.values(), cpus)),
         "numa_nodes": len(on_nodes),
-        "uncore_caches": len(_per_group(facts.uncore_caches.values(), given)),
+        "uncore_caches": len(_per_group(facts.uncore_caches.values(), cpus)),
         "per_node": on_nodes,
         "whole_cores": all(
-            core.issubset(given) for core in facts.cores if not core.isdisjoint(given)
+            core.issubset(cpus) for core in facts.cores if not core.isdisjoint(cpus)
         ),
     }
     for field, value in seen.items():
         if field in _WHERE and not applies("placement", context.level):
             continue
-        want = getattr(wanted, field)
+        want = getattr(expectation, field)
         if want is not None and want != value:
-            yield _of_count(field, want, value, given)
+            yield _of_count(field, want, value, cpus)
 
 
-def _of_count(field: str, want: Any, value: Any, given: CPUSet) -> tuple[str, str]:
+def _of_count(field: str, want: Any, value: Any, cpus: CPUSet) -> tuple[str, str]:
     if field == "whole_cores":
-        return "whole cores only" if want else "at least one core in part", named(given)
+        return "whole cores only" if want else "at least one core in part", format_cpus(cpus)
     words = _WORDS[field]
     if field == "per_node":
         expected, got = (", ".join(map(str, one)) or "no" for one in (want, value))
         counts = (f"{one} CPU{'' if one == '1' else 's'} per node" for one in (expected, got))
-        return next(counts), next(counts) + (f" ({given})" if given else "")
-    return amount(want, words), _counted(value, given, words)
+        return next(counts), next(counts) + (f" ({cpus})" if cpus else "")
+    return amount(want, words), _format_count(value, cpus, words)
 
 
-def _per_group(groups: Any, given: CPUSet) -> list[int]:
-    return [len(group & given) for group in groups if not group.isdisjoint(given)]
+def _per_group(groups: Any, cpus: CPUSet) -> list[int]:
+    return [len(group & cpus) for group in groups if not group.isdisjoint(cpus)]
 
 
 def _set(text: str, context: Context) -> CPUSet:
@@ -382,52 +386,52 @@ def _set(text: str, context: Context) -> CPUSet:
     return CPUSet.parse(text)
 
 
-def _subset(where: str, wanted: Any, given: Any) -> Iterator[Finding]:
-    if isinstance(wanted, dict) and isinstance(given, dict):
-        for key, value in wanted.items():
-            if key not in given:
+def _subset(where: str, expected: Any, actual: Any) -> Iterator[Finding]:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key, value in expected.items():
+            if key not in actual:
                 yield Finding("expectation", where, expected=key, kind="no field")
             else:
-                yield from _subset(f"{where}.{key}", value, given[key])
-    elif wanted != (list(given) if isinstance(given, tuple) else given):
-        yield differs(where, wanted, given)
+                yield from _subset(f"{where}.{key}", value, actual[key])
+    elif expected != (list(actual) if isinstance(actual, tuple) else actual):
+        yield differs(where, expected, actual)
 
 
 Nodes = tuple[int, ...]
 
 
 def memory_problems(
-    rule: str, wanted: Memory | None, given: Iterable[MemoryBlock], level: Level
+    rule: str, expected: Memory | None, actual: Iterable[MemoryBlock], level: Level
 ) -> Iterator[Finding]:
     """What is wrong with memory blocks.
 
     Args:
         rule: what blocks they are.
-        wanted: blocks in any order, compared at level ``placement``; or bytes by type.
-        given: the blocks of the answer.
+        expected: blocks in any order, compared at level ``placement``; or bytes by type.
+        actual: the blocks of the answer.
         level: how much counts.
     """
-    blocks = list(given)
-    if wanted is None:
+    blocks = list(actual)
+    if expected is None:
         return
-    if isinstance(wanted, dict):
+    if isinstance(expected, dict):
         sums: Counter[str] = Counter()
         for block in blocks:
             sums[block.type] += block.size
-        if dict(sums) != wanted:
-            yield differs(rule, wanted, dict(sums))
+        if dict(sums) != expected:
+            yield differs(rule, expected, dict(sums))
     elif applies("placement", level):
         has = sorted((block.type, tuple(block.numa), block.size) for block in blocks)
-        want = sorted((one.type, _ids(one.numa), int(one.size)) for one in wanted)
+        want = sorted((one.type, _ids(one.numa), int(one.size)) for one in expected)
         if has != want:
-            twice = lists.repeated(has)
+            twice = lists.repetition_remark(has)
             yield Finding("expectation", rule, "", _blocks(want), _blocks(has), remark=twice)
 
 
 def device_problems(
     resource: str,
-    wanted: int | str | tuple[str, ...] | DevicesExpected,
-    given: tuple[str, ...],
+    expected: int | str | tuple[str, ...] | DevicesExpected,
+    actual: tuple[str, ...],
     nodes: Mapping[str, Nodes],
     level: Level,
 ) -> Iterator[Finding]:
@@ -435,28 +439,30 @@ def device_problems(
 
     Args:
         resource: the resource.
-        wanted: how many, the ids, or the nodes of each.
-        given: the ids of the answer.
+        expected: how many, the ids, or the nodes of each.
+        actual: the ids of the answer.
         nodes: where the devices are, by id.
         level: which devices they are counts from ``placement`` on.
     """
-    if isinstance(wanted, int | str):
-        if len(given) != int(wanted):
-            counts = amount(wanted, "devices"), amount(len(given), "devices")
+    if isinstance(expected, int | str):
+        if len(actual) != int(expected):
+            counts = amount(expected, "devices"), amount(len(actual), "devices")
             yield Finding("expectation", resource, "", *counts)
     elif applies("placement", level):
-        if isinstance(wanted, DevicesExpected):
-            has = sorted(nodes.get(one, ()) for one in given)
-            want = sorted(_ids(one) for one in wanted.numa)
+        if isinstance(expected, DevicesExpected):
+            has = sorted(nodes.get(one, ()) for one in actual)
+            want = sorted(_ids(one) for one in expected.numa)
             if has != want:
                 yield Finding("expectation", resource, "", _nodes(want), _nodes(has))
-        elif sorted(given) != sorted(wanted):
-            yield differs(resource, sorted(wanted), sorted(given), lists.repeated(given))
+        elif sorted(actual) != sorted(expected):
+            yield differs(
+                resource, sorted(expected), sorted(actual), lists.repetition_remark(actual)
+            )
 
 
 def differs(rule: str, expected: object, actual: object, remark: str = "") -> Finding:
     """The finding that a value is another than the expected one."""
-    return Finding("expectation", rule, "", shown(expected), shown(actual), remark=remark)
+    return Finding("expectation", rule, "", short_text(expected), short_text(actual), remark=remark)
 
 
 def amount(count: int | str, things: str) -> str:
@@ -477,7 +483,7 @@ def _nodes(devices: Sequence[Nodes]) -> str:
 
 
 def _on(nodes: Nodes) -> str:
-    return numbered("NUMA node", NUMASet(nodes))
+    return format_numbers("NUMA node", NUMASet(nodes))
 
 
 def nodes_of(resource: str, devices: Iterable[DeviceResource]) -> dict[str, Nodes]:

@@ -131,7 +131,7 @@ class Finding:
     @property
     def headline(self) -> str:
         """The sentence without its two sides."""
-        return _FRAMES.get(self.source, "{}").format(self._filled(_WORDS[self.kind].headline))
+        return _FRAMES.get(self.source, "{}").format(self._fill(_WORDS[self.kind].headline))
 
     @property
     def mismatch(self) -> Mismatch | None:
@@ -139,18 +139,18 @@ class Finding:
         words = _WORDS[self.kind]
         if not words.expected:
             return None
-        return Mismatch(self.headline, self._filled(words.expected), self._filled(words.actual))
+        return Mismatch(self.headline, self._fill(words.expected), self._fill(words.actual))
 
     @property
     def subject(self) -> str:
         """What was compared and whose it is, as the headline says it."""
         return self.rule + (f" of {self.of}" if self.of else "") + self.remark
 
-    def swapped(self) -> Finding:
+    def with_sides_swapped(self) -> Finding:
         """The same with what was expected and what came in each other's place."""
         return replace(self, expected=self.actual, actual=self.expected)
 
-    def _filled(self, template: str) -> str:
+    def _fill(self, template: str) -> str:
         return template.format(
             rule=self.rule,
             of=self.of,
@@ -177,10 +177,10 @@ def cause(finding: Finding) -> str:
             return plain(template.format(actual=actual, expected=finding.expected))
         case "not included" if finding.of:
             template = _WORDS["value"].cause
-    return template.format(rule=_named(finding.rule))
+    return template.format(rule=_rule_name(finding.rule))
 
 
-def _named(rule: str) -> str:
+def _rule_name(rule: str) -> str:
     if "/" in rule:
         return "devices"  # the name of their resource
     return field_names(rule) if "." in rule else plain(rule)

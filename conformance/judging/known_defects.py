@@ -157,23 +157,24 @@ def _even(facts: Facts) -> bool:
 def judge(
     outcome: Outcome,
     case: Case,
-    broken: Sequence[tuple[Violation, Facts]],
-    known: frozenset[str],
+    violations: Sequence[tuple[Violation, Facts]],
+    release_defects: frozenset[str],
 ) -> tuple[Outcome, str | None]:
     """The outcome of a case with the known defects taken into account, and the defect's name.
 
     Args:
         outcome: how the case ended by itself.
         case: the case, which may name the defect that it shows.
-        broken: the invariants that were broken, each with the machine as it was then.
-        known: the defects that the implementation has by its release; see `known_defects`.
+        violations: the invariants that were broken, each with the machine as it was then.
+        release_defects: the defects that the implementation has by its release; see
+            `known_defects`.
     """
-    if case.defect in known:
+    if case.defect in release_defects:
         return _with_defect(outcome, case.defect)
-    if outcome == "fail" and broken:
+    if outcome == "fail" and violations:
         names: list[str] = []
-        for violation, facts in broken:
-            name = explain(violation, facts, known, names)
+        for violation, facts in violations:
+            name = explain(violation, facts, release_defects, names)
             if name is None:
                 return outcome, None
             names.append(name)
@@ -181,10 +182,14 @@ def judge(
     return outcome, None
 
 
-def _spoilt(violation: Violation, met: Sequence[str]) -> str | None:
+def _consequence_of(violation: Violation, earlier_defects: Sequence[str]) -> str | None:
     """The defect met before that explains a broken invariant as what followed from it."""
     return next(
-        (name for name in met if name in _SPOILS and violation.invariant.startswith(_SPOILS[name])),
+        (
+            name
+            for name in earlier_defects
+            if name in _SPOILS and violation.invariant.startswith(_SPOILS[name])
+        ),
         None,
     )
 
@@ -201,20 +206,23 @@ def _with_defect(outcome: Outcome, defect: str) -> tuple[Outcome, str | None]:
 
 
 def explain(
-    violation: Violation, facts: Facts, known: frozenset[str], met: Sequence[str] = ()
+    violation: Violation,
+    facts: Facts,
+    release_defects: frozenset[str],
+    earlier_defects: Sequence[str] = (),
 ) -> str | None:
     """The known defect that a broken invariant is due to, or None.
 
-    `met` are those that explained others before; what they spoilt is due to them, too.
+    `earlier_defects` are those that explained others before; what they spoilt is due to them, too.
     """
     return next(
         (
             name
-            for name in sorted(known & _EXPLAINS.keys())
+            for name in sorted(release_defects & _EXPLAINS.keys())
             if violation.invariant in _EXPLAINS[name]
             and (name not in _ONLY_IF or _ONLY_IF[name](violation, facts))
         ),
-        _spoilt(violation, met),
+        _consequence_of(violation, earlier_defects),
     )
 
 
@@ -277,7 +285,7 @@ class BrokenCall:
     machine: MachineInfo
 
 
-def panicked(fault: messages.Fault, known: frozenset[str]) -> str | None:
+def defect_of_panic(fault: messages.Fault, release_defects: frozenset[str]) -> str | None:
     """The known defect that caused a fault, or None.
 
     A panic is recognized by its message and by the function in which it happened, which the trace
@@ -287,56 +295,57 @@ def panicked(fault: messages.Fault, known: frozenset[str]) -> str | None:
     return next(
         (
             name
-            for name in sorted(known & _PANICS.keys())
+            for name in sorted(release_defects & _PANICS.keys())
             if _PANICS[name][0] in fault.message and function in _PANICS[name][1]
         ),
         None,
     )
 
 
-def never_answered(asked: BrokenCall, known: frozenset[str]) -> str | None:
+def defect_of_hang(call: BrokenCall, release_defects: frozenset[str]) -> str | None:
     """The known defect that keeps a call from ending, or None.
 
     A hang leaves no trace: it is recognized by a request that meets all conditions of the defect.
     """
     return next(
-        (name for name in sorted(known & _NEVER_ENDS.keys()) if _NEVER_ENDS[name](asked)), None
+        (name for name in sorted(release_defects & _NEVER_ENDS.keys()) if _NEVER_ENDS[name](call)),
+        None,
     )
 
 
-def _loops_over_whole_cores(asked: BrokenCall) -> bool:
+def _loops_over_whole_cores(call: BrokenCall) -> bool:
     """Whether CPUs are taken in whole cores and shared among nodes."""
-    return _options(asked) >= {"distribute-cpus-across-numa", "full-pcpus-only"}
+    return _options(call) >= {"distribute-cpus-across-numa", "full-pcpus-only"}
 
 
-def _overwrites_nodes(asked: BrokenCall) -> bool:
+def _overwrites_nodes(call: BrokenCall) -> bool:
     """Whether CPUs are shared among enough nodes that a combination of them can be overwritten."""
-    nodes = len(asked.machine.topology or ())
-    return "distribute-cpus-across-numa" in _options(asked) and nodes > _OVERWRITTEN
+    nodes = len(call.machine.topology or ())
+    return "distribute-cpus-across-numa" in _options(call) and nodes > _OVERWRITTEN
 
 
-def _options(asked: BrokenCall) -> frozenset[str]:
+def _options(call: BrokenCall) -> frozenset[str]:
     """The CPU Manager's options that are on, in a call that takes CPUs."""
-    if isinstance(asked.args, messages.AssignArgs):
-        return switched_on(asked.args.options)
-    return options(asked.config) if asked.operation == "admit" else frozenset()
+    if isinstance(call.args, messages.AssignArgs):
+        return switched_on(call.args.options)
+    return options(call.config) if call.operation == "admit" else frozenset()
 
 
-def _walks_all_combinations(asked: BrokenCall) -> bool:
+def _walks_all_combinations(call: BrokenCall) -> bool:
     """Whether there are too many combinations of the providers' hints."""
-    if isinstance(asked.args, messages.MergeArgs):
+    if isinstance(call.args, messages.MergeArgs):
         lists = (
-            hints or () for provider in asked.args.providers for hints in (provider or {}).values()
+            hints or () for provider in call.args.providers for hints in (provider or {}).values()
         )
         return prod(len(hints) for hints in lists if hints) > _TOO_MANY
-    sets = 2 ** len(asked.machine.topology or ()) - 1
-    return _is_aligned(asked) and sets ** len(set(_resources(asked.args))) > _TOO_MANY
+    sets = 2 ** len(call.machine.topology or ()) - 1
+    return _is_aligned(call) and sets ** len(set(_resources(call.args))) > _TOO_MANY
 
 
-def _walks_all_nodes(asked: BrokenCall) -> bool:
+def _walks_all_nodes(call: BrokenCall) -> bool:
     """Whether a pod has devices on a machine with too many sets of nodes."""
-    devices = any("/" in resource for resource in _resources(asked.args))
-    return devices and _is_aligned(asked) and len(asked.machine.topology or ()) > _WIDE
+    devices = any("/" in resource for resource in _resources(call.args))
+    return devices and _is_aligned(call) and len(call.machine.topology or ()) > _WIDE
 
 
 _NEVER_ENDS: dict[str, Callable[[BrokenCall], bool]] = {
@@ -348,8 +357,8 @@ _NEVER_ENDS: dict[str, Callable[[BrokenCall], bool]] = {
 """By defect: whether a call has all that it takes to meet it."""
 
 
-def _is_aligned(asked: BrokenCall) -> bool:
-    return asked.operation == "hints" or topology_policy(asked.config) != "none"
+def _is_aligned(call: BrokenCall) -> bool:
+    return call.operation == "hints" or topology_policy(call.config) != "none"
 
 
 def _resources(args: messages.Args) -> Iterator[str]:

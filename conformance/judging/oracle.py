@@ -18,11 +18,11 @@ import msgspec
 
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.judging import discovered
+from numaproof.conformance.judging import machine_comparison
 from numaproof.conformance.judging.finding import Finding
 from numaproof.protocol import codec, lists, messages
 from numaproof.protocol.machine import MachineInfo
-from numaproof.protocol.mismatch import ABSENT, shown
+from numaproof.protocol.mismatch import ABSENT, short_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 _SEVERAL = 2
 
 
-def difference(got: messages.Answer, expected: messages.Answer, level: Level) -> Finding | None:
+def difference(actual: messages.Answer, expected: messages.Answer, level: Level) -> Finding | None:
     """How an answer differs from the expected one at a level; None if they agree.
 
     An `Unsupported` on either side cannot be compared and counts as agreement. The order of a list
     that stands for a set does not count (`numaproof.protocol.lists`).
     """
-    if isinstance(got, messages.Unsupported) or isinstance(expected, messages.Unsupported):
+    if isinstance(actual, messages.Unsupported) or isinstance(expected, messages.Unsupported):
         return None
     if not applies("admission", level):
         return None
-    kinds = _kind(expected), _kind(got)
+    kinds = _kind(expected), _kind(actual)
     if kinds[0] != kinds[1]:
         return Finding("other side", "the outcome", "", *kinds, kind="outcome")
-    if not applies("placement", level) or got == expected:
+    if not applies("placement", level) or actual == expected:
         return None
     exact = applies("kubelet", level)
-    sides = (_comparable(one, exact=exact) for one in (expected, got))
+    sides = (_comparable(one, exact=exact) for one in (expected, actual))
     return _first_difference("", *sides)
 
 
@@ -103,13 +103,15 @@ def any_resource(answer: messages.Answer) -> messages.Answer:
     if not isinstance(answer, messages.AdmissionRefused):
         return answer
 
-    def unnamed(text: str) -> str:
+    def without_name(text: str) -> str:
         return _UNAVAILABLE.sub("the devices of a resource are unavailable", text)
 
     pod = answer.pod
     if pod is not None:
-        pod = msgspec.structs.replace(pod, message=unnamed(pod.message), event=unnamed(pod.event))
-    return msgspec.structs.replace(answer, message=unnamed(answer.message), pod=pod)
+        pod = msgspec.structs.replace(
+            pod, message=without_name(pod.message), event=without_name(pod.event)
+        )
+    return msgspec.structs.replace(answer, message=without_name(answer.message), pod=pod)
 
 
 def _kind(answer: messages.Answer) -> str:
@@ -136,12 +138,16 @@ def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
             listed = plain.pop("topology") or ()
             nodes = {str(node["node_id"]): node for node in listed}
             order = [node["node_id"] for node in listed]
-            return {**plain, "nodes": nodes, "order": order if exact and _ordered(listed) else []}
+            return {
+                **plain,
+                "nodes": nodes,
+                "order": order if exact and _is_ordered(listed) else [],
+            }
         case _:
             return plain
 
 
-def _ordered(nodes: Sequence[Mapping[str, Any]]) -> bool:
+def _is_ordered(nodes: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the kubelet lists the nodes in one order.
 
     It does not where they are packages, which have no memory and no distances: it walks a map.
@@ -189,8 +195,8 @@ def _blocks(content: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
             yield one
 
 
-def _values(found: Any) -> list[Any]:
-    return [*found.values()] if isinstance(found, dict) else []
+def _values(value: Any) -> list[Any]:
+    return [*value.values()] if isinstance(value, dict) else []
 
 
 def _fits(content: Mapping[str, Any]) -> bool:
@@ -209,27 +215,27 @@ def _data_fits(content: Mapping[str, Any]) -> bool:
     return bool(content.get(checkpoints.DATA_CHECKSUM) == right)
 
 
-def _first_difference(where: str, expected: Any, got: Any) -> Finding | None:
-    if isinstance(expected, dict) and isinstance(got, dict):
-        for key in sorted({*expected, *got}):
+def _first_difference(where: str, expected: Any, actual: Any) -> Finding | None:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in sorted({*expected, *actual}):
             place = f"{where}.{key}" if where else key
-            if key not in got:
-                return _on_one_side(place, shown(expected[key]), ABSENT)
+            if key not in actual:
+                return _on_one_side(place, short_text(expected[key]), ABSENT)
             if key not in expected:
-                return _on_one_side(place, ABSENT, shown(got[key]))
-            found = _first_difference(place, expected[key], got[key])
+                return _on_one_side(place, ABSENT, short_text(actual[key]))
+            found = _first_difference(place, expected[key], actual[key])
             if found:
                 return found
         return None
-    if expected == got:
+    if expected == actual:
         return None
     return Finding(
         "other side",
         where,
-        expected=shown(expected),
-        actual=shown(got),
+        expected=short_text(expected),
+        actual=short_text(actual),
         kind="field",
-        remark=lists.remark(expected, got),
+        remark=lists.remark(expected, actual),
     )
 
 
@@ -271,8 +277,8 @@ class AnswerJudge(Protocol):
 class Oracle:
     """The reference, in a state directory of its own.
 
-    It keeps in step with the implementation: a call that this does not support changes nothing
-    here either. Once the reference itself does not support a call it is `silent`, for what it knows
+    It keeps in step with the implementation: a call that this does not support changes nothing here
+    either. Once the reference itself does not support a call it is `is_silent`, for what it knows
     of the node is no longer so.
 
     Attributes:
@@ -285,7 +291,7 @@ class Oracle:
     state_dir: Path
     level: messages.Level
     discovers: Collection[str] | None = None
-    silent: bool = False
+    is_silent: bool = False
     answer: messages.Answer | None = None
 
     def disagreement(
@@ -307,7 +313,7 @@ class Oracle:
         it may.
         """
         self.answer = None
-        if self.silent or isinstance(answer, messages.Unsupported):
+        if self.is_silent or isinstance(answer, messages.Unsupported):
             return None
         if isinstance(args, messages.StartArgs):
             args = msgspec.structs.replace(args, state_dir=str(self.state_dir))
@@ -316,7 +322,7 @@ class Oracle:
                 {name: one.devices or {} for name, one in answer.containers.items()}
             )
         self.answer = without_path(self.reference.call(operation, args), self.state_dir)
-        self.silent = operation in _CHANGES and isinstance(self.answer, messages.Unsupported)
+        self.is_silent = operation in _CHANGES and isinstance(self.answer, messages.Unsupported)
         return self.answer
 
     def alter(self, change: Callable[[Path], object]) -> None:
@@ -330,7 +336,7 @@ _CHANGES = frozenset({"start", "admit", "remove", "devices"})
 
 def disagreement(
     args: messages.Args,
-    got: messages.Answer,
+    actual: messages.Answer,
     expected: messages.Answer,
     level: messages.Level,
     discovers: Collection[str] | None = None,
@@ -340,16 +346,20 @@ def disagreement(
     Of several refusals that a kubelet may give, any one is as good as another. Of discovered
     machines it is compared what `discovers` names; None stands for all.
     """
-    if isinstance(got, MachineInfo) and isinstance(expected, MachineInfo) and discovers is not None:
-        seen = discovered.difference(got, expected, discovers)
+    if (
+        isinstance(actual, MachineInfo)
+        and isinstance(expected, MachineInfo)
+        and discovers is not None
+    ):
+        seen = machine_comparison.difference(actual, expected, discovers)
         return seen if applies("placement", level) else None
     if _has_several_options(args):
-        got, expected = any_option(got), any_option(expected)
+        actual, expected = any_option(actual), any_option(expected)
     if isinstance(args, messages.StartArgs) and _is_several(args.config.get("featureGates")):
-        got, expected = any_gate(got), any_gate(expected)
+        actual, expected = any_gate(actual), any_gate(expected)
     if _asks_for_several_devices(args):
-        got, expected = any_resource(got), any_resource(expected)
-    return difference(got, expected, level)
+        actual, expected = any_resource(actual), any_resource(expected)
+    return difference(actual, expected, level)
 
 
 STATE_DIR = "$STATE_DIR"

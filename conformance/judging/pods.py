@@ -86,25 +86,25 @@ class PodReading:
     Attributes:
         containers: init containers and sidecars first, in starting order.
         qos: its QoS class.
-        unpinned: whether pod-level resources keep its containers off the managers' resources.
+        is_unpinned: whether pod-level resources keep its containers off the managers' resources.
         budget: its pod-level requests where the managers allocate those, else None.
         limits: its pod-level limits where a node looks at them.
     """
 
     containers: tuple[ContainerReading, ...]
     qos: QoSClass
-    unpinned: bool
+    is_unpinned: bool
     budget: Mapping[str, Fraction] | None
     limits: Mapping[str, Fraction]
 
     @cached_property
-    def pinned(self) -> tuple[ContainerReading, ...]:
+    def pinned_containers(self) -> tuple[ContainerReading, ...]:
         """The containers that the static policies serve.
 
         Those of a Guaranteed pod (Node Resource Managers, "Static policy"); where the pod has a
         budget, those of them that would be Guaranteed by themselves (KEP-5526).
         """
-        if self.qos != "Guaranteed" or self.unpinned:
+        if self.qos != "Guaranteed" or self.is_unpinned:
             return ()
         if self.budget is None:
             return self.containers
@@ -115,7 +115,7 @@ class PodReading:
 
         An integer to the thousandth, which is as fine as CPUs are counted.
         """
-        return _whole_cpus(container.requests) if container in self.pinned else 0
+        return _whole_cpus(container.requests) if container in self.pinned_containers else 0
 
     @cached_property
     def budget_is_exclusive(self) -> bool:
@@ -149,7 +149,7 @@ def read(manifest: Mapping[str, Any], whole: PodResources) -> PodReading:
         containers,
         (manifest.get("status") or {}).get("qosClass")
         or qos_class([own] if own is not None and classified else containers),
-        unpinned=whole.unpin and resources_set,
+        is_unpinned=whole.unpin and resources_set,
         budget=own.requests if own is not None and whole.budget and resources_set else None,
         limits=own.limits if own is not None and whole.classify and resources_set else {},
     )

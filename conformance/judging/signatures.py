@@ -70,7 +70,7 @@ _LONGEST = 160
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndResult:
     """How a run ended.
 
     Attributes:
@@ -92,46 +92,46 @@ class Ended:
     ending: str = ""
 
 
-def signature(ended: Ended, operation: str, invariants: Sequence[str] = ()) -> str:
+def signature(result: EndResult, operation: str, invariants: Sequence[str] = ()) -> str:
     """The cause of a failure as a short text; empty for an outcome that is no failure.
 
     Args:
-        ended: how the run ended.
+        result: how the run ended.
         operation: the call that shows it; empty if there was none.
         invariants: names of the invariants that the call broke.
     """
-    if ended.outcome in GOOD:
+    if result.outcome in GOOD:
         return ""
-    if ended.outcome == "fail":
-        words = f"invariant {invariants[0]}" if invariants else f"{operation}: {_cause(ended)}"
+    if result.outcome == "fail":
+        words = f"invariant {invariants[0]}" if invariants else f"{operation}: {_cause(result)}"
     else:
-        words = _broken(ended, f"{ended.outcome} at {operation or 'no call'}")
+        words = _failure_text(result, f"{result.outcome} at {operation or 'no call'}")
     return words[:_LONGEST].rstrip()
 
 
-def _cause(ended: Ended) -> str:
-    return cause(ended.finding) if ended.finding else ""
+def _cause(result: EndResult) -> str:
+    return cause(result.finding) if result.finding else ""
 
 
-def _broken(ended: Ended, at: str) -> str:
-    match ended.outcome:
+def _failure_text(result: EndResult, at: str) -> str:
+    match result.outcome:
         case "missing expected failure":
-            return f"{ended.outcome}: {ended.defect}"
+            return f"{result.outcome}: {result.defect}"
         case "nondeterministic":
-            return f"{at}: {_cause(ended)}"
+            return f"{at}: {_cause(result)}"
         case "protocol error":
-            return f"{at}: {plain(ended.words)}"
+            return f"{at}: {plain(result.words)}"
         case "time-out" | "not run":
             return at
         case _:
-            return f"{at}: {_how(ended)}"
+            return f"{at}: {_how(result)}"
 
 
-def _how(ended: Ended) -> str:
+def _how(result: EndResult) -> str:
     """How a program broke: its exit code, the words of its trace, the innermost function."""
-    if found := ended.finding and ended.finding.mismatch:
-        return plain(f"{found.what} expected: {found.expected} got: {found.got}")
-    words = last_words(ended.stderr) if ended.ending else ended.words
-    where = innermost(ended.stderr)
-    parts = [ended.ending, plain(words)]
+    if found := result.finding and result.finding.mismatch:
+        return plain(f"{found.what} expected: {found.expected} got: {found.actual}")
+    words = last_words(result.stderr) if result.ending else result.words
+    where = innermost(result.stderr)
+    parts = [result.ending, plain(words)]
     return ", ".join(one for one in parts if one) + (f" in {plain(where)}" if where else "")

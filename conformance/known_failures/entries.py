@@ -56,28 +56,28 @@ class KnownFailuresFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 class KnownFailureEntry:
     """A known failure, and where it is written (``FILE:LINE``)."""
 
-    written: KnownFailure
+    known_failure: KnownFailure
     where: str
 
     def covers(self, names: Iterable[str], machine: str) -> bool:
         """Whether it is about a case, by any of its ids, on a machine."""
-        return fnmatchcase(machine, self.written.machine) and any(
-            fnmatchcase(name, self.written.case) for name in names
+        return fnmatchcase(machine, self.known_failure.machine) and any(
+            fnmatchcase(name, self.known_failure.case) for name in names
         )
 
     @property
     def has_glob(self) -> bool:
         """Whether it may be about several case runs."""
-        return any(sign in self.written.case + self.written.machine for sign in "*?[")
+        return any(sign in self.known_failure.case + self.known_failure.machine for sign in "*?[")
 
-    def expired(self, today: dt.date) -> bool:
+    def is_expired(self, today: dt.date) -> bool:
         """Whether its date has passed."""
-        return self.written.until is not None and self.written.until < today
+        return self.known_failure.until is not None and self.known_failure.until < today
 
     @property
-    def told(self) -> str:
+    def explanation(self) -> str:
         """Why the failure is accepted, as reports say it."""
-        one = self.written
+        one = self.known_failure
         until = f"until {one.until}" if one.until else ""
         more = ", ".join(part for part in (one.issue, until) if part)
         return f"{one.reason} ({more})" if more else one.reason
@@ -145,44 +145,46 @@ class KnownFailures:
     today: dt.date = dt.date.min
     whole: bool = True
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    _instead: dict[KnownFailureEntry, list[str]] = field(init=False, default_factory=dict)
-    _failed: set[KnownFailureEntry] = field(init=False, default_factory=set)
+    _other_outcomes: dict[KnownFailureEntry, list[str]] = field(init=False, default_factory=dict)
+    _failed_entries: set[KnownFailureEntry] = field(init=False, default_factory=set)
 
-    def judged(self, finished: CaseFinished) -> CaseFinished:
+    def judge(self, event: CaseFinished) -> CaseFinished:
         """A case run as it counts: a known failure, or as it was.
 
         A failure for another cause, or past its date, stays one; its message then says what to do.
         """
-        names = self.names.get(finished.case, (finished.case,))
-        about = [one for one in self.entries if one.covers(names, finished.machine)]
-        if finished.outcome in GOOD:
-            self._note(about, "unsupported" if finished.outcome == "unsupported" else "pass")
-            return finished
-        judged = _judged(finished, about, self.today)
+        names = self.names.get(event.case, (event.case,))
+        about = [one for one in self.entries if one.covers(names, event.machine)]
+        if event.outcome in GOOD:
+            self._note(about, "unsupported" if event.outcome == "unsupported" else "pass")
+            return event
+        judged = _judge(event, about, self.today)
         if judged.outcome != KNOWN:
-            self._failed.update(about)
+            self._failed_entries.update(about)
             return judged
-        met = [one for one in about if one.written.signature == finished.signature]
-        self._failed.update(met)
+        met = [one for one in about if one.known_failure.signature == event.signature]
+        self._failed_entries.update(met)
         self._note([one for one in about if one not in met], "fail")
         return judged
 
-    def _note(self, about: Sequence[KnownFailureEntry], instead: str) -> None:
+    def _note(self, about: Sequence[KnownFailureEntry], outcome: str) -> None:
         for one in about:
-            self._instead.setdefault(one, []).append(instead)
+            self._other_outcomes.setdefault(one, []).append(outcome)
 
-    def judged_scenario(self, found: Scenario) -> Scenario:
+    def judge_scenario(self, scenario: Scenario) -> Scenario:
         """A generated scenario that failed as it counts, likewise.
 
         Scenarios differ from run to run, so only an entry with the same cause is about one.
         """
-        same = [one for one in self._scenarios() if one.written.signature == found.signature]
-        return _judged(found, same, self.today)
+        same = [
+            one for one in self._scenarios() if one.known_failure.signature == scenario.signature
+        ]
+        return _judge(scenario, same, self.today)
 
     def causes_of_scenarios(self) -> frozenset[str]:
         """The signatures for which generated scenarios are known to fail."""
-        entries = (one for one in self._scenarios() if not one.expired(self.today))
-        return frozenset(one.written.signature for one in entries)
+        entries = (one for one in self._scenarios() if not one.is_expired(self.today))
+        return frozenset(one.known_failure.signature for one in entries)
 
     def _scenarios(self) -> Iterator[KnownFailureEntry]:
         return (one for one in self.entries if one.covers((SCENARIO,), ""))
@@ -197,24 +199,24 @@ class KnownFailures:
             at: seconds since the run began.
         """
         for one in self.entries:
-            instead = self._instead.get(one)
-            if instead and one not in self._failed and (self.whole or not one.has_glob):
+            instead = self._other_outcomes.get(one)
+            if instead and one not in self._failed_entries and (self.whole or not one.has_glob):
                 yield CaseFinished(
                     at=at,
-                    case=one.written.case,
-                    title=f"Known failure: {one.written.reason}",
-                    machine=one.written.machine,
+                    case=one.known_failure.case,
+                    title=f"Known failure: {one.known_failure.reason}",
+                    machine=one.known_failure.machine,
                     outcome=MISSING,
                     seconds=0.0,
                     requirements=(),
-                    message=f"{one.where}: {_told(instead)} now: remove the entry",
-                    signature=f"{MISSING}: {one.written.signature}",
+                    message=f"{one.where}: {_describe_outcomes(instead)} now: remove the entry",
+                    signature=f"{MISSING}: {one.known_failure.signature}",
                 )
 
 
-def _told(instead: Sequence[str]) -> str:
-    count = len(instead)
-    does = " or ".join(words[count > 1] for kind, words in _INSTEAD.items() if kind in instead)
+def _describe_outcomes(outcomes: Sequence[str]) -> str:
+    count = len(outcomes)
+    does = " or ".join(words[count > 1] for kind, words in _INSTEAD.items() if kind in outcomes)
     return (
         f"1 case run that it names {does}"
         if count == 1
@@ -222,27 +224,28 @@ def _told(instead: Sequence[str]) -> str:
     )
 
 
-def _judged(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.date) -> _Failure:
-    same = [one for one in about if one.written.signature == failure.signature]
-    valid = next((one for one in same if not one.expired(today)), None)
+def _judge(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.date) -> _Failure:
+    same = [one for one in about if one.known_failure.signature == failure.signature]
+    valid = next((one for one in same if not one.is_expired(today)), None)
     if valid:
-        known = msgspec.structs.replace(failure, outcome=KNOWN, reason=valid.told)
-        return _reworded(known, before=f"{valid.told}: ")
+        known = msgspec.structs.replace(failure, outcome=KNOWN, reason=valid.explanation)
+        return _reword(known, before=f"{valid.explanation}: ")
     if same:
-        entry = max(same, key=lambda one: one.written.until or today)
-        told = f"known until {entry.written.until}: fix it, or move the date"
+        entry = max(same, key=lambda candidate: candidate.known_failure.until or today)
+        told = f"known until {entry.known_failure.until}: fix it, or move the date"
     elif about:
         entry = _most_alike(failure.signature, about)
         told = (
-            f"known with another cause, {entry.written.signature!r}; if this is the same problem,"
+            f"known with another cause, {entry.known_failure.signature!r};"
+            " if this is the same problem,"
             f" write signature: {failure.signature!r}"
         )
     else:
         return failure
-    return _reworded(failure, after=f" [{entry.where}: {told}]")
+    return _reword(failure, after=f" [{entry.where}: {told}]")
 
 
-def _reworded(failure: _Failure, before: str = "", after: str = "") -> _Failure:
+def _reword(failure: _Failure, before: str = "", after: str = "") -> _Failure:
     """The same with words around its message."""
     finding = failure.finding and failure.finding.within(before, after)
     message = f"{before}{failure.message}{after}"
@@ -253,9 +256,9 @@ def _most_alike(signature: str, about: Sequence[KnownFailureEntry]) -> KnownFail
     """The entry that is most likely about the same problem; of equals the first."""
     return max(
         about,
-        key=lambda one: (
-            difflib.SequenceMatcher(None, one.written.signature, signature).ratio(),
-            not one.has_glob,
+        key=lambda entry: (
+            difflib.SequenceMatcher(None, entry.known_failure.signature, signature).ratio(),
+            not entry.has_glob,
         ),
     )
 
@@ -282,7 +285,7 @@ def first_file(rows: Sequence[Row], file: str, today: dt.date) -> str:
         file: its name, for the comment at its head.
         today: the day it is made.
     """
-    return _HEAD.format(file=file, year=today.year) + _dumped({"known_failures": [*rows]})
+    return _HEAD.format(file=file, year=today.year) + _dump({"known_failures": [*rows]})
 
 
 def with_rows(text: str, rows: Sequence[Row], file: str) -> str:
@@ -291,11 +294,11 @@ def with_rows(text: str, rows: Sequence[Row], file: str) -> str:
     Raises:
         documents.DocumentError: nothing can be added to its list.
     """
-    items = _dumped([*rows])
+    items = _dump([*rows])
     return writing.with_items(text, "known_failures", items, file, "an entry") if rows else text
 
 
-def _dumped(plain: object) -> str:
+def _dump(plain: object) -> str:
     text: str = yaml.safe_dump(plain, sort_keys=False, width=100, allow_unicode=True)
     return text
 
@@ -303,7 +306,7 @@ def _dumped(plain: object) -> str:
 def rows(
     runs: Sequence[CaseFinished],
     scenarios: Mapping[str, str],
-    known: Sequence[KnownFailureEntry] = (),
+    known_entries: Sequence[KnownFailureEntry] = (),
 ) -> list[Row]:
     """Entries for what failed, one for each cause and glob of cases.
 
@@ -312,62 +315,77 @@ def rows(
     Args:
         runs: all case runs.
         scenarios: of generated scenarios that failed, a message by signature.
-        known: entries that there are already. What fails for their cause is past its date, and
-            gets no other entry.
+        known_entries: entries that there are already. What fails for their cause is past its date,
+            and gets no other entry.
     """
     failed: dict[str, dict[str, list[CaseFinished]]] = {}
     for run in runs:
         if run.outcome not in _NO_FAILURE and not _has_entry(
-            run.signature, run.case, run.machine, known
+            run.signature, run.case, run.machine, known_entries
         ):
             failed.setdefault(run.signature, {}).setdefault(run.case, []).append(run)
     judged = {run.case for run in runs if run.outcome != "unsupported"}
     return [
         *(
-            _row(cause, case, next(iter(cases.values())) if "*" in case else cases[case], known)
+            _row(
+                cause,
+                case,
+                next(iter(cases.values())) if "*" in case else cases[case],
+                known_entries,
+            )
             for cause, cases in failed.items()
             for case in _globs(frozenset(cases), judged)
         ),
         *(
-            {"case": SCENARIO, "signature": cause, "reason": _reason(message, known)}
+            {"case": SCENARIO, "signature": cause, "reason": _reason(message, known_entries)}
             for cause, message in scenarios.items()
-            if not _has_entry(cause, SCENARIO, "", known)
+            if not _has_entry(cause, SCENARIO, "", known_entries)
         ),
     ]
 
 
-def _has_entry(signature: str, case: str, machine: str, known: Sequence[KnownFailureEntry]) -> bool:
-    return any(one.written.signature == signature and one.covers((case,), machine) for one in known)
+def _has_entry(
+    signature: str, case: str, machine: str, known_entries: Sequence[KnownFailureEntry]
+) -> bool:
+    return any(
+        one.known_failure.signature == signature and one.covers((case,), machine)
+        for one in known_entries
+    )
 
 
-def _reason(message: str, known: Sequence[KnownFailureEntry]) -> str:
+def _reason(message: str, known_entries: Sequence[KnownFailureEntry]) -> str:
     """A message without what a run by these entries has added to it."""
-    for one in known:
+    for one in known_entries:
         message = message.partition(f" [{one.where}: ")[0]
     return message
 
 
 def _row(
-    cause: str, case: str, runs: Sequence[CaseFinished], known: Sequence[KnownFailureEntry]
+    cause: str, case: str, runs: Sequence[CaseFinished], known_entries: Sequence[KnownFailureEntry]
 ) -> Row:
     machines = {run.machine for run in runs}
     row = {"case": case}
     if len(machines) == 1 and "*" not in case:
         row["machine"] = runs[0].machine
-    return row | {"signature": cause, "reason": _reason(runs[0].message, known) or runs[0].outcome}
+    return row | {
+        "signature": cause,
+        "reason": _reason(runs[0].message, known_entries) or runs[0].outcome,
+    }
 
 
-def _globs(failed: frozenset[str], judged: Iterable[str], begun: str = "") -> Iterator[str]:
+def _globs(
+    failed_cases: frozenset[str], judged_cases: Iterable[str], prefix: str = ""
+) -> Iterator[str]:
     """Ids, or globs of ids that begin with the same words, that match what failed and no more."""
     below: dict[str, list[str]] = {}
-    for one in judged:
-        word = one.removeprefix(begun).partition("-")[0]
-        below.setdefault(begun + word, []).append(one)
+    for one in judged_cases:
+        word = one.removeprefix(prefix).partition("-")[0]
+        below.setdefault(prefix + word, []).append(one)
     for stem, names in below.items():
-        wrong = failed.intersection(names)
+        wrong = failed_cases.intersection(names)
         if len(names) == 1 or stem in names:
             yield from sorted(wrong)
         elif wrong == set(names):
             yield f"{stem}-*"
         elif wrong:
-            yield from _globs(failed, names, f"{stem}-")
+            yield from _globs(failed_cases, names, f"{stem}-")

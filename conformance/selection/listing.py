@@ -49,14 +49,14 @@ def requirements(start: str = "") -> Iterator[ListedId]:
 
 
 def _items(
-    file: Traversable, indent: str, start: str, wanted: tuple[str, ...]
+    file: Traversable, indent: str, start: str, field_names: tuple[str, ...]
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
     """The items whose dashes stand at an indentation and whose ids start so: id, texts wanted."""
     begin = re.compile(rf"^{indent}- id: (\S+)$", re.MULTILINE)
     parts = begin.split(file.read_text(encoding="utf-8"))[1:]
     # What follows on lines of its own is indented more, or the items of a list.
     field = re.compile(
-        rf"^{indent}  ({'|'.join(wanted)}): *(.*(?:\n{indent}  (?:  |- ).*)*)", re.MULTILINE
+        rf"^{indent}  ({'|'.join(field_names)}): *(.*(?:\n{indent}  (?:  |- ).*)*)", re.MULTILINE
     )
     for name, text in zip(parts[::2], parts[1::2], strict=True):
         if name.startswith(start):

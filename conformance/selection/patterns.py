@@ -53,7 +53,7 @@ class CasePattern:
     glob: str
 
     @classmethod
-    def parsed(cls, text: str) -> CasePattern:
+    def parse(cls, text: str) -> CasePattern:
         """The pattern that a user wrote.
 
         Raises:
@@ -106,8 +106,8 @@ class Selection:
         self._features = features
         self._rows = registry.by_id()
         self._documents = registry.documents
-        self._select = {text: CasePattern.parsed(text) for text in select}
-        self._exclude = {text: CasePattern.parsed(text) for text in exclude}
+        self._select = {text: CasePattern.parse(text) for text in select}
+        self._exclude = {text: CasePattern.parse(text) for text in exclude}
         patterns = (*self._select.values(), *self._exclude.values())
         self._by_feature = any(one.key == "feature" for one in patterns)
 
@@ -121,7 +121,7 @@ class Selection:
         *,
         where: str = "",
         option: str = "--select ",
-        excluded: str = "--exclude ",
+        exclude_option: str = "--exclude ",
     ) -> None:
         """Checks that every pattern matches something.
 
@@ -129,13 +129,13 @@ class Selection:
             items: what there is to select from.
             where: said after "no case" of a pattern that matches none.
             option: said before a pattern that selects.
-            excluded: said before one that excludes.
+            exclude_option: said before one that excludes.
 
         Raises:
             SelectionError: one matches nothing; the message names what is near.
         """
         every = [self._facets(one) for one in items]
-        for given, patterns in ((option, self._select), (excluded, self._exclude)):
+        for given, patterns in ((option, self._select), (exclude_option, self._exclude)):
             for text, pattern in patterns.items():
                 if not any(map(pattern.matches, every)):
                     values = dict.fromkeys(name for one in every for name in pattern.values(one))
@@ -160,8 +160,8 @@ class Selection:
         return {
             "id": (item.case_id,),
             "requirement": (named.id,),
-            "area": _begun(named.area),
-            "document": _begun(named.document),
+            "area": _prefixes(named.area),
+            "document": _prefixes(named.document),
             "feature": (),
         }
 
@@ -172,8 +172,8 @@ class Selection:
         return {
             "id": naming.names(case),
             "requirement": case.requirements,
-            "area": tuple(name for row in rows for name in _begun(row.area)),
-            "document": tuple(name for one in (*keys, *titles) for name in _begun(one)),
+            "area": tuple(name for row in rows for name in _prefixes(row.area)),
+            "document": tuple(name for one in (*keys, *titles) for name in _prefixes(one)),
             # Only playing a case shows what it needs.
             "feature": self._features(case.id) if self._by_feature else (),
         }
@@ -183,7 +183,7 @@ def _slug(text: str) -> str:
     return "-".join(text.lower().split())
 
 
-def _begun(name: str) -> tuple[str, ...]:
+def _prefixes(name: str) -> tuple[str, ...]:
     """A name as a pattern may have it: whole, and its first words."""
     words = name.lower().split()
     return tuple("-".join(words[:count]) for count in range(len(words), 0, -1))

@@ -50,7 +50,7 @@ class QuickSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     runs: tuple[QuickRun, ...]
 
 
-def bundled() -> tuple[QuickRun, ...]:
+def bundled_runs() -> tuple[QuickRun, ...]:
     """The quick set of the bundled cases.
 
     Raises:
@@ -70,7 +70,7 @@ def select(
     small machine: first one for each requirement that is left without a run, then the longest.
     """
     names: dict[str, set[str]] = {}
-    for one in bundled():
+    for one in bundled_runs():
         names.setdefault(one.case, set()).add(one.machine)
     asked = [
         run
@@ -80,21 +80,21 @@ def select(
             [case], [one for one in machines if one.name in names[case.id]], target
         )
     ]
-    return asked + _instead(asked, cases, machines, target)
+    return asked + _substitutes(asked, cases, machines, target)
 
 
-def _instead(
-    asked: Sequence[SelectedCase],
+def _substitutes(
+    selected_runs: Sequence[SelectedCase],
     cases: Sequence[Case],
     machines: Sequence[ProfileMachine],
     target: Target,
 ) -> list[SelectedCase]:
     """What takes the places of runs that cannot be asked."""
-    free = len(bundled()) - len(asked)
+    free = len(bundled_runs()) - len(selected_runs)
     found: dict[str, SelectedCase] = {}
-    shown = {row for run in asked for row in run.case.requirements}
+    shown = {row for run in selected_runs for row in run.case.requirements}
     left = {case.id: case for case in cases} if free else {}
-    for run in asked:
+    for run in selected_runs:
         left.pop(run.case.id, None)
 
     def take(case: Case) -> None:
@@ -120,7 +120,7 @@ _ROOM = range(8, 65)
 
 def _small(case: Case, machines: Sequence[ProfileMachine], target: Target) -> SelectedCase | None:
     """A case on a small machine that it applies to, which still has some room if one has."""
-    by_size = sorted(machines, key=lambda one: (one.cpus not in _ROOM, one.cpus))
+    by_size = sorted(machines, key=lambda machine: (machine.cpus not in _ROOM, machine.cpus))
     runs = (run for one in by_size for run in runner.select([case], [one], target))
     return next(runs, None)
 

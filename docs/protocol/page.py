@@ -190,7 +190,7 @@ _STATIC = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExampleRequest:
     """A request, and what it shows."""
 
     about: str
@@ -231,24 +231,30 @@ _TWO = {"numa": [1], "preferred": True}
 _BOTH = {"numa": [0, 1], "preferred": False}
 
 DIALOGUE = (
-    Asked("the handshake", "hello", {"protocol": [1, 1], "harness": f"numaproof {VERSION}"}),
-    Asked("the first start: an empty state directory, no pods", "start", _start(_CONFIG)),
-    Asked("a Guaranteed pod with a whole CPU and a device", "admit", {"pod": WEB}),
-    Asked("no node has two free CPUs", "admit", {"pod": _pod("big", _container("app", "2"))}),
-    Asked("the app container reuses the init container's CPU", "admit", {"pod": JOB}),
-    Asked("hints for a container on the node", "hints", {"pod": JOB, "container": "app"}),
-    Asked("updates for the container runtime", "reconcile", {}),
-    Asked("a restart with two pods on the node", "start", _start(_CONFIG, WEB, JOB)),
+    ExampleRequest(
+        "the handshake", "hello", {"protocol": [1, 1], "harness": f"numaproof {VERSION}"}
+    ),
+    ExampleRequest("the first start: an empty state directory, no pods", "start", _start(_CONFIG)),
+    ExampleRequest("a Guaranteed pod with a whole CPU and a device", "admit", {"pod": WEB}),
+    ExampleRequest(
+        "no node has two free CPUs", "admit", {"pod": _pod("big", _container("app", "2"))}
+    ),
+    ExampleRequest("the app container reuses the init container's CPU", "admit", {"pod": JOB}),
+    ExampleRequest("hints for a container on the node", "hints", {"pod": JOB, "container": "app"}),
+    ExampleRequest("updates for the container runtime", "reconcile", {}),
+    ExampleRequest("a restart with two pods on the node", "start", _start(_CONFIG, WEB, JOB)),
     *(
-        Asked(f"`{pod['metadata']['name']}` is admitted again", "admit", {"pod": pod})
+        ExampleRequest(f"`{pod['metadata']['name']}` is admitted again", "admit", {"pod": pod})
         for pod in (WEB, JOB)
     ),
-    Asked("the init container has ended", "remove", {"uid": "uid-job", "container": "prepare"}),
-    Asked("a device becomes unhealthy", "devices", {"devices": _devices(healthy=False)}),
-    Asked("everything that is allocated", "state", {}),
-    Asked("a refused start", "start", _start({"cpuManagerPolicy": "static"})),
-    Asked("no node is left", "reconcile", {}),
-    Asked(
+    ExampleRequest(
+        "the init container has ended", "remove", {"uid": "uid-job", "container": "prepare"}
+    ),
+    ExampleRequest("a device becomes unhealthy", "devices", {"devices": _devices(healthy=False)}),
+    ExampleRequest("everything that is allocated", "state", {}),
+    ExampleRequest("a refused start", "start", _start({"cpuManagerPolicy": "static"})),
+    ExampleRequest("no node is left", "reconcile", {}),
+    ExampleRequest(
         "the merge alone",
         "merge",
         {
@@ -257,12 +263,12 @@ DIALOGUE = (
             "providers": [{_NIC: [_TWO, _BOTH]}, {"cpu": [_ONE, _TWO]}, None],
         },
     ),
-    Asked(
+    ExampleRequest(
         "CPU assignment alone",
         "assign",
         {"machine": MACHINE, "available": "1-3", "count": 2},
     ),
-    Asked("a tree without a machine", "discover", {"root": "/empty"}),
+    ExampleRequest("a tree without a machine", "discover", {"root": "/empty"}),
 )
 
 
@@ -288,8 +294,8 @@ def transcript() -> str:
     seen: list[Any] = [MACHINE]
     for one, (request, response) in zip(DIALOGUE, found, strict=True):
         parts.append(f"# {one.about.replace('`', '')}")
-        parts += _broken("→ ", _short(request, seen))
-        parts += [*_broken("← ", _short(response, seen)), ""]
+        parts += _wrap("→ ", _short(request, seen))
+        parts += [*_wrap("← ", _short(response, seen)), ""]
     return "\n".join(parts).rstrip()
 
 
@@ -328,7 +334,7 @@ def _elided(value: Any, seen: list[Any]) -> Any:
             return value
 
 
-def _broken(mark: str, line: str) -> Iterator[str]:
+def _wrap(mark: str, line: str) -> Iterator[str]:
     """A line in pieces that fit the page, broken after commas."""
     words = line.split(" ")
     row = mark + words[0]
@@ -342,7 +348,7 @@ def _broken(mark: str, line: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusalExample:
     """Something that is refused: what is wrong, and the start (and pods) that show it."""
 
     wrong: str
@@ -351,27 +357,27 @@ class Refused:
 
 
 STARTS = (
-    Refused("malformed or contradictory values", {"topologyManagerPolicy": "strict"}),
-    Refused("unknown feature gates", {"featureGates": {"Nope": True}}),
-    Refused("`reservedSystemCPUs` that the machine lacks", {"reservedSystemCPUs": "8"}),
-    Refused(
+    RefusalExample("malformed or contradictory values", {"topologyManagerPolicy": "strict"}),
+    RefusalExample("unknown feature gates", {"featureGates": {"Nope": True}}),
+    RefusalExample("`reservedSystemCPUs` that the machine lacks", {"reservedSystemCPUs": "8"}),
+    RefusalExample(
         "unknown or malformed Topology Manager options",
         {
             "topologyManagerPolicy": "restricted",
             "topologyManagerPolicyOptions": {"prefer": "true"},
         },
     ),
-    Refused("an unknown CPU Manager policy", {"cpuManagerPolicy": "statik"}),
-    Refused("policy `static` without reserved CPUs", {"cpuManagerPolicy": "static"}),
-    Refused(
+    RefusalExample("an unknown CPU Manager policy", {"cpuManagerPolicy": "statik"}),
+    RefusalExample("policy `static` without reserved CPUs", {"cpuManagerPolicy": "static"}),
+    RefusalExample(
         "unknown or malformed CPU Manager options",
         {
             **_STATIC,
             "cpuManagerPolicyOptions": {"full-pcpus-only": "yes"},
         },
     ),
-    Refused("an unknown Memory Manager policy", {"memoryManagerPolicy": "static"}),
-    Refused(
+    RefusalExample("an unknown Memory Manager policy", {"memoryManagerPolicy": "static"}),
+    RefusalExample(
         "a memory reservation that doesn't add up",
         {
             "memoryManagerPolicy": "Static",
@@ -384,23 +390,23 @@ _WHOLE_CORES = {**_STATIC, "cpuManagerPolicyOptions": {"full-pcpus-only": "true"
 _TWO_CPUS = _pod("pod", _container("app", "2"))
 
 ADMISSIONS = (
-    Refused("too few free CPUs", _STATIC, (_pod("pod", _container("app", "4")),)),
-    Refused(
+    RefusalExample("too few free CPUs", _STATIC, (_pod("pod", _container("app", "4")),)),
+    RefusalExample(
         "too few free healthy devices",
         _STATIC,
         (_pod("pod", _container("app", "1", **{_NIC: "3"})),),
     ),
-    Refused(
+    RefusalExample(
         "`restricted` or `single-numa-node` doesn't admit the merged hint",
         {**_STATIC, "topologyManagerPolicy": "single-numa-node"},
         (_pod("pod", _container("app", "3")),),
     ),
-    Refused(
+    RefusalExample(
         "`full-pcpus-only`: the request isn't a multiple of a core's CPUs",
         _WHOLE_CORES,
         (_pod("pod", _container("app", "1")),),
     ),
-    Refused(
+    RefusalExample(
         "`full-pcpus-only`: too few free cores",
         _WHOLE_CORES,
         (_TWO_CPUS, _pod("next", _container("app", "2"))),
@@ -436,7 +442,7 @@ def features() -> str:
     return "\n".join(
         f"- `{one.name}` ({one.support}): {one.meaning}"
         for one in FEATURES.values()
-        if one.named and one.since == "1"
+        if one.is_named and one.since == "1"
     )
 
 
@@ -450,7 +456,7 @@ def derived() -> str:
     return "\n".join(
         f"- {one.name} ({one.support}): {how_claimed(one)}"
         for one in FEATURES.values()
-        if not one.named
+        if not one.is_named
     )
 
 

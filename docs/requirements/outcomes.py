@@ -56,7 +56,7 @@ def read(path: Path) -> Outcome:
     if not ended:
         raise SystemExit(f"{path}: the check was not played to its end")
     outcome["played"] = len(played)
-    tested = {one.id for one in load_registry().requirements if one.tested}
+    tested = {one.id for one in load_registry().requirements if one.is_tested}
     outcome["unplayed"] = sorted(tested - played)
     outcome["deviates"] = {one: sorted(defects) for one, defects in sorted(deviates.items())}
     outcome["fails"] = sorted(fails)

@@ -51,14 +51,14 @@ def slug(name: str) -> str:
 # The sentences
 
 
-def counts(traced: Iterable[TracedDocument]) -> str:
+def counts(documents: Iterable[TracedDocument]) -> str:
     """The table of how many sentences of each document are carried, explained and open."""
     rows = [
         "| document | sentences | carried | carried in part | explained | open |",
         "|---|---|---|---|---|---|",
     ]
     total = [0] * 5
-    for document in traced:
+    for document in documents:
         numbers = _numbers(document.sentences)
         total = [one + other for one, other in zip(total, numbers, strict=True)]
         rows.append(_row(f"[{_title(document)}](requirements/{_file(document)})", *numbers))
@@ -109,7 +109,7 @@ def areas() -> Mapping[str, list[Requirement]]:
     return found
 
 
-def listed() -> str:
+def area_table() -> str:
     """The table of the areas' pages."""
     rows = ["| area | requirements |", "|---|---|"]
     for area, found in areas().items():
@@ -138,18 +138,18 @@ def _of_area(
         named = f'<a id="{one.id.lower()}"></a>{one.id}'
         also = f", also {', '.join(one.also)}" if one.also else ""
         cited = f"{one.document}: {one.section}{also}"
-        shown = _shown(one, cases.get(one.id, []))
+        shown = _coverage(one, cases.get(one.id, []))
         ended = [outcome(one, kubelets=which) for which in (False, True)]
         lines.append(_row(named, cell(one.statement), one.level, cell(cited), *shown, *ended))
     return "\n".join(lines)
 
 
-def _shown(requirement: Requirement, cases: list[Case]) -> tuple[object, object]:
+def _coverage(requirement: Requirement, cases: list[Case]) -> tuple[object, object]:
     """How many cases and machines show a requirement, or why none does."""
-    if requirement.planned:
+    if requirement.is_planned:
         return f"none: planned for {requirement.since}", ""
-    if requirement.untested:
-        return f"none: {cell(requirement.untested)}", ""
+    if requirement.untestable_reason:
+        return f"none: {cell(requirement.untestable_reason)}", ""
     return len(cases), len(frozenset[str]().union(*map(_machines, cases)))
 
 
@@ -187,21 +187,21 @@ def outcomes() -> tuple[dict[str, Any], ...]:
 
 def outcome(requirement: Requirement, *, kubelets: bool) -> str:
     """How the cases of a requirement ended on the reference, or on the kubelets of all releases."""
-    if not requirement.tested:
+    if not requirement.is_tested:
         return ""
     ended: dict[str, list[str]] = {}
     for one in outcomes():
         if (one["of"] == "kubelet") is kubelets and requirement.id not in one["unplayed"]:
-            ended.setdefault(_ended(requirement.id, one), []).append(one["kubernetes"])
+            ended.setdefault(_outcome(requirement.id, one), []).append(one["kubernetes"])
     if len(ended) == 1:
         return next(iter(ended))
     return "; ".join(f"{releases(where)}: {how}" for how, where in ended.items())
 
 
-def _ended(requirement: str, one: dict[str, Any]) -> str:
-    if requirement in one["fails"]:
+def _outcome(requirement: str, row: dict[str, Any]) -> str:
+    if requirement in row["fails"]:
         return "fails"
-    defects = one["deviates"].get(requirement)
+    defects = row["deviates"].get(requirement)
     if not defects:
         return "pass"
     return ", ".join(f"[{name}](../findings.md#{name})" for name in defects)
@@ -214,7 +214,7 @@ def releases(names: list[str]) -> str:
     return f"{first} to {last}" if together and len(names) > 1 else ", ".join(names)
 
 
-def measured() -> str:
+def measurement_table() -> str:
     """Which checks the outcomes are of, and how many of their case runs ended how."""
     rows = ["| implementation | Kubernetes | requirements played | with a named defect | failed |"]
     rows.append("|---|---|---|---|---|")
@@ -245,7 +245,9 @@ def pages() -> dict[str, str]:
     """All pages by their names below docs/."""
     traced = traced_documents()
     text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
-    whole = text.substitute(counts=counts(traced), areas=listed(), measured=measured(), ids=ids())
+    whole = text.substitute(
+        counts=counts(traced), areas=area_table(), measured=measurement_table(), ids=ids()
+    )
     cases = _cases()
     return {
         "requirements.md": whole,

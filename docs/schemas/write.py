@@ -21,8 +21,8 @@ from numaproof.protocol.diagnosis import Diagnosis
 from numaproof.protocol.events import AnyEvent
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.schemas import SETS
+from numaproof.reports.board.json_output import BoardReport
 from numaproof.reports.json_output import (
-    BoardReport,
     CaseRow,
     ConfigurationProblem,
     ProfileRow,

@@ -48,13 +48,13 @@ def assemble(pages: Path) -> None:
             waiting += [
                 one for link in _LINK.findall(text) if (one := source.parent / link).is_file()
             ]
-            target.write_text(_LINK.sub(partial(_moved, source), text), "utf-8")
+            target.write_text(_LINK.sub(partial(_relocate_link, source), text), "utf-8")
         else:
             shutil.copyfile(source, target)
     (pages / "commands.md").write_text(command_reference(), "utf-8")
 
 
-def _moved(page: Path, link: re.Match[str]) -> str:
+def _relocate_link(page: Path, link: re.Match[str]) -> str:
     linked = Path(os.path.normpath(page.parent / link[1]))
     return os.path.relpath(place(linked), place(page).parent)
 

@@ -106,7 +106,7 @@ def _texts(amounts: dict[str, Any]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts.items()}
 
 
-def played(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
+def node_upgrades(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
     """What becomes of a node in each step, where its first kubelet starts."""
     found = {}
     machine = discover_machine(node.machine, NEWEST)
@@ -124,7 +124,7 @@ def played(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
 
 def marks(one: Upgrade) -> str:
     """The letters for what there is to do or to know; empty where there is nothing."""
-    staying, drained = one.staying, one.drained
+    staying, drained = one.staying, one.after_drain
     met = {
         "C": bool(one.errors),
         "F": bool(staying.refused_files),
@@ -144,7 +144,7 @@ def table(letters: Mapping[Step, str]) -> str:
     return "\n".join(rows)
 
 
-def joined(found: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
+def joint_letters(found: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
     """The letters of all nodes together, without what a mere restart of the release does, too."""
     letters: dict[Step, set[str]] = {}
     for one in found:
@@ -161,13 +161,13 @@ def steps_text(steps: Iterable[Step]) -> str:
     for before, then in steps:
         after.setdefault(before, []).append(then)
     phrases = [
-        f"{_listed([before for before, _ in group])} to {_listed(ends)}"
+        f"{_release_ranges([before for before, _ in group])} to {_release_ranges(ends)}"
         for ends, group in groupby(after.items(), key=lambda item: item[1])
     ]
     return "; ".join(phrases)
 
 
-def _listed(found: Sequence[str]) -> str:
+def _release_ranges(found: Sequence[str]) -> str:
     """Releases in words, neighbours as a range."""
     runs: list[list[str]] = []
     for one in found:
@@ -212,19 +212,19 @@ def _happening(one: Upgrade) -> Iterator[str]:
     for error in one.errors:
         yield f"**C** `{_cause(error.message)}`"
     for file in one.staying.files:
-        if file.fate == "refused":
-            drained = file.file in one.drained.refused_files
+        if file.effect == "refused":
+            drained = file.file in one.after_drain.refused_files
             more = ", even after a drain" if drained else ""
             yield f"**F** `{file.file}`{more}: `{_cause(file.message)}`"
     fates: dict[str, list[str]] = {}
     for pod in one.staying.pods:
-        if pod.fate != "stays":
+        if pod.effect != "stays":
             fates.setdefault(_fate(pod), []).append("**P**")
-    for pod in one.drained.pods:
-        if pod.fate in _LOST:
+    for pod in one.after_drain.pods:
+        if pod.effect in _LOST:
             fates.setdefault(_fate(pod), []).append("**D**")
     yield from (f"{', '.join(letters)} {fate}" for fate, letters in fates.items())
-    if one.drained.having("moves"):
+    if one.after_drain.having("moves"):
         yield "after a drain, pods get other CPUs or memory"
 
 
@@ -236,13 +236,13 @@ def _cause(message: str) -> str:
 
 def _fate(pod: PodOutcome) -> str:
     """What becomes of a pod, in words."""
-    return f"`{pod.pod}` {_FATES[pod.fate]}{_difference(pod)}"
+    return f"`{pod.pod}` {_FATES[pod.effect]}{_difference(pod)}"
 
 
 def _difference(pod: PodOutcome) -> str:
     if pod.refusal:
         return f", `{pod.refusal.reason}`"
-    if pod.fate == "moves":
+    if pod.effect == "moves":
         return ""
     was, now = (_amount(containers) for containers in (pod.before, pod.after or {}))
     return f" {now} instead of {was}"
@@ -302,10 +302,10 @@ def summary(name: str, before: str, after: str, machine: str, commands: Sequence
 def page(commands: Sequence[str] = ()) -> str:
     """The whole page; `commands` are kubelets that answer in the place of the reference."""
     with open_target(commands, _TIMEOUT, None, None, None) as target:
-        found = [(node, played(node, target.implementation)) for node in nodes()]
+        found = [(node, node_upgrades(node, target.implementation)) for node in nodes()]
     text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
     return text.substitute(
-        all=table(joined(one for _, one in found)),
+        all=table(joint_letters(one for _, one in found)),
         unchanged=unchanged(found),
         nodes="\n\n".join(of_node(*one) for one in found if any(_events(one[1]))),
         gates=gates(),

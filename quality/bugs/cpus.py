@@ -46,9 +46,9 @@ def reserved_cpus_are_handed_out(self: Any, state: Any) -> Any:
 
 
 @seeds("CPU-RESERVE-005").around(startup, "make_static")
-def reservation_takes_the_last_cores(rule: Any, topology: Any, count: int, named: int) -> Any:
+def reservation_takes_the_last_cores(rule: Any, topology: Any, count: int, named_cpus: int) -> Any:
     highest = sorted(topology.all_cpus, reverse=True)[:count]
-    return rule(named=named or sum(1 << cpu for cpu in highest))
+    return rule(named_cpus=named_cpus or sum(1 << cpu for cpu in highest))
 
 
 @seeds("CPU-OPT-STRICT-002").of(_strict, on=False)
@@ -137,7 +137,7 @@ def whole_cores_are_not_asked_for(self: Any, count: Any, free: Any) -> Any:
 
 @seeds("CPU-OPT-FULLPCPUS-002").around(startup, "make_static")
 def siblings_of_reserved_cpus_count_as_whole_cores(rule: Any) -> Any:
-    return replace(rule(), broken=0)
+    return replace(rule(), broken_cores=0)
 
 
 @seeds("CPU-OPT-FULLPCPUS-003").around(CPUManager, "allocate")
@@ -171,7 +171,7 @@ def uncore_caches_are_ignored(self: Any, progress: Any) -> Any:
 
 
 @seeds("PR #106599", "CPU-OPT-DISTNUMA-002").replace(DistributedAssignment, "sizes")
-def distribution_over_nodes_is_ignored(self: Any, request: Any, least: Any) -> Any:
+def distribution_over_nodes_is_ignored(self: Any, request: Any, min_nodes: Any) -> Any:
     return []
 
 
@@ -190,7 +190,7 @@ def the_affinity_is_ignored_by_assignment(rule: Any) -> Any:
     return rule(affinity=NO_AFFINITY)
 
 
-@seeds("#114642", "CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned")
+@seeds("#114642", "CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned_cpus")
 def align_by_socket_takes_the_nodes_alone(rule: Any, self: StaticCPUPolicy) -> int:
     options = replace(self.options, by_socket=False)
     assignment = replace(self.assignment, options=options)
@@ -223,7 +223,7 @@ def cpu_hints_forget_what_is_held(rule: Any, state: CPUState, pod: Any, containe
 
 @seeds("CPU-RECONCILE-005").around(node.StartedNode, "reconcile")
 def reconcile_repeats_itself(rule: Any, self: node.StartedNode) -> Any:
-    self.told.clear()
+    self.runtime_cpus.clear()
     return rule()
 
 
@@ -234,16 +234,16 @@ def reconcile_tells_nobody(self: Any, args: Any) -> Any:
 
 @seeds("#90303", "CPU-RECONCILE-001").around(node.StartedNode, "reconcile")
 def reconcile_tells_ended_containers_too(rule: Any, self: node.StartedNode) -> Any:
-    ended, self.ended = self.ended, set()
+    ended_containers, self.ended_containers = self.ended_containers, set()
     try:
         return rule()
     finally:
-        self.ended = ended
+        self.ended_containers = ended_containers
 
 
 @seeds("CPU-RECONCILE-004").around(node.StartedNode, "reconcile")
 def reconcile_tells_a_container_once(rule: Any, self: node.StartedNode) -> messages.Reconciled:
-    told = set(self.told)
+    told = set(self.runtime_cpus)
     answer: messages.Reconciled = rule()
     return messages.Reconciled(
         tuple(one for one in answer.updates if (one.uid, one.container) not in told)

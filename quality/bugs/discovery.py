@@ -127,26 +127,28 @@ def discovery_cuts_package_ids_short() -> None: ...
 
 
 @seeds("DISCOVERY-008", "cadvisor #2456").after(caches, "caches_of_cpu")
-def discovery_needs_caches(found: Any, cpu: int) -> Any:
-    if not found:
+def discovery_needs_caches(cpu_caches: Any, cpu: int) -> Any:
+    if not cpu_caches:
         raise DiscoveryError(f"no caches of CPU {cpu}")
-    return found
+    return cpu_caches
 
 
 @seeds("DISCOVERY-010").after(discovery, "caches_of")
 def discovery_takes_the_caches_of_a_node_for_uncore_ones(
-    found: caches.NodeCaches,
+    node_caches: caches.NodeCaches,
 ) -> caches.NodeCaches:
-    return found._replace(node=(), uncore=tuple(found.node + own for own in found.uncore))
+    return node_caches._replace(
+        node=(), uncore=tuple(node_caches.node + own for own in node_caches.uncore)
+    )
 
 
 @seeds("DISCOVERY-011").after(discovery, "caches_of")
 def discovery_takes_shared_caches_for_those_of_a_core(
-    found: caches.NodeCaches, tree: Any, cores: Any
+    node_caches: caches.NodeCaches, tree: Any, cores: Any
 ) -> Any:
     read = caches.read_until_unreadable(tree, cores)
     low = tuple(tuple(one.cache for one in each if one.cache.level <= 2) for each in read)  # noqa: PLR2004 - level 2
-    return found._replace(core=low)
+    return node_caches._replace(core=low)
 
 
 @seeds("DISCOVERY-011").around(discovery, "caches_of")

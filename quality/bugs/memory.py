@@ -11,7 +11,12 @@ from numaproof.reference import node as managers
 from numaproof.reference.devices import policy as device_policy
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
-from numaproof.reference.devices.state import Devices, DeviceState, ReusableDevices, all_held
+from numaproof.reference.devices.state import (
+    Devices,
+    DeviceState,
+    ReusableDevices,
+    devices_by_resource,
+)
 from numaproof.reference.memory import hints, policy, requests, reservation, state
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState, MemoryTable, NodeMemory, ReusableMemory
@@ -52,12 +57,12 @@ def reservations_of_unknown_nodes_are_passed_over(rule: Any, config: Any, machin
 
 
 @seeds("MEM-RESERVE-003").after(reservation, "by_node")
-def all_memory_is_reserved_on_the_first_node(found: Any) -> Any:
+def all_memory_is_reserved_on_the_first_node(amounts: Any) -> Any:
     sums: dict[str, int] = {}
-    for kinds in found.values():
+    for kinds in amounts.values():
         for kind, size in kinds.items():
             sums[kind] = sums.get(kind, 0) + size
-    return {node: sums if node == min(found) else {} for node in found}
+    return {node: sums if node == min(amounts) else {} for node in amounts}
 
 
 # Requests
@@ -67,17 +72,17 @@ def all_memory_is_reserved_on_the_first_node(found: Any) -> Any:
 def burstable_pods_have_memory_pinned() -> None: ...
 
 
-@seeds("MEM-STATIC-014").replace(policy.StaticMemoryPolicy, "asks")
+@seeds("MEM-STATIC-014").replace(policy.StaticMemoryPolicy, "requests_memory")
 def who_asks_for_no_memory_gets_nodes(self: Any, pod: Any, container: Any) -> Any:
     return True
 
 
-@seeds("MEM-STATIC-006").around(requests, "part")
+@seeds("MEM-STATIC-006").around(requests, "container_amounts")
 def memory_is_pinned_in_whole_pages(rule: Any) -> Any:
     return {kind: size >> 12 << 12 for kind, size in rule().items()}
 
 
-@seeds("MEM-HUGE-002").around(requests, "part")
+@seeds("MEM-HUGE-002").around(requests, "container_amounts")
 def huge_pages_are_not_pinned(rule: Any) -> Any:
     return {kind: size for kind, size in rule().items() if kind == requests.MEMORY}
 
@@ -112,9 +117,9 @@ def groups_outlive_their_blocks(rule: Any, nodes: Any, node: int) -> Any:
 
 
 @seeds("MEM-GROUP-006").after(state, "give_back")
-def a_group_ends_with_the_first_block(given: Any, nodes: Any, node: int) -> Any:
+def a_group_ends_with_the_first_block(result: Any, nodes: Any, node: int) -> Any:
     nodes[node] = replace(nodes[node], cells=1 << node)
-    return given
+    return result
 
 
 def _reserving(
@@ -136,8 +141,8 @@ def _reserving(
             )
         return found
 
-    changes.replace(state, "reserved", reserved)
-    changes.replace(policy, "reserved", reserved)
+    changes.replace(state, "reserve_block", reserved)
+    changes.replace(policy, "reserve_block", reserved)
 
 
 @seeds("MEM-GROUP-003").of(_reserving, lambda nodes: sorted(nodes, reverse=True))
@@ -177,7 +182,7 @@ def memory_is_hinted_for_every_pod(rule: Any, pod: Any) -> Any:
     return rule(pod=guaranteed)
 
 
-@seeds("MEM-HINT-005").around(hints, "calculated")
+@seeds("MEM-HINT-005").around(hints, "calculate_hints")
 def memory_that_is_nowhere_is_an_empty_list(rule: Any, amounts: Any) -> Any:
     return rule() or dict.fromkeys(amounts, ())
 
@@ -197,11 +202,11 @@ def a_hint_that_does_not_suffice_is_refused(rule: Any, containing: Any) -> Any:
 
 @seeds("MEM-GROUP-007").after(evaluation, "narrowest")
 def a_hint_is_extended_to_all_nodes(
-    found: TopologyHint | None, demand: Any, containing: int
+    hint: TopologyHint | None, demand: Any, containing: int
 ) -> TopologyHint | None:
-    if containing and found is not None:
-        return TopologyHint(sum(1 << node for node in demand.nodes), found.preferred)
-    return found
+    if containing and hint is not None:
+        return TopologyHint(sum(1 << node for node in demand.nodes), hint.preferred)
+    return hint
 
 
 @seeds("MEM-GROUP-007").around(evaluation, "narrowest", lambda rule: rule(containing=0))
@@ -230,17 +235,17 @@ def memory_hints_leave_out_what_can_be_reused(demand: Demand) -> Demand:
     return replace(demand, needs=needs)
 
 
-@seeds("#119442", "PR #120715", "MEM-INIT-005").around(policy, "reused")
+@seeds("#119442", "PR #120715", "MEM-INIT-005").around(policy, "update_reuse")
 def sidecar_memory_is_reused(rule: Any, container: Any) -> Any:
     return rule(container=replace(container, sidecar=False))
 
 
-@seeds("MEM-INIT-002").around(policy, "reused")
+@seeds("MEM-INIT-002").around(policy, "update_reuse")
 def app_memory_is_reused(rule: Any, container: Any) -> Any:
     return rule(container=replace(container, init=True, sidecar=False))
 
 
-@seeds("#100838", "MEM-INIT-003").replace(policy, "shrunk")
+@seeds("#100838", "MEM-INIT-003").replace(policy, "shrink_init_blocks")
 def reused_memory_is_counted_for_both(state: Any, pod: Any, container: Any, blocks: Any) -> Any:
     return state
 
@@ -295,8 +300,8 @@ def unhealthy_devices_are_given(state: DeviceState) -> DeviceState:
 
 
 @seeds("DEV-HEALTH-005", "DEV-RESTART-003").around(device_policy, "check_health")
-def a_pod_stays_with_devices_that_fell_ill(rule: Any, held: Any) -> Any:
-    return None if held else rule()
+def a_pod_stays_with_devices_that_fell_ill(rule: Any, held_devices: Any) -> Any:
+    return None if held_devices else rule()
 
 
 @seeds("DEV-HEALTH-003").after(DeviceState, "report")
@@ -307,9 +312,9 @@ def a_device_that_fell_ill_is_taken_away(state: DeviceState) -> DeviceState:
             name: {resource: ids & well.get(resource, ids) for resource, ids in own.items()}
             for name, own in containers.items()
         }
-        for uid, containers in state.held.items()
+        for uid, containers in state.held_devices.items()
     }
-    return replace(state, held=held)
+    return replace(state, held_devices=held)
 
 
 def _deaf(self: managers.StartedNode, _args: messages.DevicesArgs) -> messages.Done:
@@ -354,17 +359,17 @@ def devices_near_several_nodes_count_as_far() -> None: ...
 def devices_without_topology_come_first() -> None: ...
 
 
-@seeds("DEV-ALLOCATE-003").around(device_policy, "requested")
+@seeds("DEV-ALLOCATE-003").around(device_policy, "requested_devices")
 def one_device_of_several_is_given(rule: Any) -> Any:
     return {resource: min(count, 1) for resource, count in rule().items()}
 
 
-@seeds("DEV-ALLOCATE-003").around(device_policy, "requested")
+@seeds("DEV-ALLOCATE-003").around(device_policy, "requested_devices")
 def zero_devices_are_one(rule: Any) -> Any:
     return {resource: count or 1 for resource, count in rule().items()}
 
 
-@seeds("DEV-ALLOCATE-004").around(device_policy, "requested")
+@seeds("DEV-ALLOCATE-004").around(device_policy, "requested_devices")
 def a_resource_without_a_plugin_cannot_be_had(rule: Any, container: Any) -> dict[str, int]:
     names = [name for name in container.limits if "/" in name]
     unknown = {name: quantity.value(container.limits[name]) for name in names}
@@ -412,16 +417,20 @@ def removed_pods_keep_their_devices() -> None: ...
 
 @seeds("DEV-REMOVE-001").after(DeviceState, "release")
 def devices_of_removed_pods_leak(after: DeviceState, self: DeviceState) -> DeviceState:
-    return replace(after, taken=self.taken)
+    return replace(after, allocated_devices=self.allocated_devices)
 
 
 @seeds("DEV-REMOVE-002").after(managers.StartedNode, "remove")
 def ended_containers_lose_their_devices(answer: Any, self: Any, args: messages.RemoveArgs) -> Any:
     kept = self.device_manager.state
-    if args.container is not None and args.uid in kept.held:
-        pod = {name: own for name, own in kept.held[args.uid].items() if name != args.container}
-        held = {**kept.held, args.uid: pod}
-        self.device_manager.state = replace(kept, held=held, taken=all_held(held))
+    if args.container is not None and args.uid in kept.held_devices:
+        pod = {
+            name: own for name, own in kept.held_devices[args.uid].items() if name != args.container
+        }
+        held = {**kept.held_devices, args.uid: pod}
+        self.device_manager.state = replace(
+            kept, held_devices=held, allocated_devices=devices_by_resource(held)
+        )
     return answer
 
 
@@ -430,32 +439,32 @@ def ended_containers_lose_their_devices(answer: Any, self: Any, args: messages.R
 
 @seeds("DEV-HINT-002").around(DeviceHints, "of_resource")
 def device_hints_ignore_what_is_taken(rule: Any, state: Any) -> Any:
-    return rule(state=replace(state, taken={}))
+    return rule(state=replace(state, allocated_devices={}))
 
 
 @seeds("#112234", "DEV-HINT-001").after(DeviceHints, "of_resource")
-def devices_without_topology_are_nowhere(found: Any) -> Any:
-    return () if found is None else found
+def devices_without_topology_are_nowhere(demand: Any) -> Any:
+    return () if demand is None else demand
 
 
 @seeds("#139430", "DEV-HINT-002").after(DeviceHints, "of_resource")
-def device_hints_prefer_what_is_fewest_now(found: Any) -> Any:
-    if not found:
-        return found
-    needs = tuple(replace(need, total=need.free) for need in found.needs)
-    return replace(found, needs=needs)
+def device_hints_prefer_what_is_fewest_now(demand: Any) -> Any:
+    if not demand:
+        return demand
+    needs = tuple(replace(need, total=need.free) for need in demand.needs)
+    return replace(demand, needs=needs)
 
 
 @seeds("#109595", "DEV-HINT-008").around(DeviceHints, "of_resource")
 def device_hints_forget_what_is_held(rule: Any, need: Any) -> Any:
-    return rule(need=need._replace(held=frozenset()))
+    return rule(need=need._replace(held_devices=frozenset()))
 
 
 @seeds("DEV-HINT-002").after(DeviceHints, "of_resource")
-def device_hints_are_the_preferred_ones_alone(found: Any) -> Any:
-    if found is None:
+def device_hints_are_the_preferred_ones_alone(demand: Any) -> Any:
+    if demand is None:
         return None
-    return tuple(hint for hint in evaluation.listed(found) if hint.preferred)
+    return tuple(hint for hint in evaluation.list_hints(demand) if hint.preferred)
 
 
 @seeds("DEV-HINT-009").around(DeviceHints, "for_pod")

@@ -46,8 +46,8 @@ def sidecars_have_no_exclusive_cpus(rule: Any, container: PodContainer) -> Any:
 
 
 @seeds("CPU-STATIC-001").after(qos, "class_of")
-def burstable_pods_are_guaranteed(found: Any) -> Any:
-    return "Guaranteed" if found == "Burstable" else found
+def burstable_pods_are_guaranteed(qos_class: Any) -> Any:
+    return "Guaranteed" if qos_class == "Burstable" else qos_class
 
 
 @seeds("CPU-STATIC-001").around(qos, "class_of")

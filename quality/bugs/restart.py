@@ -41,15 +41,17 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("restart")
 
 
-def _of_cpus(found: Content) -> bool:
+def _of_cpus(content: Content) -> bool:
     """Whether this is what a file of the CPU Manager says."""
-    return "defaultCpuSet" in found
+    return "defaultCpuSet" in content
 
 
 @seeds("#86676", "CPU-CHECKPOINT-005")
 def a_wrong_cpu_checksum_is_accepted(changes: Changes) -> None:
     for one in (Format, TwoPartFormat):
-        changes.around(one, "takes", lambda rule, self, found: _of_cpus(found) or rule(self, found))
+        changes.around(
+            one, "takes", lambda rule, self, content: _of_cpus(content) or rule(self, content)
+        )
 
 
 @seeds("CPU-RESTART-001").replace(StaticCPUPolicy, "restore")
@@ -93,7 +95,7 @@ def a_first_start_writes_no_cpu_checkpoint(rule: Any, state_dir: Path) -> Any:
     return manager
 
 
-def _made_afresh(changes: Changes, owner: Any, empty: Any) -> None:
+def _recreate(changes: Changes, owner: Any, empty: Any) -> None:
     def careless(rule: Any, *args: Any) -> Any:
         try:
             return rule(*args)
@@ -103,7 +105,7 @@ def _made_afresh(changes: Changes, owner: Any, empty: Any) -> None:
     changes.around(owner, "restore", careless)
 
 
-@seeds("CPU-CHECKPOINT-008").of(_made_afresh, cpu_checkpoint, CPUState())
+@seeds("CPU-CHECKPOINT-008").of(_recreate, cpu_checkpoint, CPUState())
 def a_damaged_cpu_checkpoint_is_made_afresh() -> None: ...
 
 
@@ -113,15 +115,15 @@ def checksums_are_those_of_another_hash(dump: Any) -> Any:
 
 
 @seeds("CPU-CHECKPOINT-006", "PR #86689").around(Format, "takes")
-def a_cpu_checkpoint_needs_a_checksum(rule: Any, found: Any) -> Any:
-    return rule() and not (_of_cpus(found) and not found["checksum"])
+def a_cpu_checkpoint_needs_a_checksum(rule: Any, content: Any) -> Any:
+    return rule() and not (_of_cpus(content) and not content["checksum"])
 
 
 @seeds("CPU-CHECKPOINT-016").after(cpu_checkpoint, "restore")
-def an_empty_default_set_is_damage(found: Any, policy: str) -> Any:
-    if policy == "static" and not found.all_cpus():
+def an_empty_default_set_is_damage(cpu_state: Any, policy: str) -> Any:
+    if policy == "static" and not cpu_state.all_cpus():
         raise CheckpointError(CORRUPTED)
-    return found
+    return cpu_state
 
 
 @seeds("CPU-CHECKPOINT-019").around(Formats, "read")
@@ -165,11 +167,11 @@ def baselines_are_not_written(rule: Any, state: Any) -> Any:
 def a_wrong_memory_checksum_is_accepted(changes: Changes) -> None:
     for one in (Format, TwoPartFormat):
         changes.around(
-            one, "takes", lambda rule, self, found: not _of_cpus(found) or rule(self, found)
+            one, "takes", lambda rule, self, content: not _of_cpus(content) or rule(self, content)
         )
 
 
-@seeds("MEM-CHECKPOINT-008").of(_made_afresh, memory_checkpoint, MemoryState())
+@seeds("MEM-CHECKPOINT-008").of(_recreate, memory_checkpoint, MemoryState())
 def a_damaged_memory_checkpoint_is_made_afresh() -> None: ...
 
 
@@ -214,7 +216,9 @@ def a_restart_forgets_who_has_devices(content: Any) -> Any:
     return DeviceState()
 
 
-@seeds("DEV-ALLOCATE-002").around(device_checkpoint, "load", lambda rule: replace(rule(), taken={}))
+@seeds("DEV-ALLOCATE-002").around(
+    device_checkpoint, "load", lambda rule: replace(rule(), allocated_devices={})
+)
 def devices_held_before_a_restart_are_free() -> None: ...
 
 
@@ -237,6 +241,6 @@ def pod_level_resources_are_ignored(self: Any, gates: Any) -> Any:
 
 @seeds("#135541", "DEV-HINT-003")
 def device_hints_name_nodes_of_the_other_releases(changes: Changes) -> None:
-    documented = DeviceHints.considered
-    changes.replace(DeviceHints, "considered", AllNodesConsidered.considered)
-    changes.replace(AllNodesConsidered, "considered", documented)
+    documented = DeviceHints.candidate_nodes
+    changes.replace(DeviceHints, "candidate_nodes", AllNodesConsidered.candidate_nodes)
+    changes.replace(AllNodesConsidered, "candidate_nodes", documented)

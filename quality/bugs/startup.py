@@ -57,11 +57,11 @@ def a_fraction_of_a_cpu_is_not_reserved(rule: Any) -> Any:
     return Fraction(math.floor(rule()))
 
 
-@seeds("CPU-RESERVE-006").of(_reserving, lambda given: replace(given, kube_reserved={}))
+@seeds("CPU-RESERVE-006").of(_reserving, lambda config: replace(config, kube_reserved={}))
 def the_cpus_of_kube_reserved_do_not_count() -> None: ...
 
 
-@seeds("CPU-RESERVE-006").of(_reserving, lambda given: replace(given, system_reserved={}))
+@seeds("CPU-RESERVE-006").of(_reserving, lambda config: replace(config, system_reserved={}))
 def the_cpus_of_system_reserved_do_not_count() -> None: ...
 
 
@@ -79,7 +79,7 @@ def the_eviction_threshold_is_not_reserved(thresholds: Any, capacity: Any) -> An
     return None
 
 
-@seeds("MEM-RESERVE-006").around(eviction, "configured")
+@seeds("MEM-RESERVE-006").around(eviction, "hard_thresholds")
 def the_default_eviction_threshold_always_counts(rule: Any) -> Any:
     return {**eviction.DEFAULTS, **rule()}
 
@@ -92,36 +92,43 @@ def reserved_memory_is_not_validated(reservations: Any) -> Any:
 # Names and gates
 
 
-@seeds("CPU-GATE-010", "CPU-GATE-008").around(gates, "enabled")
-def a_gate_that_nobody_knows_is_passed_over(rule: Any, given: Any, known: Any) -> Any:
-    wanted = given.get("featureGates")
+@seeds("CPU-GATE-010", "CPU-GATE-008").around(gates, "enabled_gates")
+def a_gate_that_nobody_knows_is_passed_over(
+    rule: Any, decoded_config: Any, known_gates: Any
+) -> Any:
+    wanted = decoded_config.get("featureGates")
     if not isinstance(wanted, dict):
         return rule()
-    left = {name: on for name, on in wanted.items() if name in known}
-    return rule(given={**given, "featureGates": left})
+    left = {name: on for name, on in wanted.items() if name in known_gates}
+    return rule(decoded_config={**decoded_config, "featureGates": left})
 
 
-@seeds("CPU-GATE-009").around(gates, "enabled")
-def a_locked_gate_can_be_set(rule: Any, known: Any) -> Any:
-    loose = {name: replace(gate, locked=False) for name, gate in known.items()}
-    return rule(known=loose)
+@seeds("CPU-GATE-009").around(gates, "enabled_gates")
+def a_locked_gate_can_be_set(rule: Any, known_gates: Any) -> Any:
+    loose = {name: replace(gate, is_locked=False) for name, gate in known_gates.items()}
+    return rule(known_gates=loose)
 
 
-@seeds("CPU-GATE-011").replace(gates, "dependency_problems", lambda enabled, known: ())
+@seeds("CPU-GATE-011").replace(gates, "dependency_problems", lambda enabled_gates, known_gates: ())
 def a_gate_stands_without_those_it_needs() -> None: ...
 
 
-@seeds("CPU-GATE-004").around(gates, "enabled")
-def a_gate_that_is_turned_on_stays_off(rule: Any, given: Any) -> Any:
-    wanted = given.get("featureGates")
+@seeds("CPU-GATE-004").around(gates, "enabled_gates")
+def a_gate_that_is_turned_on_stays_off(rule: Any, decoded_config: Any) -> Any:
+    wanted = decoded_config.get("featureGates")
     if not isinstance(wanted, dict):
         return rule()
     return rule(
-        given={**given, "featureGates": {name: on for name, on in wanted.items() if not on}}
+        decoded_config={
+            **decoded_config,
+            "featureGates": {name: on for name, on in wanted.items() if not on},
+        }
     )
 
 
-@seeds("CPU-CONFIG-009").around(validation, "named_problems", lambda rule: rule(given={}))
+@seeds("CPU-CONFIG-009").around(
+    validation, "reserved_cpus_problems", lambda rule: rule(kubelet_config={})
+)
 def named_cpus_may_stand_beside_a_cgroup() -> None: ...
 
 
@@ -160,9 +167,9 @@ def cpus_alone_make_a_pod_guaranteed() -> None: ...
 
 
 @seeds("CPU-STATIC-002").after(manifest, "read_container")
-def a_limit_makes_no_request(found: PodContainer, item: Any) -> PodContainer:
+def a_limit_makes_no_request(container: PodContainer, item: Any) -> PodContainer:
     own = (item.get("resources") or {}).get("requests") or {}
-    return replace(found, requests=own)
+    return replace(container, requests=own)
 
 
 seeds.about("refusals")
@@ -172,15 +179,15 @@ seeds.about("refusals")
 
 
 @seeds("CPU-CONFIG-002").after(configuration, "load")
-def an_unknown_cpu_policy_stands_for_none(given: configuration.Config) -> configuration.Config:
-    name = given.cpu_policy if given.cpu_policy == "static" else "none"
-    return replace(given, cpu_policy=name)
+def an_unknown_cpu_policy_stands_for_none(config: configuration.Config) -> configuration.Config:
+    name = config.cpu_policy if config.cpu_policy == "static" else "none"
+    return replace(config, cpu_policy=name)
 
 
 @seeds("MEM-CONFIG-001", "MEM-CONFIG-003").after(configuration, "load")
-def an_unknown_memory_policy_stands_for_none(given: configuration.Config) -> configuration.Config:
-    name = given.memory_policy if given.memory_policy == "Static" else "None"
-    return replace(given, memory_policy=name)
+def an_unknown_memory_policy_stands_for_none(config: configuration.Config) -> configuration.Config:
+    name = config.memory_policy if config.memory_policy == "Static" else "None"
+    return replace(config, memory_policy=name)
 
 
 @seeds("TOPO-ERROR-002", "TOPO-ERROR-003").replace(validation, "topology_problems")
@@ -208,13 +215,19 @@ def the_cpu_manager_is_made_before_the_topology_manager(
 
 
 @seeds("CPU-CONFIG-004", "CPU-ERROR-006").around(cpu_options, "parse")
-def an_unknown_cpu_option_is_passed_over(rule: Any, given: Any, known: Any) -> Any:
-    return rule(given={name: text for name, text in given.items() if name in known})
+def an_unknown_cpu_option_is_passed_over(rule: Any, policy_options: Any, available: Any) -> Any:
+    return rule(
+        policy_options={name: text for name, text in policy_options.items() if name in available}
+    )
 
 
 @seeds("TOPO-ERROR-004").around(topology_options, "parse")
-def an_unknown_topology_option_is_passed_over(rule: Any, given: Any, available: Any) -> Any:
-    return rule(given={name: text for name, text in given.items() if name in available})
+def an_unknown_topology_option_is_passed_over(
+    rule: Any, policy_options: Any, available: Any
+) -> Any:
+    return rule(
+        policy_options={name: text for name, text in policy_options.items() if name in available}
+    )
 
 
 @seeds("CPU-CONFIG-005", "TOPO-ERROR-006")
@@ -236,8 +249,8 @@ def the_gate_of_topology_options_matters_with_a_policy_alone(rule: Any, config: 
 
 
 @seeds("CPU-CONFIG-003", "CPU-ERROR-006").after(configuration, "load")
-def policy_none_takes_options(given: configuration.Config) -> configuration.Config:
-    return replace(given, cpu_options={}) if given.cpu_policy == "none" else given
+def policy_none_takes_options(config: configuration.Config) -> configuration.Config:
+    return replace(config, cpu_options={}) if config.cpu_policy == "none" else config
 
 
 @seeds("CPU-GATE-001").around(cpu_options, "value")
@@ -254,20 +267,26 @@ def stable_options_need_a_gate(rule: Any, maturity: Any) -> Any:
 
 
 @seeds("TOPO-ERROR-006").around(fields, "decode")
-def numbers_and_booleans_are_texts(rule: Any, given: Mapping[str, Any]) -> Any:
-    def written(value: Any) -> Any:
+def numbers_and_booleans_are_texts(rule: Any, kubelet_config: Mapping[str, Any]) -> Any:
+    def as_text(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: written(entry) for key, entry in value.items()}
+            return {key: as_text(entry) for key, entry in value.items()}
         return str(value) if isinstance(value, bool | int) else value
 
     texts = {name for name, kind in fields.DECODED.items() if kind.go.endswith("string")}
-    return rule(given={name: written(one) if name in texts else one for name, one in given.items()})
+    return rule(
+        kubelet_config={
+            name: as_text(one) if name in texts else one for name, one in kubelet_config.items()
+        }
+    )
 
 
 @seeds("CPU-CONFIG-014").around(fields, "decode")
-def the_reconcile_period_is_not_read(rule: Any, given: Mapping[str, Any]) -> Any:
+def the_reconcile_period_is_not_read(rule: Any, kubelet_config: Mapping[str, Any]) -> Any:
     return rule(
-        given={name: one for name, one in given.items() if name != "cpuManagerReconcilePeriod"}
+        kubelet_config={
+            name: one for name, one in kubelet_config.items() if name != "cpuManagerReconcilePeriod"
+        }
     )
 
 
@@ -296,7 +315,7 @@ def cpus_that_are_not_there_can_be_reserved(rule: Any, config: Any, online: CPUS
 def _reservable(changes: Changes, takes: Callable[[Fraction], bool]) -> None:
     """Passes over what is reserved of a resource, unless it is an amount to be taken."""
 
-    def kept(rule: Any, amounts: Mapping[str, str]) -> Any:
+    def cpus_of(rule: Any, amounts: Mapping[str, str]) -> Any:
         return rule(amounts={name: text for name, text in amounts.items() if good(text)})
 
     def good(text: str) -> bool:
@@ -305,7 +324,7 @@ def _reservable(changes: Changes, takes: Callable[[Fraction], bool]) -> None:
         except quantity.QuantityError:
             return takes(Fraction(-1))
 
-    changes.around(reservation, "cpus_of", kept)
+    changes.around(reservation, "cpus_of", cpus_of)
 
 
 @seeds("CPU-CONFIG-011", "CPU-CONFIG-012", "MEM-CONFIG-010").by(_reservable)
@@ -318,11 +337,11 @@ def only_cpus_and_memory_can_be_reserved() -> None: ...
 
 
 @seeds("MEM-CONFIG-002").around(fields, "decode")
-def reserved_memory_that_cannot_be_read_is_none(rule: Any, given: Any) -> Any:
+def reserved_memory_that_cannot_be_read_is_none(rule: Any, kubelet_config: Any) -> Any:
     try:
         return rule()
     except configuration.ConfigError:
-        return rule(given={**given, "reservedMemory": None})
+        return rule(kubelet_config={**kubelet_config, "reservedMemory": None})
 
 
 @seeds("MEM-CONFIG-011")
@@ -336,7 +355,7 @@ def eviction_thresholds_that_cannot_be_are_passed_over(changes: Changes) -> None
 
     changes.around(
         eviction,
-        "configured",
+        "hard_thresholds",
         lambda rule: {signal: text for signal, text in rule().items() if good(signal, text)},
     )
 
@@ -348,7 +367,7 @@ def eviction_thresholds_that_cannot_be_are_passed_over(changes: Changes) -> None
 def static_starts_without_a_reservation() -> None: ...
 
 
-@seeds("CPU-RESERVE-007").around(startup, "make_static", lambda rule: rule(named=0))
+@seeds("CPU-RESERVE-007").around(startup, "make_static", lambda rule: rule(named_cpus=0))
 def named_cpus_are_only_counted() -> None: ...
 
 
@@ -356,15 +375,15 @@ seeds.about("none")
 
 
 @seeds("CPU-NONE-001").after(fields, "decode")
-def static_is_the_default(found: Any) -> Any:
-    return {**found, "cpuManagerPolicy": found["cpuManagerPolicy"] or "static"}
+def static_is_the_default(decoded_config: Any) -> Any:
+    return {**decoded_config, "cpuManagerPolicy": decoded_config["cpuManagerPolicy"] or "static"}
 
 
 @seeds("CPU-NONE-002").after(startup, "make_cpu_policy")
 def policy_none_pins_cpus(
-    found: cpu_policies.StaticCPUPolicy | None, topology: Any
+    cpu_policy: cpu_policies.StaticCPUPolicy | None, topology: Any
 ) -> cpu_policies.StaticCPUPolicy | None:
-    return found or cpu_policies.make_static(topology, StaticOptions(), 1, 0)
+    return cpu_policy or cpu_policies.make_static(topology, StaticOptions(), 1, 0)
 
 
 @seeds("CPU-NONE-004").around(startup, "make_cpu_policy")
@@ -383,8 +402,8 @@ def reserved_cpus_are_told_as_allocatable(changes: Changes) -> None:
 
 
 @seeds("MEM-NONE-001", "MEM-NONE-002").after(startup, "make_memory_policy")
-def policy_none_pins_memory(found: Any, machine: MachineInfo) -> Any:
-    return found or memory_policies.make_static(machine, {})
+def policy_none_pins_memory(memory_policy: Any, machine: MachineInfo) -> Any:
+    return memory_policy or memory_policies.make_static(machine, {})
 
 
 @seeds("MEM-NONE-003").around(startup, "make_memory_policy")

@@ -40,21 +40,23 @@ def _judging(changes: Changes, change: Callable[[TopologyPolicy, TopologyHint, b
 
 
 @seeds("TOPO-POLICY-003").by(_judging)
-def restricted_admits_what_is_not_preferred(self: Any, kept: TopologyHint, admitted: Any) -> Any:
-    return (kept, admitted or self.name == policy.RESTRICTED)
+def restricted_admits_what_is_not_preferred(
+    self: Any, affinity: TopologyHint, admitted: Any
+) -> Any:
+    return (affinity, admitted or self.name == policy.RESTRICTED)
 
 
 @seeds("TOPO-POLICY-002")
 def best_effort_refuses_what_is_not_preferred(changes: Changes) -> None:
-    _judging(changes, lambda self, kept, admitted: (kept, kept.preferred))
+    _judging(changes, lambda self, affinity, admitted: (affinity, affinity.preferred))
 
 
 @seeds("TOPO-POLICY-004", "TOPO-MERGE-012").after(policy, "of_nodes")
-def single_numa_node_merges_like_restricted(made: TopologyPolicy) -> TopologyPolicy:
-    return replace(made, rules=replace(made.rules, single=False))
+def single_numa_node_merges_like_restricted(topology_policy: TopologyPolicy) -> TopologyPolicy:
+    return replace(topology_policy, rules=replace(topology_policy.rules, single=False))
 
 
-@seeds("TOPO-MERGE-012").around(Rules, "counted")
+@seeds("TOPO-MERGE-012").around(Rules, "filter_hints")
 def single_numa_node_counts_hints_that_are_not_preferred(rule: Any, self: Any, hints: Any) -> Any:
     return [
         hint
@@ -64,9 +66,9 @@ def single_numa_node_counts_hints_that_are_not_preferred(rule: Any, self: Any, h
 
 
 @seeds("TOPO-POLICY-009").by(_judging)
-def single_numa_node_keeps_all_nodes(self: Any, kept: TopologyHint, admitted: Any) -> Any:
-    nodes = self.rules.nodes if kept.nodes == ANYWHERE else kept.nodes
-    return TopologyHint(nodes, kept.preferred), admitted
+def single_numa_node_keeps_all_nodes(self: Any, affinity: TopologyHint, admitted: Any) -> Any:
+    nodes = self.rules.nodes if affinity.nodes == ANYWHERE else affinity.nodes
+    return TopologyHint(nodes, affinity.preferred), admitted
 
 
 @seeds("TOPO-POLICY-008").around(scope, "admit")
@@ -90,15 +92,15 @@ def node_ids_are_taken_for_places(rule: Any, rows: Any) -> Any:
 # Scopes
 
 
-def _scoped(changes: Changes, which: str) -> None:
+def _force_scope(changes: Changes, which: str) -> None:
     changes.around(scope, "admit", lambda rule: rule(scope=which))
 
 
-@seeds("TOPO-SCOPE-002", "TOPO-SCOPE-004").of(_scoped, "container")
+@seeds("TOPO-SCOPE-002", "TOPO-SCOPE-004").of(_force_scope, "container")
 def scope_pod_is_ignored() -> None: ...
 
 
-@seeds("TOPO-SCOPE-001").of(_scoped, "pod")
+@seeds("TOPO-SCOPE-001").of(_force_scope, "pod")
 def scope_container_is_ignored() -> None: ...
 
 
@@ -135,15 +137,15 @@ def a_pod_asks_for_nothing_for_sidecars() -> None: ...
 # Options
 
 
-def _parsed(changes: Changes, **fields: Any) -> None:
+def _override_options(changes: Changes, **fields: Any) -> None:
     changes.around(options, "parse", lambda rule: replace(rule(), **fields))
 
 
-@seeds("#135541", "TOPO-OPT-003").of(_parsed, most_nodes=1000)
+@seeds("#135541", "TOPO-OPT-003").of(_override_options, most_nodes=1000)
 def any_number_of_nodes_is_taken() -> None: ...
 
 
-@seeds("TOPO-OPT-004").of(_parsed, most_nodes=options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES)
+@seeds("TOPO-OPT-004").of(_override_options, most_nodes=options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES)
 def the_limit_of_nodes_cannot_be_raised() -> None: ...
 
 
@@ -209,16 +211,16 @@ def _apart(rules: Rules, nodes: int) -> float:
     return 0 if rules.distances is None else average(nodes, rules.distances.table)
 
 
-@shape(Rules, "ordered")
-def _ordering(key: Callable[[float, int], Any], rule: Any, self: Any, tied: Any) -> Any:
+@shape(Rules, "sort_tied")
+def _ordering(key: Callable[[float, int], Any], rule: Any, self: Any, tied_sets: Any) -> Any:
     """Changes which of the results with equally many nodes wins."""
-    return sorted(tied, key=lambda nodes: key(_apart(self, nodes), nodes))
+    return sorted(tied_sets, key=lambda nodes: key(_apart(self, nodes), nodes))
 
 
 @seeds("TOPO-MERGE-003").after(merge, "preferred_results")
-def the_widest_preferred_affinity_wins(found: set[int]) -> set[int]:
-    most = max(map(int.bit_count, found), default=0)
-    return {nodes for nodes in found if nodes.bit_count() == most}
+def the_widest_preferred_affinity_wins(results: set[int]) -> set[int]:
+    most = max(map(int.bit_count, results), default=0)
+    return {nodes for nodes in results if nodes.bit_count() == most}
 
 
 @seeds("TOPO-MERGE-008").of(_ordering, lambda apart, nodes: (apart, -nodes))
@@ -361,7 +363,9 @@ def pod_level_requests_are_missing_without_limits(changes: Changes) -> None:
 def pod_level_limits_are_not_filled_in(changes: Changes) -> None:
     as_one = PodRules.as_one
 
-    def given(requests: Mapping[str, Any], limits: Mapping[str, Any], members: Any) -> PodContainer:
+    def without_default_limits(
+        requests: Mapping[str, Any], limits: Mapping[str, Any], members: Any
+    ) -> PodContainer:
         return PodContainer("", as_one(requests, limits, members).requests, limits)
 
-    changes.replace(PodRules, "as_one", staticmethod(given))
+    changes.replace(PodRules, "as_one", staticmethod(without_default_limits))

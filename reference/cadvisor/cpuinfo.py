@@ -43,7 +43,7 @@ def _cores_in_sysfs(tree: SysTree, online: OnlineCPUs) -> set[tuple[str, str]]:
     A single entry that looks like a CPU but has no number leaves nothing to count.
     """
     pairs = set()
-    for name in tree.numbered(CPUS, "cpu"):
+    for name in tree.numbered_names(CPUS, "cpu"):
         cpu = number_in(name)
         if cpu is None:
             return set()

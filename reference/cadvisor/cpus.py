@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.reference.cadvisor.sysfs import CPUS, DiscoveryError, SysTree, UnreadablePathError
-from numaproof.reference.golang.numbers import NumeralError, signed, unsigned
+from numaproof.reference.golang.numbers import NumeralError, parse_signed, parse_unsigned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,7 +61,7 @@ class OnlineCPUs:
 def _ranges(text: str) -> Iterable[range]:
     for entry in text.split(","):
         try:
-            ends = [unsigned(end) for end in entry.split("-")]
+            ends = [parse_unsigned(end) for end in entry.split("-")]
         except NumeralError:
             return
         first, last = ends[0], ends[-1]
@@ -74,7 +74,7 @@ def number_in(name: str) -> int | None:
     """The CPU number in a name such as ``cpu12``, or None."""
     match = _NUMBER.search(name)
     try:
-        return signed(match[1]) if match else None
+        return parse_signed(match[1]) if match else None
     except NumeralError:
         return None
 
@@ -118,7 +118,7 @@ def topology_id(tree: SysTree, path: str, name: str) -> int | None:
         NumeralError: it does not hold a number.
     """
     try:
-        return signed(tree.read_trimmed(f"{path}/topology/{name}"))
+        return parse_signed(tree.read_trimmed(f"{path}/topology/{name}"))
     except UnreadablePathError as error:
         if error.missing:
             return None

@@ -39,7 +39,7 @@ from numaproof.reference.cadvisor.sysfs import (
     SysTree,
     UnreadablePathError,
 )
-from numaproof.reference.golang.numbers import NumeralError, signed, unsigned
+from numaproof.reference.golang.numbers import NumeralError, parse_signed, parse_unsigned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,7 +117,7 @@ def _topology(tree: SysTree, online: OnlineCPUs, no_cpu: str) -> tuple[list[Node
 
     Requirements: DISCOVERY-014.
     """
-    names = tree.numbered(NODES, "node")
+    names = tree.numbered_names(NODES, "node")
     if names:
         nodes = [_node(tree, name, online) for name in names]
         cores = [core for node in nodes for core in node.cores or ()]
@@ -131,7 +131,7 @@ def _topology(tree: SysTree, online: OnlineCPUs, no_cpu: str) -> tuple[list[Node
 def _node(tree: SysTree, name: str, online: OnlineCPUs) -> Node:
     number = _NODE_NUMBER.match(name)
     assert number
-    node_id = signed(number[1])
+    node_id = parse_signed(number[1])
     folder = f"{NODES}/{name}"
     paths = _cpu_paths(tree, folder)
     threads = cores_of(tree, paths, online)
@@ -181,7 +181,7 @@ def _distances(tree: SysTree, node: str) -> tuple[int, ...] | None:
 
 def _distance(text: str) -> int:
     try:
-        return unsigned(text)
+        return parse_unsigned(text)
     except NumeralError:
         raise DiscoveryError(f"cannot convert {text} to int") from None
 
@@ -204,7 +204,7 @@ def _with_caches(
 
 
 def _cpu_paths(tree: SysTree, folder: str) -> list[str]:
-    return [f"{folder}/{name}" for name in tree.numbered(folder, "cpu")]
+    return [f"{folder}/{name}" for name in tree.numbered_names(folder, "cpu")]
 
 
 class NodeOrder:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.protocol.machine import HugePages
 from numaproof.reference.cadvisor.sysfs import DiscoveryError, UnreadablePathError
-from numaproof.reference.golang.numbers import UNSIGNED_LIMIT, leading_unsigned, unsigned
+from numaproof.reference.golang.numbers import UNSIGNED_LIMIT, leading_unsigned, parse_unsigned
 from numaproof.reference.golang.text import quote
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _total(text: str) -> int:
     match = _TOTAL.search(text)
     if not match:
         raise DiscoveryError(f"failed to match regexp in output: {quote(text)}")
-    return unsigned(match[1]) * 1024 % UNSIGNED_LIMIT
+    return parse_unsigned(match[1]) * 1024 % UNSIGNED_LIMIT
 
 
 def huge_pages(tree: SysTree, folder: str) -> tuple[HugePages, ...] | None:
@@ -76,7 +76,7 @@ def huge_pages(tree: SysTree, folder: str) -> tuple[HugePages, ...] | None:
 
 
 def _pool(tree: SysTree, folder: str, name: str) -> HugePages:
-    page_size = unsigned(name.split("-")[1].partition("kB")[0])
+    page_size = parse_unsigned(name.split("-")[1].partition("kB")[0])
     text = tree.read_trimmed(f"{folder}/{name}/nr_hugepages")
     num_pages = leading_unsigned(text)
     if num_pages is None:

@@ -80,7 +80,7 @@ class SysTree:
         except OSError as error:
             raise UnreadablePathError(path, error) from None
 
-    def numbered(self, path: str, prefix: str) -> list[str]:
+    def numbered_names(self, path: str, prefix: str) -> list[str]:
         """The names in a folder that begin with `prefix` and end in a digit, in byte order.
 
         Every such entry counts as a node or a CPU. A folder that cannot be read has none.

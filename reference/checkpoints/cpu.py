@@ -32,33 +32,35 @@ def _check_pod(entry: Mapping[str, str]) -> None:
         raise CPUListError(f"failed to parse cpuset: {error}") from None
 
 
-def _dumped(entry: Mapping[str, str]) -> str:
+def _dump_pod_entry(entry: Mapping[str, str]) -> str:
     """The CPUs of a pod as Go's dump shows a set: a map to empty structures."""
     cpus = " ".join(f"{cpu}:{{}}" for cpu in parse_cpus(entry.get("cpuSet", "")))
     return f"{{CPUSet:(cpuset.CPUSet){{elems:(map[int]struct {{}})map[{cpus}]}}}}"
 
 
-_BY_ID = decoding.Keyed(decoding.Text(), "map[string]string", made=True)
-_BY_POD = decoding.Keyed(
-    decoding.Keyed(decoding.Text(), "map[string]string"), "map[string]map[string]string", made=True
+_BY_ID = decoding.Map(decoding.Text(), "map[string]string", starts_empty=True)
+_BY_POD = decoding.Map(
+    decoding.Map(decoding.Text(), "map[string]string"),
+    "map[string]map[string]string",
+    starts_empty=True,
 )
-_POD_ENTRIES = decoding.Keyed(
+_POD_ENTRIES = decoding.Map(
     decoding.Fields(
         "state.podEntryJSON",
         {"cpuSet": decoding.Text()},
         check=_check_pod,
-        dumped=_dumped,
+        dump=_dump_pod_entry,
     ),
     "state.PodCPUAssignments",
-    made=True,
+    starts_empty=True,
 )
-_BASELINES = decoding.Keyed(
-    decoding.Keyed(
+_BASELINES = decoding.Map(
+    decoding.Map(
         decoding.Fields("state.ContainerCPUs", {"baseline": decoding.Text()}),
         "map[string]state.ContainerCPUs",
     ),
     "map[string]map[string]state.ContainerCPUs",
-    made=True,
+    starts_empty=True,
 )
 _POLICY: Mapping[str, decoding.Kind] = {
     "policyName": decoding.Text(),
@@ -174,10 +176,10 @@ def restore(
 
 
 def _baselines(
-    found: Mapping[str, Any], exclusive: Mapping[str, Mapping[str, int]]
+    content: Mapping[str, Any], exclusive: Mapping[str, Mapping[str, int]]
 ) -> Mapping[str, Mapping[str, int]]:
     """The CPUs that containers were given first: what they have, unless the file says otherwise."""
-    baselines: Mapping[str, Any] = found.get("baselines") or {}
+    baselines: Mapping[str, Any] = content.get("baselines") or {}
     if not baselines:
         return exclusive
     return {
@@ -214,7 +216,7 @@ def dump(state: CPUState, policy: str, formats: CPUFormats) -> bytes:
     Requirements: CPU-CHECKPOINT-001, CPU-CHECKPOINT-003, CPU-CHECKPOINT-019, CPU-CHECKPOINT-025,
     NODE-PODLEVEL-015.
     """
-    return formats.written.write(
+    return formats.write_format.write(
         {
             "policyName": policy,
             "defaultCpuSet": _text(state.shared),

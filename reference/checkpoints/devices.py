@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from numaproof.protocol import codec
-from numaproof.reference.devices.state import Devices, DeviceState, all_held
+from numaproof.reference.devices.state import Devices, DeviceState, devices_by_resource
 
 FILE_NAME = "device-plugins/kubelet_internal_checkpoint"
 """Its path below the state directory."""
@@ -31,7 +31,7 @@ def dump(state: DeviceState) -> bytes:
     """The file's content: who holds what, and the healthy devices of each resource."""
     entries = tuple(
         _Entry(uid, name, resource, tuple(sorted(ids)))
-        for uid, containers in sorted(state.held.items())
+        for uid, containers in sorted(state.held_devices.items())
         for name, devices in sorted(containers.items())
         for resource, ids in sorted(devices.items())
     )
@@ -59,4 +59,6 @@ def load(content: bytes | None) -> DeviceState:
     for entry in data.pod_device_entries:
         container = held.setdefault(entry.pod, {}).setdefault(entry.container, {})
         container[entry.resource] = frozenset(entry.devices)
-    return DeviceState({name: Devices() for name in data.registered_devices}, held, all_held(held))
+    return DeviceState(
+        {name: Devices() for name in data.registered_devices}, held, devices_by_resource(held)
+    )

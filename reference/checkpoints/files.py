@@ -36,7 +36,7 @@ class CheckpointFile(Generic[State]):
         self.name = name
         self.path = os.path.join(state_dir, name)  # noqa: PTH118 - as for `write`
         self._dump = dump
-        self._written = b""
+        self._last_content = b""
 
     def read(self) -> bytes | None:
         """The content; None where there is no file."""
@@ -45,9 +45,9 @@ class CheckpointFile(Generic[State]):
     def write(self, state: State) -> None:
         """Writes the state, unless it reads like the one that was written last."""
         content = self._dump(state)
-        if content != self._written:
+        if content != self._last_content:
             write(self.path, content)
-            self._written = content
+            self._last_content = content
 
 
 class CheckpointError(Exception):

@@ -28,12 +28,12 @@ _OPTIONAL = frozenset({"entries", "podEntries", "baselines", "memoryBlocks"})
 
 
 class UnreadableError(files.CheckpointError):
-    """The file is in another format or damaged; `found` is what could be read of it."""
+    """The file is in another format or damaged; `content` is what could be read of it."""
 
-    def __init__(self, problem: str, found: Content) -> None:
+    def __init__(self, problem: str, content: Content) -> None:
         """Takes the kubelet's text."""
         super().__init__(problem)
-        self.found = found
+        self.content = content
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +75,26 @@ class Format:
         fields = {**self.fields, "checksum": _CHECKSUM}
         return f"(*{structure}){dumping.dump(fields, {**content, 'checksum': 0})}"
 
-    def takes(self, found: Content) -> bool:
+    def takes(self, content: Content) -> bool:
         """Whether the checksum is right, or may be missing."""
-        given = found["checksum"]
+        given = content["checksum"]
         if self.takes_no_checksum and not given:
             return True
         names = self.takes_checksum_of
-        return any(given == files.checksum(self.dump(name, found)) for name in names)
+        return any(given == files.checksum(self.dump(name, content)) for name in names)
 
     def write(self, content: Content) -> bytes:
         """The file that says this, byte for byte.
 
         `content` has all fields of this format; others are left out.
         """
-        return files.encode(self.sealed(content))
+        return files.encode(self.with_checksum(content))
 
-    def sealed(self, content: Content) -> Content:
+    def with_checksum(self, content: Content) -> Content:
         """The fields that are written, with the checksum."""
         known = {name: content[name] for name in self.fields}
         checksum = files.checksum(self.dump(self.takes_checksum_of[0], known))
-        return {**_filled(known), "checksum": checksum}
+        return {**_omit_empty(known), "checksum": checksum}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +154,12 @@ class TwoPartFormat:
         return decoding.Fields(
             self.structure,
             {**old, "data": decoding.Text(), "dataChecksum": _CHECKSUM},
-            embedded=MappingProxyType(dict.fromkeys(old, inside)),
+            embedded_in=MappingProxyType(dict.fromkeys(old, inside)),
         )
 
-    def takes(self, found: Content) -> bool:
+    def takes(self, content: Content) -> bool:
         """Whether ``dataChecksum`` is that of ``data``; the other checksum is never looked at."""
-        return bool(found["dataChecksum"] == _text_checksum(found["data"]))
+        return bool(content["dataChecksum"] == _text_checksum(content["data"]))
 
     def write(self, content: Content) -> bytes:
         """The file that says this, byte for byte; `content` has all fields of ``data``.
@@ -168,17 +168,17 @@ class TwoPartFormat:
         MEM-CHECKPOINT-015.
         """
         known = {name: content[name] for name in self.fields}
-        data = files.encode(_filled(known)).decode()
+        data = files.encode(_omit_empty(known)).decode()
         return files.encode(
-            {**self.old.sealed(content), "data": data, "dataChecksum": _text_checksum(data)}
+            {**self.old.with_checksum(content), "data": data, "dataChecksum": _text_checksum(data)}
         )
 
 
-def _filled(content: Content) -> Content:
+def _omit_empty(content: Content) -> Content:
     """The fields that a kubelet writes: all but optional ones that are empty."""
     filled = {name: value for name, value in content.items() if value or name not in _OPTIONAL}
     if pods := filled.get("podEntries"):
-        filled["podEntries"] = {uid: _filled(entry) for uid, entry in pods.items()}
+        filled["podEntries"] = {uid: _omit_empty(entry) for uid, entry in pods.items()}
     return filled
 
 
@@ -193,13 +193,13 @@ class Formats:
 
     Attributes:
         attempts: what a file is tried as, in order.
-        written: what it is written as.
+        write_format: what it is written as.
         keeps_pods: whether what pods have as a whole is kept over a restart.
         joins_pods: whether pods that an attempt found before it failed are kept even so.
     """
 
     attempts: tuple[Format | TwoPartFormat, ...]
-    written: Format | TwoPartFormat
+    write_format: Format | TwoPartFormat
     keeps_pods: bool = False
     joins_pods: bool = False
 
@@ -218,7 +218,7 @@ class Formats:
                 found = attempt.read(content)
             except UnreadableError as error:
                 problem = error
-                pods = error.found.get("podEntries") or pods
+                pods = error.content.get("podEntries") or pods
             else:
                 if self.keeps_pods:
                     found.setdefault("podEntries", pods if self.joins_pods else None)

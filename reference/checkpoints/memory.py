@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 FILE_NAME = "memory_manager_state"
 
 _TABLE_FIELDS = ("total", "systemReserved", "allocatable", "reserved", "free")
-_INTEGERS = decoding.Listed(decoding.Signed(), "[]int")
+_INTEGERS = decoding.Array(decoding.Signed(), "[]int")
 _NODE = decoding.Fields(
     "state.NUMANodeState",
     {
         "numberOfAssignments": decoding.Signed(),
-        "memoryMap": decoding.Keyed(
+        "memoryMap": decoding.Map(
             decoding.Fields(
                 "state.MemoryTable", dict.fromkeys(_TABLE_FIELDS, decoding.Unsigned()), pointer=True
             ),
@@ -47,17 +47,17 @@ _BLOCK = decoding.Fields(
 )
 _FIELDS: Mapping[str, decoding.Kind] = {
     "policyName": decoding.Text(),
-    "machineState": decoding.Keyed(_NODE, "state.NUMANodeMap", numbered=True, made=True),
-    "entries": decoding.Keyed(
-        decoding.Keyed(decoding.Listed(_BLOCK, "[]state.Block"), "map[string][]state.Block"),
+    "machineState": decoding.Map(_NODE, "state.NUMANodeMap", integer_keys=True, starts_empty=True),
+    "entries": decoding.Map(
+        decoding.Map(decoding.Array(_BLOCK, "[]state.Block"), "map[string][]state.Block"),
         "state.ContainerMemoryAssignments",
-        made=True,
+        starts_empty=True,
     ),
 }
-_POD_ENTRIES = decoding.Keyed(
-    decoding.Fields("state.PodEntry", {"memoryBlocks": decoding.Listed(_BLOCK, "[]state.Block")}),
+_POD_ENTRIES = decoding.Map(
+    decoding.Fields("state.PodEntry", {"memoryBlocks": decoding.Array(_BLOCK, "[]state.Block")}),
     "state.PodMemoryAssignments",
-    made=True,
+    starts_empty=True,
 )
 _WRITTEN_TYPE = "state.MemoryManagerCheckpoint"
 """The structure whose checksum is written, so that earlier releases take it; all take it."""
@@ -122,21 +122,21 @@ def dump(state: MemoryState, policy: str, formats: Formats) -> bytes:
 
     Requirements: MEM-CHECKPOINT-003, NODE-PODLEVEL-015.
     """
-    return formats.written.write(_document(state, policy))
+    return formats.write_format.write(_document(state, policy))
 
 
-def _state(found: Mapping[str, Any]) -> MemoryState:
+def _state(content: Mapping[str, Any]) -> MemoryState:
     nodes = {
         node: _node_memory(memory or _EMPTY_NODE)
-        for node, memory in sorted((found["machineState"] or {}).items())
+        for node, memory in sorted((content["machineState"] or {}).items())
     }
     entries = {
         uid: {name: _blocks(blocks) for name, blocks in (containers or {}).items()}
-        for uid, containers in (found["entries"] or {}).items()
+        for uid, containers in (content["entries"] or {}).items()
     }
     pods = {
         uid: None if (blocks := entry["memoryBlocks"]) is None else _blocks(blocks)
-        for uid, entry in (found["podEntries"] or {}).items()
+        for uid, entry in (content["podEntries"] or {}).items()
     }
     return MemoryState(nodes, entries, pods)
 
@@ -183,17 +183,17 @@ def _document(state: MemoryState, policy: str) -> dict[str, Any]:
             for node, memory in sorted(state.nodes.items(), key=lambda item: str(item[0]))
         },
         "entries": {
-            uid: {name: _listed(blocks) for name, blocks in sorted(containers.items())}
+            uid: {name: _block_entries(blocks) for name, blocks in sorted(containers.items())}
             for uid, containers in sorted(state.entries.items())
         },
         "podEntries": {
-            uid: {"memoryBlocks": None if blocks is None else _listed(blocks)}
+            uid: {"memoryBlocks": None if blocks is None else _block_entries(blocks)}
             for uid, blocks in sorted(state.pods.items())
         },
     }
 
 
-def _listed(blocks: Blocks) -> list[dict[str, Any]]:
+def _block_entries(blocks: Blocks) -> list[dict[str, Any]]:
     return [
         {"numaAffinity": [*NUMASet.from_mask(own.nodes)], "type": own.kind, "size": own.size}
         for own in blocks

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.sets import CPUSet
     from numaproof.reference.config.fields import MemoryReservations
 
-    Enabled = Callable[[Mapping[str, Any]], Mapping[str, bool]]
+    EnabledGates = Callable[[Mapping[str, Any]], Mapping[str, bool]]
     """Tells which feature gates a configuration has on, as `gates.enabled` does."""
 
 __all__ = ["Config", "ConfigError", "load"]
@@ -78,12 +78,12 @@ class Config:
 
 
 def load(
-    given: Mapping[str, Any],
-    enabled: Enabled,
+    kubelet_config: Mapping[str, Any],
+    enabled_gates: EnabledGates,
     unknown: Collection[str] = (),
     flags: Mapping[str, Any] = MappingProxyType({}),
 ) -> Config:
-    """The configuration that the fields stand for; `enabled` tells which of its gates are on.
+    """The configuration that the fields stand for; `enabled_gates` tells which of its gates are on.
 
     `unknown` are fields that the release does not have, and passes over. `flags` are fields that
     the command line sets: they count more, but for feature gates, of which both count.
@@ -96,19 +96,21 @@ def load(
     TOPO-SCOPE-001.
     """
     if "featureGates" in flags:
-        _check_gates(flags, enabled)
-    decoded = fields.decode({name: one for name, one in given.items() if name not in unknown})
+        _check_gates(flags, enabled_gates)
+    decoded = fields.decode(
+        {name: one for name, one in kubelet_config.items() if name not in unknown}
+    )
     # Gates are set while the defaults are filled in, before the validation.
-    on = enabled(decoded)
+    on = enabled_gates(decoded)
     if "featureGates" in flags:
         both = {**(decoded["featureGates"] or {}), **flags["featureGates"]}
-        on = _check_gates({"featureGates": both}, enabled)
+        on = _check_gates({"featureGates": both}, enabled_gates)
     filled = {**_with_defaults(decoded), **flags}
     problems = [
         *validation.topology_problems(
             filled["topologyManagerPolicy"], filled["topologyManagerScope"]
         ),
-        *validation.named_problems(given, filled["reservedSystemCPUs"]),
+        *validation.reserved_cpus_problems(kubelet_config, filled["reservedSystemCPUs"]),
         *validation.memory_problems(filled["reservedMemory"]),
     ]
     if problems:
@@ -137,24 +139,26 @@ def load(
     )
 
 
-def _with_defaults(decoded: Mapping[str, Any]) -> Mapping[str, Any]:
-    period, quota = decoded["cpuManagerReconcilePeriod"], decoded["cpuCFSQuota"]
+def _with_defaults(decoded_config: Mapping[str, Any]) -> Mapping[str, Any]:
+    period, quota = decoded_config["cpuManagerReconcilePeriod"], decoded_config["cpuCFSQuota"]
     return {
-        **decoded,
-        **{name: decoded[name] or default for name, default in _POLICIES.items()},
-        "kubeReserved": decoded["kubeReserved"] or {},
-        "systemReserved": decoded["systemReserved"] or {},
-        "cpuManagerReconcilePeriod": durations.shown(period) if period else "10s",
+        **decoded_config,
+        **{name: decoded_config[name] or default for name, default in _POLICIES.items()},
+        "kubeReserved": decoded_config["kubeReserved"] or {},
+        "systemReserved": decoded_config["systemReserved"] or {},
+        "cpuManagerReconcilePeriod": durations.format_duration(period) if period else "10s",
         "cpuCFSQuota": True if quota is None else quota,
-        "reservedMemory": fields.memory_reservations(decoded),
-        "evictionHard": eviction.configured(decoded),
+        "reservedMemory": fields.memory_reservations(decoded_config),
+        "evictionHard": eviction.hard_thresholds(decoded_config),
     }
 
 
-def _check_gates(given: Mapping[str, Any], enabled: Enabled) -> Mapping[str, bool]:
+def _check_gates(
+    decoded_config: Mapping[str, Any], enabled_gates: EnabledGates
+) -> Mapping[str, bool]:
     """The gates that the command line sets, or that it and the configuration set together."""
     try:
-        return enabled(given)
+        return enabled_gates(decoded_config)
     except gates.GateError as error:
         raise ConfigError(
             f"failed to set feature gates from initial flags-based config: {error}"

@@ -33,7 +33,7 @@ def parse(text: str) -> CPUSet:
 
 def _integer(text: str) -> int:
     try:
-        number = numbers.signed(text)
+        number = numbers.parse_signed(text)
     except numbers.NumeralError as error:
         raise CPUListError(str(error)) from None
     if number >= LARGEST_MEMBER:

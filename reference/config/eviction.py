@@ -47,15 +47,15 @@ class ThresholdError(ValueError):
     """A threshold is invalid; the text is the kubelet's."""
 
 
-def configured(decoded: Mapping[str, Any]) -> Mapping[str, str]:
+def hard_thresholds(decoded_config: Mapping[str, Any]) -> Mapping[str, str]:
     """The hard thresholds of a decoded configuration by signal.
 
     The defaults hold only where it gives none, unless it has them merged.
 
     Requirements: MEM-RESERVE-006.
     """
-    thresholds: Mapping[str, str] | None = decoded["evictionHard"]
-    if thresholds is None or decoded["mergeDefaultEvictionSettings"]:
+    thresholds: Mapping[str, str] | None = decoded_config["evictionHard"]
+    if thresholds is None or decoded_config["mergeDefaultEvictionSettings"]:
         return {**DEFAULTS, **(thresholds or {})}
     return thresholds
 

@@ -33,9 +33,9 @@ def _quantity(amount: Any) -> str:
     return written
 
 
-_TEXTS = decoding.Keyed(decoding.Text(), "map[string]string")
+_TEXTS = decoding.Map(decoding.Text(), "map[string]string")
 
-_QUANTITIES = decoding.Keyed(decoding.Own("resource.Quantity", _quantity), "v1.ResourceList")
+_QUANTITIES = decoding.Map(decoding.Custom("resource.Quantity", _quantity), "v1.ResourceList")
 
 _RESERVATION = decoding.Fields(
     "v1beta1.MemoryReservation",
@@ -53,26 +53,26 @@ DECODED: Mapping[str, decoding.Kind] = {
     "kubeReserved": _TEXTS,
     "systemReserved": _TEXTS,
     "evictionHard": _TEXTS,
-    "mergeDefaultEvictionSettings": decoding.Truth(),
-    "reservedMemory": decoding.Listed(_RESERVATION, "[]v1beta1.MemoryReservation"),
-    "cpuManagerReconcilePeriod": decoding.Own("string", _duration),
-    "cpuCFSQuota": decoding.Truth(),
-    "featureGates": decoding.Keyed(decoding.Truth(), "map[string]bool"),
+    "mergeDefaultEvictionSettings": decoding.Boolean(),
+    "reservedMemory": decoding.Array(_RESERVATION, "[]v1beta1.MemoryReservation"),
+    "cpuManagerReconcilePeriod": decoding.Custom("string", _duration),
+    "cpuCFSQuota": decoding.Boolean(),
+    "featureGates": decoding.Map(decoding.Boolean(), "map[string]bool"),
 }
 """What each field holds."""
 
 _CONFIGURATION = decoding.Fields("v1beta1.KubeletConfiguration", DECODED)
 
 
-def decode(given: Mapping[str, Any]) -> dict[str, Any]:
+def decode(kubelet_config: Mapping[str, Any]) -> dict[str, Any]:
     """All the fields in `DECODED`; a text that is absent is empty, any other value None.
 
     Raises:
-        ConfigError: a value is of the wrong type; the first one, as they stand in `given`.
+        ConfigError: a value is of the wrong type; the first one, as they stand in `kubelet_config`.
 
     Requirements: CPU-CONFIG-014, CPU-RECONCILE-003, MEM-CONFIG-002.
     """
-    ours = {name: value for name, value in given.items() if name in DECODED}
+    ours = {name: value for name, value in kubelet_config.items() if name in DECODED}
     found, error = decoding.convert(ours, _CONFIGURATION)
     if error:
         raise ConfigError(f"failed to decode: {error}")
@@ -80,10 +80,10 @@ def decode(given: Mapping[str, Any]) -> dict[str, Any]:
     return decoded
 
 
-def memory_reservations(decoded: Mapping[str, Any]) -> MemoryReservations:
+def memory_reservations(decoded_config: Mapping[str, Any]) -> MemoryReservations:
     """The entries of ``reservedMemory``; one that names no node is about node 0.
 
     Requirements: MEM-CONFIG-009.
     """
-    entries = decoded["reservedMemory"] or ()
+    entries = decoded_config["reservedMemory"] or ()
     return tuple((entry["numaNode"], entry["limits"] or {}) for entry in entries)

@@ -38,12 +38,12 @@ def table() -> Mapping[str, frozenset[str]]:
 
 
 def read(
-    given: Sequence[str], release: str, of_one_pair: frozenset[str] = frozenset()
+    command_line: Sequence[str], release: str, single_pair_flags: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
     """The fields of the configuration that a command line sets, decoded, by name.
 
     Of a flag that is given several times the last counts, and of a map every entry. Flags
-    `of_one_pair` take a comma for a part of the value.
+    `single_pair_flags` take a comma for a part of the value.
 
     Raises:
         ConfigError: a flag that the release does not have, or a value that cannot be read.
@@ -53,59 +53,59 @@ def read(
     TOPO-POLICY-017.
     """
     found: dict[str, Any] = {}
-    for name, value in _flags(given, table()[release]):
+    for name, value in _flags(command_line, table()[release]):
         field, reader = _FIELDS[name]
-        reader = _one_pair if name in of_one_pair else reader
+        reader = _one_pair if name in single_pair_flags else reader
         if field == "reservedMemory" and not value:
             continue  # an empty one sets nothing
         try:
             found[field] = reader(value, found.get(field))
         except FlagError as error:
-            raise _unread(
+            raise _parse_error(
                 f"invalid argument {quote(value)} for {quote(f'--{name}')} flag: {error}"
             ) from None
     return found
 
 
-def _flags(given: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _flags(command_line: Sequence[str], known_flags: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Names and values in order; a value may be an argument of its own."""
     commands = []
-    left: Iterator[str] = iter(given)
+    left: Iterator[str] = iter(command_line)
     for argument in left:
         if not argument.startswith("-") or argument == "-":
             commands.append(argument)
         elif argument == "--":
             commands += left
         else:
-            name = _name(argument, known)
+            name = _name(argument, known_flags)
             _, separator, value = argument.partition("=")
             if not separator:
                 following = "true" if name in _SWITCHES else next(left, None)
                 if following is None:
-                    raise _unread(f"flag needs an argument: {argument}")
+                    raise _parse_error(f"flag needs an argument: {argument}")
                 value = following
             yield name, value
     if commands:
         raise ConfigError(f"unknown command {commands[0]}")
 
 
-def _name(argument: str, known: frozenset[str]) -> str:
+def _name(argument: str, known_flags: frozenset[str]) -> str:
     if not argument.startswith("--"):
         if argument[1] in _SHORT:
             raise UnsupportedError(f"flag {argument}")
-        raise _unread(f"unknown shorthand flag: '{argument[1]}' in {argument}")
+        raise _parse_error(f"unknown shorthand flag: '{argument[1]}' in {argument}")
     written = argument.removeprefix("--").partition("=")[0]
     if not written or written.startswith("-"):
-        raise _unread(f"bad flag syntax: {argument}")
+        raise _parse_error(f"bad flag syntax: {argument}")
     name = written.replace("_", "-")
-    if name not in known:
-        raise _unread(f"unknown flag: --{written}")
+    if name not in known_flags:
+        raise _parse_error(f"unknown flag: --{written}")
     if name not in _FIELDS:
         raise UnsupportedError(f"flag --{name}")
     return name
 
 
-def _unread(problem: str) -> ConfigError:
+def _parse_error(problem: str) -> ConfigError:
     return ConfigError(f"failed to parse kubelet flag: {problem}")
 
 
@@ -125,7 +125,7 @@ def _truth(value: str, _: Any) -> bool:
 
 def _duration(value: str, _: Any) -> str:
     try:
-        return durations.shown(durations.nanoseconds(value))
+        return durations.format_duration(durations.nanoseconds(value))
     except durations.DurationError as error:
         raise FlagError(str(error)) from None
 
@@ -182,7 +182,7 @@ def _reservations(value: str, earlier: Any) -> fields.MemoryReservations:
 def _node(text: str) -> int:
     """A node's id, of which the kubelet keeps the lower 32 bits."""
     try:
-        number = numbers.signed(text)
+        number = numbers.parse_signed(text)
     except numbers.NumeralError:
         raise FlagError(
             f"failed to convert the NUMA node ID, expected integer, got {text}"

@@ -37,13 +37,13 @@ class Gate:
     Attributes:
         maturity: how far it has come.
         default: whether it is on by default.
-        locked: whether it is locked to that.
+        is_locked: whether it is locked to that.
         needs: the gates that must be on where it is on, those that are always on left out.
     """
 
     maturity: Maturity
     default: bool
-    locked: bool = False
+    is_locked: bool = False
     needs: tuple[str, ...] = ()
 
 
@@ -84,13 +84,15 @@ def _gate(cell: str, needs: tuple[str, ...]) -> Gate:
     return Gate(
         MATURITIES[letter.lower()],
         default=letter.isupper(),
-        locked=cell.endswith("!"),
+        is_locked=cell.endswith("!"),
         needs=needs,
     )
 
 
-def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str, bool]:
-    """Which of the `known` gates are on in a decoded configuration.
+def enabled_gates(
+    decoded_config: Mapping[str, Any], known_gates: Mapping[str, Gate]
+) -> Mapping[str, bool]:
+    """Which of the `known_gates` gates are on in a decoded configuration.
 
     Raises:
         GateError: a gate that is unknown or locked, or one that is on without a gate that it needs.
@@ -98,35 +100,39 @@ def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str,
     Requirements: CPU-GATE-001, CPU-GATE-002, CPU-GATE-008, CPU-GATE-009, CPU-GATE-010,
     CPU-GATE-011, CPU-GATE-015, MEM-GATE-002.
     """
-    wanted = {name: bool(on) for name, on in (given.get("featureGates") or {}).items()}
+    wanted = {name: bool(on) for name, on in (decoded_config.get("featureGates") or {}).items()}
     for name, on in sorted(wanted.items()):
-        gate = known.get(name)
+        gate = known_gates.get(name)
         if gate is None and name not in ("AllAlpha", "AllBeta"):
             raise GateError(f"unrecognized feature gate: {name}")
-        if gate and gate.locked and on != gate.default:
+        if gate and gate.is_locked and on != gate.default:
             raise GateError(
                 f"cannot set feature gate {name} to {str(on).lower()}, feature is locked to "
                 f"{str(gate.default).lower()}"
             )
-    found = {name: gate.default for name, gate in known.items()}
+    found = {name: gate.default for name, gate in known_gates.items()}
     for maturity in ("alpha", "beta"):
         every = wanted.get(f"All{maturity.capitalize()}")
         if every is not None:
-            found |= {name: every for name, gate in known.items() if gate.maturity == maturity}
+            found |= {
+                name: every for name, gate in known_gates.items() if gate.maturity == maturity
+            }
     found |= {name: on for name, on in wanted.items() if name in found}
-    problems = list(dependency_problems(found, known))
+    problems = list(dependency_problems(found, known_gates))
     if problems:
         text = ", ".join(problems)
         raise GateError(f"[{text}]" if len(problems) > 1 else text)
     return found
 
 
-def dependency_problems(gates: Mapping[str, bool], known: Mapping[str, Gate]) -> Iterator[str]:
+def dependency_problems(
+    gates: Mapping[str, bool], known_gates: Mapping[str, Gate]
+) -> Iterator[str]:
     """The gates that are on without those they need; the kubelet names them in any order.
 
     Requirements: CPU-GATE-011, NODE-PODLEVEL-007.
     """
-    for name, gate in known.items():
+    for name, gate in known_gates.items():
         if not gate.needs or not gates[name]:
             continue
         missing = [needed for needed in gate.needs if not gates[needed]]

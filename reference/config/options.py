@@ -16,9 +16,9 @@ class OptionError(Exception):
     """The policy options are invalid; the text is the kubelet's."""
 
 
-def as_map(given: Mapping[str, str]) -> str:
+def as_map(policy_options: Mapping[str, str]) -> str:
     """Options as Go prints a map."""
-    return f"map[{' '.join(f'{name}:{given[name]}' for name in sorted(given))}]"
+    return f"map[{' '.join(f'{name}:{policy_options[name]}' for name in sorted(policy_options))}]"
 
 
 def boolean(name: str, value: str) -> bool:
@@ -40,16 +40,16 @@ def check_available(
     name: str,
     maturity: Maturity | None,
     gates: Mapping[str, bool] | None,
-    hidden: str,
+    hidden_message: str,
 ) -> None:
-    """Checks that an option exists, and that its maturity level is open; `hidden` says if not.
+    """Checks that an option exists and that its maturity level is enabled.
 
     Args:
         manager: whose option it is, such as ``CPU Manager``.
         name: the option's.
         maturity: how far the option has come; None if there is no such option.
         gates: the feature gates; None opens all levels.
-        hidden: the error for an option whose level is not open.
+        hidden_message: the error for an option whose level is not open.
 
     Raises:
         OptionError: it is unknown, or hidden by its gate.
@@ -59,4 +59,4 @@ def check_available(
     level = maturity.capitalize()
     gate = f"{manager.replace(' ', '')}Policy{level}Options"
     if gates is not None and maturity in ("alpha", "beta") and not gates[gate]:
-        raise OptionError(hidden.format(level=maturity, Level=level, name=name))
+        raise OptionError(hidden_message.format(level=maturity, Level=level, name=name))

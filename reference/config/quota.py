@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 class Quotas:
     """How a node sets CFS quotas.
 
-    `enforced` is ``cpuCFSQuota`` of the configuration; with `spares_exclusive`, containers with
+    `is_enforced` is ``cpuCFSQuota`` of the configuration; with `spares_exclusive`, containers with
     exclusive CPUs have none.
     """
 
-    enforced: bool
+    is_enforced: bool
     spares_exclusive: bool
 
     def limits(self, pod: Pod, container: PodContainer, cpus: int | None) -> bool:
@@ -28,7 +28,7 @@ class Quotas:
 
         Requirements: CPU-GATE-012, CPU-NONE-003, CPU-STATIC-020.
         """
-        if not self.enforced or not pod.cpu_limit(container):
+        if not self.is_enforced or not pod.cpu_limit(container):
             return False
         return not (self.spares_exclusive and _has_cpus_of_its_own(pod, container, cpus))
 

@@ -22,11 +22,11 @@ RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
 
 
 def reserved_cpus(
-    config: Config, online: CPUSet, *, counted: Callable[[Fraction], Fraction]
+    config: Config, online: CPUSet, *, round_reservation: Callable[[Fraction], Fraction]
 ) -> Fraction:
     """The CPU reservation in CPUs; 0 for none.
 
-    CPUs reserved by name replace both amounts. `counted` tells what an amount
+    CPUs reserved by name replace both amounts. `round_reservation` tells what an amount
     counts in the release.
 
     Raises:
@@ -42,7 +42,7 @@ def reserved_cpus(
             )
         kube.pop("cpu", None)
         system["cpu"] = str(len(config.named_cpus))
-    return counted(cpus_of(kube, "kube")) + counted(cpus_of(system, "system"))
+    return round_reservation(cpus_of(kube, "kube")) + round_reservation(cpus_of(system, "system"))
 
 
 def to_thousandths(amount: Fraction) -> Fraction:

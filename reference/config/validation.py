@@ -34,22 +34,22 @@ def topology_problems(policy: str, scope: str) -> Iterator[str]:
         )
 
 
-def named_problems(given: Mapping[str, Any], named: str) -> Iterator[str]:
-    """What is wrong with ``reservedSystemCPUs``, which is `named`.
+def reserved_cpus_problems(kubelet_config: Mapping[str, Any], named_text: str) -> Iterator[str]:
+    """What is wrong with ``reservedSystemCPUs``, which is `named_text`.
 
     Requirements: CPU-CONFIG-008, CPU-CONFIG-009.
     """
-    if not named:
+    if not named_text:
         return
-    if given.get("systemReservedCgroup") or given.get("kubeReservedCgroup"):
+    if kubelet_config.get("systemReservedCgroup") or kubelet_config.get("kubeReservedCgroup"):
         yield (
             "can't use reservedSystemCPUs (--reserved-cpus) with systemReservedCgroup "
             "(--system-reserved-cgroup) or kubeReservedCgroup (--kube-reserved-cgroup)"
         )
     try:
-        cpulist.parse(named)
+        cpulist.parse(named_text)
     except cpulist.CPUListError as error:
-        yield f"unable to parse reservedSystemCPUs (--reserved-cpus) {named}, error: {error}"
+        yield f"unable to parse reservedSystemCPUs (--reserved-cpus) {named_text}, error: {error}"
 
 
 def memory_problems(reservations: MemoryReservations) -> Iterator[str]:

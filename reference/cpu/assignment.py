@@ -32,11 +32,11 @@ class NotEnoughCPUsError(AllocationError):
     Requirements: CPU-ERROR-004.
     """
 
-    def __init__(self, requested: int, available: int) -> None:
+    def __init__(self, count: int, available: int) -> None:
         """Takes both counts."""
         super().__init__(
             "not enough cpus available to satisfy request: "
-            f"requested={requested}, available={available}"
+            f"requested={count}, available={available}"
         )
 
 
@@ -44,27 +44,27 @@ class PartialAssignment(NamedTuple):
     """An assignment under way: CPUs still free, CPUs taken, and how many are wanted still."""
 
     free: int
-    taken: int
-    wanted: int
+    taken_cpus: int
+    remaining_count: int
 
     def take(self, cpus: int) -> PartialAssignment:
         """The assignment after taking `cpus`."""
         return PartialAssignment(
-            self.free & ~cpus, self.taken | cpus, self.wanted - cpus.bit_count()
+            self.free & ~cpus, self.taken_cpus | cpus, self.remaining_count - cpus.bit_count()
         )
 
     def take_units(self, units: Iterable[int]) -> PartialAssignment:
         """The assignment after taking each of `units` that is no larger than what is wanted."""
         progress = self
         for cpus in units:
-            if cpus.bit_count() <= progress.wanted:
+            if cpus.bit_count() <= progress.remaining_count:
                 progress = progress.take(cpus)
         return progress
 
     def take_threads(self, cpus: int) -> PartialAssignment:
         """The assignment after taking as many of `cpus` as are wanted, the lowest first."""
         progress = self
-        while cpus and progress.wanted > 0:
+        while cpus and progress.remaining_count > 0:
             lowest = cpus & -cpus
             progress = progress.take(lowest)
             cpus ^= lowest
@@ -117,21 +117,21 @@ class Assignment:
         for unit, cpus in units.items():
             for core in cores[unit].values():
                 progress = progress.take_threads(core & cpus)
-        return progress.taken
+        return progress.taken_cpus
 
-    def take(self, available: int, count: int, beside: int = 0, least: int = 0) -> int:
+    def take(self, available: int, count: int, held_cpus: int = 0, min_nodes: int = 0) -> int:
         """`count` CPUs out of `available`, laid out as the options ask.
 
-        `beside` are CPUs that the same container has already; CPUs that are distributed go to
-        `least` NUMA nodes or more, where that many can share them.
+        `held_cpus` are CPUs that the same container has already; CPUs that are distributed go to
+        `min_nodes` NUMA nodes or more, where that many can share them.
 
         Raises:
             NotEnoughCPUsError: `available` has fewer.
         """
-        del least
-        return self.pack(available, count, beside)
+        del min_nodes
+        return self.pack(available, count, held_cpus)
 
-    def pack(self, available: int, count: int, beside: int = 0) -> int:
+    def pack(self, available: int, count: int, held_cpus: int = 0) -> int:
         """`count` CPUs out of `available` on as few units as possible; else as `take`.
 
         Requirements: CPU-STATIC-012, CPU-STATIC-015, CPU-STATIC-022, CPU-STATIC-030,
@@ -140,15 +140,15 @@ class Assignment:
         free = available & self.topology.cpus
         if count > free.bit_count():
             raise NotEnoughCPUsError(count, available.bit_count())
-        free = self.room(free, count)
-        progress = PartialAssignment(free, beside, count)
+        free = self.restrict_to_socket(free, count)
+        progress = PartialAssignment(free, held_cpus, count)
         for step in self.steps():
-            if progress.wanted < 1:
+            if progress.remaining_count < 1:
                 break
             progress = step(progress)
-        return progress.taken & ~beside
+        return progress.taken_cpus & ~held_cpus
 
-    def room(self, free: int, count: int) -> int:
+    def restrict_to_socket(self, free: int, count: int) -> int:
         """The CPUs of `free` to take `count` from: of whole cores, those of one socket if it can.
 
         Uncore caches, where they matter, are smaller than sockets and say more.
@@ -208,7 +208,7 @@ class Assignment:
         progress = self.all_of_caches(progress, order)
         for uncore in order:
             cpus = self.part_of_cache(progress, self.topology.uncores[uncore])
-            if cpus.bit_count() == progress.wanted:
+            if cpus.bit_count() == progress.remaining_count:
                 return progress.take(cpus)
         return progress
 
@@ -221,11 +221,11 @@ class Assignment:
         """
         uncores = self.topology.uncores
         largest = max(map(int.bit_count, uncores.values()))
-        if progress.taken.bit_count() + progress.wanted <= largest:
+        if progress.taken_cpus.bit_count() + progress.remaining_count <= largest:
             return progress
         parts = [uncores[uncore] & progress.free for uncore in order]
         for part in sorted(parts, key=int.bit_count, reverse=True):
-            if part.bit_count() >= progress.wanted:
+            if part.bit_count() >= progress.remaining_count:
                 break
             progress = progress.take(part)
         return progress
@@ -239,8 +239,8 @@ class Assignment:
 
         Requirements: CPU-OPT-UNCORE-005, CPU-OPT-UNCORE-006.
         """
-        inside = PartialAssignment(progress.free & cache, 0, progress.wanted)
-        return self.threads_by_core(self.whole_cores(inside)).taken
+        inside = PartialAssignment(progress.free & cache, 0, progress.remaining_count)
+        return self.threads_by_core(self.whole_cores(inside)).taken_cpus
 
     def whole_cores(self, progress: PartialAssignment) -> PartialAssignment:
         """Takes cores that are entirely free.
@@ -274,7 +274,7 @@ class Assignment:
         Requirements: CPU-STATIC-010.
         """
         sockets = self.topology.sockets
-        near = union(sockets[socket] for socket in touching(sockets, progress.taken))
+        near = union(sockets[socket] for socket in touching(sockets, progress.taken_cpus))
         cores = self.topology.cores
         order = cores_in_order(self.topology, progress.free)
         return sorted(order, key=lambda core: not cores[core] & near)
@@ -289,14 +289,14 @@ class Assignment:
         for place, socket in enumerate(sockets_in_order(topology, free)):
             for core in topology.cores_by_socket[socket].values():
                 cpus = CPUSet.from_mask(core & free & topology.sockets[socket])
-                for before, cpu in enumerate(cpus, (core & progress.taken).bit_count()):
-                    turn = self.turn(before, place)
+                for before, cpu in enumerate(cpus, (core & progress.taken_cpus).bit_count()):
+                    turn = self.thread_rank(before, place)
                     turns[turn] = turns.get(turn, 0) | 1 << cpu
         for _, together in sorted(turns.items()):
             progress = progress.take_threads(together)
         return progress
 
-    def turn(self, before: int, place: int) -> tuple[int, ...]:
+    def thread_rank(self, before: int, place: int) -> tuple[int, ...]:
         """When a CPU is taken that shares its core with `before` others of the container.
 
         `place` is that of its socket among those in order. What is less comes first.

@@ -28,18 +28,18 @@ class AccountingError(AllocationError):
 
 
 class CPURequest(NamedTuple):
-    """`wanted` CPUs in groups of `group`, wanted from nodes with `free` CPUs each.
+    """`cpu_count` CPUs in groups of `group`, wanted from nodes with `free` CPUs each.
 
     The nodes stand in the order in which they are used up.
     """
 
     free: dict[int, int]
-    wanted: int
+    cpu_count: int
     group: int
 
     def even_share(self, nodes: Sequence[int]) -> int:
         """How many CPUs each of `nodes` gives if all give as much, in whole groups."""
-        return self.wanted // len(nodes) // self.group * self.group
+        return self.cpu_count // len(nodes) // self.group * self.group
 
     def whole_groups(self, node: int) -> int:
         """How many free CPUs a node has, in whole groups."""
@@ -60,7 +60,7 @@ class DistributedAssignment(Assignment):
 
     __slots__ = ()
 
-    def take(self, available: int, count: int, beside: int = 0, least: int = 0) -> int:
+    def take(self, available: int, count: int, held_cpus: int = 0, min_nodes: int = 0) -> int:
         """`count` CPUs out of `available`, in groups of whole cores where these are asked for.
 
         A request that is no multiple of a group, or that no combination of nodes can share, is
@@ -73,7 +73,7 @@ class DistributedAssignment(Assignment):
         Requirements: CPU-HINT-018, CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-003,
         CPU-OPT-DISTNUMA-005, CPU-OPT-DISTNUMA-006, CPU-OPT-DISTNUMA-007.
         """
-        del beside
+        del held_cpus
         nodes = self.topology.nodes
         group = self.cpus_per_core if self.options.full_cores else 1
         if count % group:
@@ -83,15 +83,19 @@ class DistributedAssignment(Assignment):
         order = nodes_in_order(self.topology, available)
         free = {node: (nodes[node] & available).bit_count() for node in order}
         request = CPURequest(free, count, group)
-        best = self.choose(request, self.sizes(request, least))
-        return self._carry_out(available, request, best) if best else self.pack(available, count)
+        best = self.choose(request, self.sizes(request, min_nodes))
+        return (
+            self._take_distribution(available, request, best)
+            if best
+            else self.pack(available, count)
+        )
 
-    def sizes(self, request: CPURequest, least: int) -> list[int]:
-        """How many NUMA nodes to try, in order: as few as possible, but `least` if possible."""
+    def sizes(self, request: CPURequest, min_nodes: int) -> list[int]:
+        """How many NUMA nodes to try, in order: as few as possible, but `min_nodes` if possible."""
         fewest = self.fewest(request)
-        most = min(request.wanted // request.group, len(request.free))
-        least = min(max(fewest, least), most + 1)
-        return [*range(least, most + 1), *range(fewest, least)]
+        most = min(request.cpu_count // request.group, len(request.free))
+        min_nodes = min(max(fewest, min_nodes), most + 1)
+        return [*range(min_nodes, most + 1), *range(fewest, min_nodes)]
 
     def choose(self, request: CPURequest, sizes: Sequence[int]) -> Distribution | None:
         """The best distribution, on one socket if that is asked for and possible.
@@ -109,7 +113,7 @@ class DistributedAssignment(Assignment):
 
         Requirements: CPU-OPT-DISTNUMA-003.
         """
-        missing = request.wanted
+        missing = request.cpu_count
         largest = sorted(map(request.whole_groups, request.free), reverse=True)
         for found, free in enumerate(largest, 1):
             missing -= free
@@ -125,7 +129,7 @@ class DistributedAssignment(Assignment):
         for nodes in combinations(request.free, size):
             if one_socket and not self.on_one_socket(nodes):
                 continue
-            found = self.over(request, nodes)
+            found = self.best_over(request, nodes)
             if found and (best is None or self.is_better(found, best)):
                 best = found
                 if self.is_best(best):
@@ -137,13 +141,13 @@ class DistributedAssignment(Assignment):
         cpus = union(self.topology.nodes[node] for node in nodes)
         return len(touching(self.topology.sockets, cpus)) == 1
 
-    def is_better(self, found: Distribution, best: Distribution) -> bool:
+    def is_better(self, candidate: Distribution, best: Distribution) -> bool:
         """Whether a distribution is to be preferred to another over as many nodes."""
-        return found.balance < best.balance
+        return candidate.balance < best.balance
 
-    def is_best(self, found: Distribution) -> bool:
+    def is_best(self, candidate: Distribution) -> bool:
         """Whether no distribution over as many nodes can be preferred to this one."""
-        return found.balance == 0
+        return candidate.balance == 0
 
     def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:
         """How many CPUs each of `nodes` gives before the remainder; None where they cannot share.
@@ -157,7 +161,7 @@ class DistributedAssignment(Assignment):
         least = min(even, *(request.whole_groups(node) for node in nodes))
         return least if least == even or self.options.by_socket else None
 
-    def over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
+    def best_over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
         """The best distribution over just these nodes, if there is one.
 
         Requirements: CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-003, CPU-OPT-DISTNUMA-004,
@@ -186,40 +190,43 @@ class DistributedAssignment(Assignment):
                     best = Distribution(balance, nodes, share, subset)
         return best
 
-    def _carry_out(self, available: int, request: CPURequest, chosen: Distribution) -> int:
+    def _take_distribution(
+        self, available: int, request: CPURequest, distribution: Distribution
+    ) -> int:
         nodes, group = self.topology.nodes, request.group
-        progress = PartialAssignment(available, 0, request.wanted)
-        for node in chosen.nodes:
+        progress = PartialAssignment(available, 0, request.cpu_count)
+        for node in distribution.nodes:
             on_node = progress.free & nodes[node]
-            if on_node.bit_count() >= chosen.share:
-                progress = progress.take(self.pack(on_node, chosen.share))
-        remainder = request.wanted - chosen.share * len(chosen.nodes)
+            if on_node.bit_count() >= distribution.share:
+                progress = progress.take(self.pack(on_node, distribution.share))
+        remainder = request.cpu_count - distribution.share * len(distribution.nodes)
         while remainder > 0:
             before = remainder
-            for node in chosen.remainder:
+            for node in distribution.remainder:
                 on_node = progress.free & nodes[node]
                 if remainder > 0 and on_node.bit_count() >= group:
                     progress = progress.take(self.pack(on_node, group))
                     remainder -= group
             if remainder == before:
                 break
-        if progress.wanted > 0:
+        if progress.remaining_count > 0:
             raise AccountingError(
-                f"accounting error, not enough CPUs allocated, remaining: {progress.wanted}"
+                "accounting error, not enough CPUs allocated,"
+                f" remaining: {progress.remaining_count}"
             )
-        return progress.taken
+        return progress.taken_cpus
 
 
 def _after_remainder(
-    left: dict[int, int], remainder: int, group: int, subset: Sequence[int]
+    free_by_node: dict[int, int], remainder: int, group: int, subset: Sequence[int]
 ) -> dict[int, int] | None:
     """Free CPUs by node once the remainder is taken in turns from `subset`, or None.
 
     A subset whose whole groups do not suffice is no candidate.
     """
-    if sum(left[node] // group for node in subset) * group < remainder:
+    if sum(free_by_node[node] // group for node in subset) * group < remainder:
         return None
-    after = dict(left)
+    after = dict(free_by_node)
     while remainder > 0:
         for node in subset:
             if remainder > 0 and after[node] >= group:

@@ -54,27 +54,31 @@ class StaticOptions:
         return self.across_numa or self.across_cores or self.by_uncore
 
 
-def check_gate(given: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
+def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
     """Checks that options may be given at all; the kubelet does so with its configuration.
 
-    `given` is None where the configuration says nothing of options, not even that there are none.
+    `policy_options` is None where the configuration says nothing of options, not even that there
+    are none.
 
     Raises:
         OptionError: there are options, and their feature gate is off.
 
     Requirements: CPU-GATE-014.
     """
-    if given is not None and not gates[_GATE]:
+    if policy_options is not None and not gates[_GATE]:
         raise OptionError(
-            f'CPU Manager policy options {as_map(given)} require feature gates "CPUManager", '
+            f"CPU Manager policy options {as_map(policy_options)}"
+            ' require feature gates "CPUManager", '
             f'"{_GATE}" enabled'
         )
 
 
 def parse(
-    given: Mapping[str, str], known: Mapping[str, Maturity], gates: Mapping[str, bool] | None
+    policy_options: Mapping[str, str],
+    available: Mapping[str, Maturity],
+    gates: Mapping[str, bool] | None,
 ) -> StaticOptions:
-    """The options that a configuration asks for, out of those `known` with their maturity.
+    """The options that a configuration asks for, out of those `available` with their maturity.
 
     `gates` None opens all levels of maturity. Of several bad options the first by name is
     reported; the kubelet picks any.
@@ -85,7 +89,10 @@ def parse(
     Requirements: CPU-CONFIG-007, CPU-ERROR-006, CPU-OPT-001, CPU-OPT-PAIR-001, CPU-OPT-PAIR-002,
     CPU-OPT-PAIR-003, CPU-OPT-PAIR-004.
     """
-    on = {name: value(name, given[name], known.get(name), gates) for name in sorted(given)}
+    on = {
+        name: value(name, policy_options[name], available.get(name), gates)
+        for name in sorted(policy_options)
+    }
     for one, other in INCOMPATIBLE:
         if on.get(one) and on.get(other):
             raise OptionError(

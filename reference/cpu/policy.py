@@ -49,13 +49,13 @@ def not_whole_cores(count: int, per_core: int) -> SMTAlignmentError:
 class StaticCPUPolicy(Readmission):
     """The static policy; `reserved` is never handed out exclusively.
 
-    `assignment` chooses CPUs on the machine. `broken` are the CPUs of all cores that a reserved
-    CPU belongs to: with ``full-pcpus-only`` they cannot be handed out either.
+    `assignment` chooses CPUs on the machine. `broken_cores` are the CPUs of all cores that a
+    reserved CPU belongs to: with ``full-pcpus-only`` they cannot be handed out either.
     """
 
     assignment: Assignment
     reserved: int = 0
-    broken: int = 0
+    broken_cores: int = 0
 
     @property
     def topology(self) -> CPUTopology:
@@ -75,13 +75,13 @@ class StaticCPUPolicy(Readmission):
         """
         return self.topology.cpus & ~self.reserved
 
-    def reserving_like(self, other: StaticCPUPolicy) -> Self:
+    def with_reservation_of(self, other: StaticCPUPolicy) -> Self:
         """The same policy with the reserved CPUs of another."""
-        return self.reserving(other.reserved)
+        return self.with_reserved(other.reserved)
 
-    def reserving(self, reserved: int) -> Self:
+    def with_reserved(self, reserved: int) -> Self:
         """The same policy with other reserved CPUs."""
-        return replace(self, reserved=reserved, broken=self.topology.whole_cores(reserved))
+        return replace(self, reserved=reserved, broken_cores=self.topology.whole_cores(reserved))
 
     def available(self, state: CPUState) -> int:
         """The CPUs that can be assigned now.
@@ -206,7 +206,7 @@ class StaticCPUPolicy(Readmission):
         """
         if self.assignment.only_whole_cores:
             return (self.available(state) | reusable).bit_count()
-        return (state.shared & ~self.broken).bit_count()
+        return (state.shared & ~self.broken_cores).bit_count()
 
     def countable(self, available: int, reusable: int) -> int:
         """How many CPUs can be had of those that are free and those that may be taken again.
@@ -235,7 +235,7 @@ class StaticCPUPolicy(Readmission):
     def _choose(self, state: CPUState, count: int, reusable: int, affinity: TopologyHint) -> int:
         # First what ended init containers of the pod had, then the affinity, then anywhere.
         available = self.available(state)
-        near = self.aligned(affinity)
+        near = self.aligned_cpus(affinity)
         first = self.reusable_first(reusable, available, count) & near
         preferred = [first] if first else []
         least = 0
@@ -252,11 +252,11 @@ class StaticCPUPolicy(Readmission):
         chosen |= take(left, count - chosen.bit_count(), chosen)
         return self._whole(chosen, available | reusable, count)
 
-    def _whole(self, chosen: int, available: int, count: int) -> int:
+    def _whole(self, cpus: int, available: int, count: int) -> int:
         """The CPUs that were chosen, or others where these must be whole cores and are not."""
-        if self.assignment.only_whole_cores and self.topology.complete_cores(chosen) != chosen:
+        if self.assignment.only_whole_cores and self.topology.complete_cores(cpus) != cpus:
             return self._largest_cores(available, count)
-        return chosen
+        return cpus
 
     def _largest_cores(self, available: int, count: int) -> int:
         """`count` CPUs in whole cores, for machines where small cores come between large ones."""
@@ -268,7 +268,7 @@ class StaticCPUPolicy(Readmission):
             raise SMTAlignmentError(f"{count} CPUs cannot be whole cores")
         return chosen
 
-    def aligned(self, affinity: TopologyHint) -> int:
+    def aligned_cpus(self, affinity: TopologyHint) -> int:
         """The CPUs that count as being on the nodes of `affinity`.
 
         Requirements: CPU-OPT-ALIGNSOCKET-003.
@@ -342,12 +342,12 @@ class CPURules(NamedTuple):
     """The classes that a policy is made of."""
 
     policy: type[StaticCPUPolicy] = StaticCPUPolicy
-    packed: type[Assignment] = Assignment
-    distributed: type[DistributedAssignment] = DistributedAssignment
+    assignment: type[Assignment] = Assignment
+    distributed_assignment: type[DistributedAssignment] = DistributedAssignment
 
-    def bare(self, topology: CPUTopology, options: StaticOptions) -> StaticCPUPolicy:
+    def without_reservation(self, topology: CPUTopology, options: StaticOptions) -> StaticCPUPolicy:
         """The static policy that reserves nothing."""
-        assignment = self.distributed if options.across_numa else self.packed
+        assignment = self.distributed_assignment if options.across_numa else self.assignment
         return self.policy(assignment(topology, options))
 
 
@@ -359,18 +359,18 @@ def make_static(
     topology: CPUTopology,
     options: StaticOptions,
     count: int,
-    named: int,
+    named_cpus: int,
     rules: CPURules = DOCUMENTED,
 ) -> StaticCPUPolicy:
-    """The static policy that reserves the CPUs `named`, or else `count` CPUs.
+    """The static policy that reserves the CPUs `named_cpus`, or else `count` CPUs.
 
     Raises:
         PolicyError: so many CPUs cannot be reserved.
 
     Requirements: CPU-OPT-STRICT-004, CPU-RESERVE-007, CPU-RESERVE-010.
     """
-    bare, reserved = rules.bare(topology, options), named
-    if not named:
+    bare, reserved = rules.without_reservation(topology, options), named_cpus
+    if not named_cpus:
         try:
             reserved = bare.assignment.reserve(count)
         except NotEnoughCPUsError:
@@ -380,7 +380,7 @@ def make_static(
             f"[cpumanager] unable to reserve the required amount of CPUs (size of "
             f"{_text(reserved)} did not equal {count})"
         )
-    return bare.reserving(reserved)
+    return bare.with_reserved(reserved)
 
 
 def check_budget(pod: Pod) -> None:

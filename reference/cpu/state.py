@@ -58,7 +58,7 @@ class CPUState:
         """The container's exclusive CPUs; None where it has none."""
         return self.exclusive.get(uid, {}).get(container)
 
-    def where(self, uid: str, container: str) -> int:
+    def allowed_cpus(self, uid: str, container: str) -> int:
         """The CPUs the container may run on: its exclusive ones, else the shared pool.
 
         Requirements: CPU-POOL-002, CPU-STATIC-028.

@@ -133,7 +133,7 @@ class FullestSocketSpillsOver(Assignment):
         "core.",
     )
 
-    def room(self, free: int, count: int) -> int:
+    def restrict_to_socket(self, free: int, count: int) -> int:
         """All that are free, wherever they are."""
         return free
 
@@ -152,9 +152,9 @@ class SpreadByCPUNumber(Assignment):
         "attempt to allocate virtual cores (hardware threads) across different physical cores.",
     )
 
-    def turn(self, before: int, place: int) -> tuple[int, ...]:
+    def thread_rank(self, before: int, place: int) -> tuple[int, ...]:
         """That of the first CPU of a core of the first socket, for any CPU."""
-        return super().turn(0, 0)
+        return super().thread_rank(0, 0)
 
 
 class SocketsFilled(Assignment):
@@ -175,9 +175,9 @@ class SocketsFilled(Assignment):
         """Large units come first."""
         return [*self.large_units(), *super().spreading_steps()]
 
-    def turn(self, before: int, place: int) -> tuple[int, ...]:
+    def thread_rank(self, before: int, place: int) -> tuple[int, ...]:
         """That of its socket, and there as documented."""
-        return place, *super().turn(before, place)
+        return place, *super().thread_rank(before, place)
 
 
 class FullestSocketFirst(Assignment):
@@ -217,7 +217,7 @@ class IdleCachesAlone(Assignment):
     def all_of_caches(self, progress: PartialAssignment, order: list[int]) -> PartialAssignment:
         """Takes entirely free ones, where at least as much is wanted as they hold on average."""
         uncores = self.topology.uncores
-        if progress.wanted < self.topology.cpus_per_uncore:
+        if progress.remaining_count < self.topology.cpus_per_uncore:
             return progress
         return progress.take_units(
             uncores[uncore] for uncore in order if not uncores[uncore] & ~progress.free
@@ -241,7 +241,7 @@ class HalfUsedCores(Assignment):
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
         """The request out of the first cores, of which the last may be split."""
-        size, wanted = self.topology.cpus_per_core, progress.wanted
+        size, wanted = self.topology.cpus_per_core, progress.remaining_count
         cpus = self._first_cores(progress, cache, -(-wanted // size))
         if wanted % 2 and size > 1 and cpus.bit_count() > wanted:
             cpus ^= 1 << (cpus.bit_length() - 1)
@@ -264,7 +264,9 @@ class OddRequestsPassedOver(HalfUsedCores):
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
         """The request out of the first cores, of which none is split."""
-        return self._first_cores(progress, cache, progress.wanted // self.topology.cpus_per_core)
+        return self._first_cores(
+            progress, cache, progress.remaining_count // self.topology.cpus_per_core
+        )
 
 
 class CacheCountedTwice(Assignment):

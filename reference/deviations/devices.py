@@ -28,7 +28,7 @@ class AllNodesConsidered(DeviceHints):
 
     deviation = UndocumentedBehaviour("device-hints-name-all-nodes", between("1.30", "1.35"))
 
-    def considered(self, near: Iterable[int]) -> tuple[int, ...]:
+    def candidate_nodes(self, near: Iterable[int]) -> tuple[int, ...]:
         """All of the machine's nodes."""
         return self.nodes
 
@@ -79,7 +79,7 @@ class AnyDeviceReused(DeviceManager):
 
     def near(self, affinity: TopologyHint) -> Near:
         """As documented for free devices, anywhere for others."""
-        return super().near(affinity)._replace(reused=ANYWHERE)
+        return super().near(affinity)._replace(reusable=ANYWHERE)
 
 
 ALL_NODES_FOR_DEVICES = Defect(

@@ -74,15 +74,15 @@ class FewNodesBeforeOneSocket(NodesAcrossSockets):
 
     deviation = Defect("distribute-prefers-few-nodes-to-one-socket", between("1.37"), _BY_SOCKET)
 
-    def is_better(self, found: Distribution, best: Distribution) -> bool:
+    def is_better(self, candidate: Distribution, best: Distribution) -> bool:
         """As documented between two that are on one socket, or two that are not."""
-        if self._stays(found) != self._stays(best):
-            return self._stays(found)
-        return super().is_better(found, best)
+        if self._stays(candidate) != self._stays(best):
+            return self._stays(candidate)
+        return super().is_better(candidate, best)
 
-    def is_best(self, found: Distribution) -> bool:
+    def is_best(self, candidate: Distribution) -> bool:
         """As documented, but only on one socket."""
-        return self._stays(found) and super().is_best(found)
+        return self._stays(candidate) and super().is_best(candidate)
 
     def _stays(self, distribution: Distribution) -> bool:
         """Whether the nodes are on one socket, where that matters."""
@@ -102,7 +102,7 @@ class LargeNodesOverlooked(DistributedAssignment):
         """As many as it takes of average nodes that are entirely free."""
         groups = -(-self.topology.cpus.bit_count() // request.group)
         groups_per_node = -(-groups // len(self.topology.nodes))
-        return -(-request.wanted // request.group // groups_per_node)
+        return -(-request.cpu_count // request.group // groups_per_node)
 
 
 class AffinityShrunk(DistributedAssignment):
@@ -120,7 +120,7 @@ class AffinityShrunk(DistributedAssignment):
         f"{ISSUES}139430",
     )
 
-    def sizes(self, request: CPURequest, least: int) -> list[int]:
+    def sizes(self, request: CPURequest, min_nodes: int) -> list[int]:
         """As few as possible."""
         return super().sizes(request, 0)
 
@@ -145,7 +145,7 @@ class CombinationOverwritten(DistributedAssignment):
         if best is None:
             return None
         to_the_end = not self.is_best(best)
-        nodes = _overwritten(best.nodes, tuple(request.free), to_the_end=to_the_end)
+        nodes = _overwrite_combination(best.nodes, tuple(request.free), to_the_end=to_the_end)
         return self.over_others(request, best, nodes)
 
     def over_others(
@@ -161,16 +161,18 @@ class CombinationOverwritten(DistributedAssignment):
             node: request.whole_groups(node) - (share if node in nodes else 0)
             for node in best.remainder
         }
-        missing = request.wanted - share * len(nodes)
+        missing = request.cpu_count - share * len(nodes)
         return best if sum(left.values()) < missing else best._replace(nodes=nodes, share=share)
 
-    def over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
+    def best_over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
         """The best distribution over just these nodes; what takes the remainder, likewise."""
-        best = super().over(request, nodes)
+        best = super().best_over(request, nodes)
         if best is None or not best.remainder:
             return best
         takers = tuple(node for node in nodes if request.free[node] - best.share >= request.group)
-        return best._replace(remainder=_overwritten(best.remainder, takers, to_the_end=True))
+        return best._replace(
+            remainder=_overwrite_combination(best.remainder, takers, to_the_end=True)
+        )
 
 
 class OverwrittenShareKept(CombinationOverwritten):
@@ -189,8 +191,8 @@ class OverwrittenShareKept(CombinationOverwritten):
         return best._replace(nodes=nodes)
 
 
-def _overwritten(
-    chosen: tuple[int, ...], among: tuple[int, ...], *, to_the_end: bool
+def _overwrite_combination(
+    combination: tuple[int, ...], among: tuple[int, ...], *, to_the_end: bool
 ) -> tuple[int, ...]:
     """What is left of a chosen combination once the kubelet has walked on to later ones.
 
@@ -198,16 +200,16 @@ def _overwritten(
     one more than the largest power of two below their size have the rest in common. It walks to
     the end, or no further than the combination that follows.
     """
-    size = len(chosen)
+    size = len(combination)
     own = 1 + (1 << (size - 1).bit_length() >> 1)
     if own >= size:
-        return chosen
-    last = chosen[:own] + among[own - size :]
+        return combination
+    last = combination[:own] + among[own - size :]
     if not to_the_end:
-        walk = dropwhile(lambda nodes: nodes != chosen, combinations(among, size))
+        walk = dropwhile(lambda nodes: nodes != combination, combinations(among, size))
         next(walk)
-        last = next(walk, chosen)
-    return last if last[:own] == chosen[:own] else chosen
+        last = next(walk, combination)
+    return last if last[:own] == combination[:own] else combination
 
 
 ENDLESS_LOOP = Defect(

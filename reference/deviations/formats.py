@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CPU_1_30 = CPUFormats(
     attempts=(cpu.version_1(), cpu.version_2("state.CPUManagerCheckpoint")),
-    written=cpu.version_2("state.CPUManagerCheckpoint"),
+    write_format=cpu.version_2("state.CPUManagerCheckpoint"),
     migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
 )
 """Version 1 is tried first, since kubelets before 1.18 wrote it."""
@@ -22,7 +22,7 @@ CPU_1_36 = CPUFormats(
         cpu.version_2("state.CPUManagerCheckpointV2", "state.CPUManagerCheckpointV2"),
         cpu.version_1(),
     ),
-    written=cpu.version_2("state.CPUManagerCheckpointV2"),
+    write_format=cpu.version_2("state.CPUManagerCheckpointV2"),
     migration_error="failed to migrate checkpoint from v1 to v2",
 )
 """Version 2 is tried first, and has a structure of its own, whose checksum is taken, too."""
@@ -32,7 +32,7 @@ PODS_CPU_1_36: Mapping[str, Any] = {
         cpu.version_2("state.CPUManagerCheckpointV2"),
         cpu.version_1(),
     ),
-    "written": cpu.version_3("state.CPUManagerCheckpoint"),
+    "write_format": cpu.version_3("state.CPUManagerCheckpoint"),
     "keeps_pods": True,
     "joins_pods": True,
 }
@@ -43,7 +43,7 @@ CPU_1_37 = CPUFormats(
         cpu.version_3("state.CPUManagerCheckpointV3", "state.CPUManagerCheckpointV3"),
         cpu.version_2("state.CPUManagerCheckpointV2", "state.CPUManagerCheckpointV2"),
     ),
-    written=cpu.version_4(),
+    write_format=cpu.version_4(),
     shared_pool="default CPU set",
 )
 """Version 4 is written, whatever the gates, and version 1 is gone."""
@@ -59,7 +59,7 @@ PODS_CPU_1_37: Mapping[str, Any] = {
 
 MEMORY_1_30 = Formats(
     attempts=(memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),),
-    written=memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),
+    write_format=memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),
 )
 """There is one version, which needs its checksum."""
 MEMORY_1_36 = Formats(
@@ -70,7 +70,7 @@ MEMORY_1_36 = Formats(
             takes_no_checksum=True,
         ),
     ),
-    written=memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
+    write_format=memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
 )
 """The version has a structure of its own, whose checksum is taken, too, and needs none."""
 PODS_MEMORY_1_36: Mapping[str, Any] = {
@@ -78,7 +78,7 @@ PODS_MEMORY_1_36: Mapping[str, Any] = {
         memory.version_2("state.MemoryManagerCheckpoint"),
         memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
     ),
-    "written": memory.version_2("state.MemoryManagerCheckpoint"),
+    "write_format": memory.version_2("state.MemoryManagerCheckpoint"),
     "keeps_pods": True,
     "joins_pods": True,
 }
@@ -89,6 +89,6 @@ MEMORY_1_37 = Formats(
         memory.version_2("state.MemoryManagerCheckpointV2"),
         memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
     ),
-    written=memory.version_3(),
+    write_format=memory.version_3(),
 )
 """Version 3 is written, whatever the gates."""

@@ -91,9 +91,9 @@ class ReservationWraps(StaticMemoryPolicy):
     )
 
     @staticmethod
-    def left(total: int, kept: int) -> int:
+    def remaining_bytes(total: int, reserved_bytes: int) -> int:
         """The difference as an unsigned number of 64 bits."""
-        return (total - kept) % UNSIGNED
+        return (total - reserved_bytes) % UNSIGNED
 
 
 class InitOnlyPagesNotHinted(StaticMemoryPolicy):
@@ -111,7 +111,7 @@ class InitOnlyPagesNotHinted(StaticMemoryPolicy):
         if pod.budget is not None:
             return amounts
         apps = (container for container in pod.containers if not container.init)
-        asked = {kind for app in apps for kind in requests.part(pod, app)}
+        asked = {kind for app in apps for kind in requests.container_amounts(pod, app)}
         return {kind: size for kind, size in amounts.items() if kind in asked}
 
 
@@ -124,7 +124,7 @@ class EmptyPartsServed(StaticMemoryPolicy):
 
     deviation = UndocumentedBehaviour("empty-memory-parts-served", between("1.30", "1.36"))
 
-    def asks(self, pod: Pod, container: PodContainer) -> bool:
+    def requests_memory(self, pod: Pod, container: PodContainer) -> bool:
         """Every container does."""
         return True
 

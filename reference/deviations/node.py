@@ -65,17 +65,17 @@ class LastPodKept(Manager[Any]):
     # https://github.com/kubernetes/kubernetes/issues/107074
     deviation = UndocumentedBehaviour("last-pod-kept", between("1.30", "1.31"))
 
-    _asked: Mapping[str, Pod] = {}
+    _last_pod: Mapping[str, Pod] = {}
     _present: Mapping[str, Pod] | None = None
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """As documented, after what the pod last asked about held is taken back."""
-        self._turn_to(pod)
+        self._switch_to(pod)
         return super().hints(pod, container)  # type: ignore[safe-super]
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
         """As documented, likewise."""
-        self._turn_to(pod)
+        self._switch_to(pod)
         super().allocate(pod, container, affinity)  # type: ignore[safe-super]
 
     def remove_stale_state(self, pods: Mapping[str, Pod], when: Occasion) -> None:
@@ -87,11 +87,11 @@ class LastPodKept(Manager[Any]):
             self._present = pods
             return
         if when == "now":
-            self._asked, self._present = {}, None
-        super().remove_stale_state({**self._asked, **pods}, when)
+            self._last_pod, self._present = {}, None
+        super().remove_stale_state({**self._last_pod, **pods}, when)
 
-    def _turn_to(self, pod: Pod) -> None:
-        self._asked = {pod.uid: pod}
+    def _switch_to(self, pod: Pod) -> None:
+        self._last_pod = {pod.uid: pod}
         if self._present is not None:
             self.remove_stale_state(self._present, "reconcile")
             self._present = None

@@ -102,4 +102,4 @@ class QuotaDespiteExclusiveCPUs(Quotas):
 
     def limits(self, pod: Pod, container: PodContainer, cpus: int | None) -> bool:
         """Whether there is a limit to enforce, whoever has the CPUs."""
-        return self.enforced and bool(pod.cpu_limit(container))
+        return self.is_enforced and bool(pod.cpu_limit(container))

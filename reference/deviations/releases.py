@@ -69,7 +69,7 @@ class Release:
             none, too, and refuses to start where it cannot.
         no_cpu: how discovery begins its complaint about a tree without CPUs.
         flag_words: what refusals of flags say in the place of other words.
-        flags_of_one_pair: flags that hold one pair each, of which others hold several.
+        single_pair_flags: flags that hold one pair each, of which others hold several.
         deviations: the classes that override a rule in it.
 
     Requirements: CPU-OPT-ALIGNSOCKET-001, CPU-OPT-DISTCORES-001, CPU-OPT-DISTNUMA-001,
@@ -94,21 +94,21 @@ class Release:
     reads_cpus_for_every_policy: bool
     no_cpu: str
     flag_words: Mapping[str, str]
-    flags_of_one_pair: frozenset[str]
+    single_pair_flags: frozenset[str]
     deviations: tuple[type, ...]
 
-    def rule(self, documented: type[Rule]) -> type[Rule]:
+    def rule(self, base: type[Rule]) -> type[Rule]:
         """The class of a rule with the deviations from it that this release has."""
-        rule: type = documented
+        rule: type = base
         return cast("type[Rule]", with_deviations(rule, self.deviations))
 
-    def counted(self, reserved: Fraction) -> Fraction:
+    def round_reservation(self, reserved: Fraction) -> Fraction:
         """What an amount of reserved CPUs counts."""
         return reserved if self.reserves_exactly else to_thousandths(reserved)
 
-    def in_order(self, discovered: MachineInfo) -> MachineInfo:
+    def in_order(self, machine: MachineInfo) -> MachineInfo:
         """A machine that was discovered, with its NUMA nodes in the release's order."""
-        return self.rule(NodeOrder)().of(discovered)
+        return self.rule(NodeOrder)().of(machine)
 
     @property
     def cpu_rules(self) -> CPURules:
@@ -117,13 +117,13 @@ class Release:
             self.rule(StaticCPUPolicy), self.rule(Assignment), self.rule(DistributedAssignment)
         )
 
-    def enabled(self, given: Mapping[str, Any]) -> Mapping[str, bool]:
+    def enabled_gates(self, decoded_config: Mapping[str, Any]) -> Mapping[str, bool]:
         """Which of its feature gates are on in a configuration.
 
         Raises:
             ConfigError: as for `numaproof.reference.config.gates.enabled`.
         """
-        return gates.enabled(given, self.gates)
+        return gates.enabled_gates(decoded_config, self.gates)
 
     def pod_level_under(self, gates: Mapping[str, bool]) -> PodLevel:
         """What a node with these feature gates makes of pod-level resources.
@@ -138,15 +138,15 @@ class Release:
         changed = self
         for gate, changes in self.under_gates.items():
             if gates.get(gate):
-                changed = _changed(changed, changes)
+                changed = _apply_changes(changed, changes)
         back = tuple(one for gate, one in self.without_gates.items() if not gates.get(gate, True))
         return replace(changed, deviations=(*changed.deviations, *back)) if back else changed
 
 
-def _changed(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
+def _apply_changes(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
     """The value with other attributes, and others within them where the change is a mapping."""
     nested = {
-        name: _changed(getattr(whole, name), change) if isinstance(change, dict) else change
+        name: _apply_changes(getattr(whole, name), change) if isinstance(change, dict) else change
         for name, change in changes.items()
     }
     return replace(whole, **nested)
@@ -156,17 +156,17 @@ def _changed(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
 def with_deviations(rule: type, deviations: tuple[type, ...]) -> type:
     """The class of a rule with those of the deviations that override it."""
     # An override comes before the ones it builds on, as a class does before its bases.
-    overrides = [one for one in reversed(deviations) if issubclass(rule, _overridden(one))]
-    return _composed((*overrides, rule)) if overrides else rule
+    overrides = [one for one in reversed(deviations) if issubclass(rule, _base_rule(one))]
+    return _compose_rule((*overrides, rule)) if overrides else rule
 
 
 @cache
-def _composed(bases: tuple[type, ...]) -> type:
+def _compose_rule(bases: tuple[type, ...]) -> type:
     """The class of a rule and its overrides: the same one in all releases that have these."""
     return type(bases[-1].__name__, bases, {})
 
 
-def _overridden(override: type) -> type:
+def _base_rule(override: type) -> type:
     """The rule that an override deviates from, be it by way of another override."""
     return next(base for base in override.__mro__ if "deviation" not in vars(base))
 
@@ -186,9 +186,11 @@ _TOPOLOGY_OPTIONS = {
 """The maturity of each option in 1.30 to 1.37 by its letter; a dot where there is none yet."""
 
 
-def _options(known: Mapping[str, str], column: int) -> Mapping[str, Maturity]:
+def _options(maturity_rows: Mapping[str, str], column: int) -> Mapping[str, Maturity]:
     return {
-        name: gates.MATURITIES[row[column]] for name, row in known.items() if row[column] != "."
+        name: gates.MATURITIES[row[column]]
+        for name, row in maturity_rows.items()
+        if row[column] != "."
     }
 
 
@@ -217,9 +219,9 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
                 "failed to parse the quantatity, expected quantatity, got"
             ),
         },
-        "flags_of_one_pair": frozenset({"topology-manager-policy-options"}),
+        "single_pair_flags": frozenset({"topology-manager-policy-options"}),
     },
-    "1.31": {"flags_of_one_pair": frozenset()},
+    "1.31": {"single_pair_flags": frozenset()},
     "1.32": {
         "gates_refused": "",
         "foreign_memory_policies": ("BestEffort",),
@@ -289,13 +291,13 @@ class UnknownReleaseError(ValueError):
 
 
 def release(
-    version: str | None, *, documented: bool = False, exceptions: frozenset[str] = frozenset()
+    version: str | None, *, follows_docs: bool = False, exceptions: frozenset[str] = frozenset()
 ) -> Release:
-    """The release by its minor version, the newest for None; `documented` without its defects.
+    """The release by its minor version, the newest for None; `follows_docs` without its defects.
 
     Args:
         version: the minor release.
-        documented: whether the documents are kept where the kubelets of the release break them.
+        follows_docs: whether the documents are kept where the kubelets of the release break them.
         exceptions: the names of defects for which it is the other way round, and of changes that
             are left out: there it does as the newest release.
 
@@ -307,11 +309,11 @@ def release(
         raise UnknownReleaseError(
             f"Kubernetes release {version!r} is not one of {', '.join(RELEASES)}"
         )
-    if documented or exceptions:
+    if follows_docs or exceptions:
         kept = tuple(
             one
             for one in found.deviations
-            if (name_of(one) in exceptions) == (documented and defect_of(one) is not None)
+            if (name_of(one) in exceptions) == (follows_docs and defect_of(one) is not None)
         )
         return replace(found, deviations=kept)
     return found

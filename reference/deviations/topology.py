@@ -30,7 +30,7 @@ class DistancesByPosition(Distances):
     deviation = Defect("closest-nodes-by-position", ALL, _CLOSEST)
 
     @cached_property
-    def misread(self) -> Table | None:
+    def misread_table(self) -> Table | None:
         """The distances that a kubelet finds, if not all of the true ones."""
         if sorted(self.rows) == [*range(len(self.rows))]:
             return None
@@ -40,17 +40,17 @@ class DistancesByPosition(Distances):
     @property
     def by_table_alone(self) -> bool:
         """Only if nothing is misread: the ids themselves tell nodes apart otherwise."""
-        return self.misread is None
+        return self.misread_table is None
 
-    def ordered(self, sets: Collection[int]) -> list[int]:
+    def sort_sets(self, sets: Collection[int]) -> list[int]:
         """Sets by the misread distances.
 
         Where one has a node for which the kubelet finds no distances it panics, and the true ones
         are kept to.
         """
-        misread = self.misread
+        misread = self.misread_table
         if misread is None or any(nodes & ~NUMASet(misread).mask for nodes in sets):
-            return super().ordered(sets)
+            return super().sort_sets(sets)
         return by_average(sets, misread)
 
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class DeviceNeed(NamedTuple):
-    """A number of devices of one resource; `held` of it already, `reusable` for it besides."""
+    """A number of devices of one resource, those it already holds, and those it can reuse."""
 
     resource: str
     amount: int
-    held: frozenset[str]
+    held_devices: frozenset[str]
     reusable: frozenset[str] = NONE
 
 
@@ -52,7 +52,7 @@ class DeviceHints:
         Requirements: DEV-HINT-010, NODE-PODLEVEL-003.
         """
         found: dict[str, Hints | None] = {}
-        for resource, count in policy.requested(state, container).items():
+        for resource, count in policy.requested_devices(state, container).items():
             held = state.of(pod.uid, container.name).get(resource, NONE)
             reusable = state.reuse.of(pod.uid, resource)
             found[resource] = self.of_resource(state, DeviceNeed(resource, count, held, reusable))
@@ -83,7 +83,7 @@ class DeviceHints:
         """
         resource, count, held, reusable = need
         devices = state.lists.get(resource, Devices())
-        if not devices.aligned:
+        if not devices.has_topology:
             return None
         available = state.available(resource)
         if held:
@@ -102,9 +102,9 @@ class DeviceHints:
             free=_supplies([near[device] for device in (*available, *reusable) if device in near]),
             total=_supplies(near.values()),
         )
-        return Demand(self.considered(near.values()), (supply,), tuple(sorted(set(touching))))
+        return Demand(self.candidate_nodes(near.values()), (supply,), tuple(sorted(set(touching))))
 
-    def considered(self, near: Iterable[int]) -> tuple[int, ...]:
+    def candidate_nodes(self, near: Iterable[int]) -> tuple[int, ...]:
         """The nodes that hints may name: those that devices are near to, in ascending order.
 
         All of the machine's where there are none.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from numaproof.reference.devices import policy
 from numaproof.reference.devices.policy import Near
 from numaproof.reference.devices.state import DeviceState
-from numaproof.reference.manager import Manager, unexpected
+from numaproof.reference.manager import Manager, unexpected_admission_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,18 +36,18 @@ class DeviceManager(Manager[DeviceState]):
         self._hints = hints
         self.has_plugins = False
         self.first_choice: Mapping[str, PreferredDevices] = {}
-        self._kept = state
+        self._state_to_save = state
 
     def report(self, lists: tuple[DeviceResource, ...]) -> None:
         """Takes what device plugins report."""
-        self.state = self._kept = self.state.report(lists)
+        self.state = self._state_to_save = self.state.report(lists)
         self.has_plugins = self.has_plugins or bool(lists)
 
     def serves(self, pod: Pod) -> bool:
         """Whether a container requests a resource of a device plugin, be it none of it."""
-        return any(policy.requested(self.state, container) for container in pod.containers)
+        return any(policy.requested_devices(self.state, container) for container in pod.containers)
 
-    def held(self, uid: str, name: str) -> dict[str, tuple[str, ...]] | None:
+    def held_devices(self, uid: str, name: str) -> dict[str, tuple[str, ...]] | None:
         """The container's devices by resource; None on a node without device plugins."""
         if not self.has_plugins:
             return None
@@ -56,7 +56,7 @@ class DeviceManager(Manager[DeviceState]):
     @property
     def _is_idle(self) -> bool:
         """Whether no plugin has ever reported and no container holds a device."""
-        return not self.state.lists and not self.state.taken
+        return not self.state.lists and not self.state.allocated_devices
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """Where the request could be met."""
@@ -78,9 +78,9 @@ class DeviceManager(Manager[DeviceState]):
             )
         except policy.DeviceError as error:
             self.state = error.state
-            raise unexpected(error) from None
+            raise unexpected_admission_error(error) from None
         if self.state.of(pod.uid, container.name) != before:
-            self._kept = self.state
+            self._state_to_save = self.state
 
     def near(self, affinity: TopologyHint) -> Near:
         """Where devices should be, of the pod's ended init containers and others alike."""
@@ -97,7 +97,7 @@ class DeviceManager(Manager[DeviceState]):
     def adopt(self, other: Self) -> None:
         """Takes over what another manager has allocated and what its plugins report."""
         super().adopt(other)
-        self.has_plugins, self._kept = other.has_plugins, other._kept
+        self.has_plugins, self._state_to_save = other.has_plugins, other._state_to_save
 
     def end(self, uid: str, name: str) -> None:
         """Leaves the container its devices until its pod leaves the node.
@@ -107,4 +107,4 @@ class DeviceManager(Manager[DeviceState]):
 
     def save(self) -> None:
         """Writes the state as of the last report or allocation: taking back is not written."""
-        self._write(self._kept)
+        self._write(self._state_to_save)

@@ -52,7 +52,7 @@ class Near(NamedTuple):
     """Where devices should be: masks of NUMA nodes, for free ones and for reused ones."""
 
     free: int = ANYWHERE
-    reused: int = ANYWHERE
+    reusable: int = ANYWHERE
 
 
 class DeviceError(AllocationError):
@@ -68,7 +68,7 @@ class DeviceError(AllocationError):
         self.state = state
 
 
-def requested(state: DeviceState, container: PodContainer) -> dict[str, int]:
+def requested_devices(state: DeviceState, container: PodContainer) -> dict[str, int]:
     """How many devices of each resource the container's limits ask for, by name in order.
 
     A request that is no whole number is rounded up.
@@ -103,7 +103,7 @@ def allocate(
     """
     kept = state.reuse.devices if state.reuse.uid == pod.uid else {}
     state = state.with_reuse(ReusableDevices(pod.uid, kept))
-    for resource, count in requested(state, container).items():
+    for resource, count in requested_devices(state, container).items():
         first = frozenset(first_choice.get(resource, ()))
         request = DeviceRequest(pod.uid, container.name, resource, count, first)
         state = allocate_resource(state, request, near)
@@ -136,7 +136,7 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     if held is not None or not count:
         return state
     reusable = state.reuse.of(uid, resource)
-    first = frozenset(by_affinity(state, request, reusable, near.reused)[:count])
+    first = frozenset(by_affinity(state, request, reusable, near.reusable)[:count])
     state = state.take(resource, first)
     needed = count - len(first)
     available = state.available(resource)
@@ -152,7 +152,7 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     return state.give(uid, name, resource, chosen)
 
 
-def check_health(state: DeviceState, resource: str, held: frozenset[str]) -> None:
+def check_health(state: DeviceState, resource: str, held_devices: frozenset[str]) -> None:
     """Checks that devices can be allocated, and that those held are still healthy.
 
     Raises:
@@ -167,7 +167,7 @@ def check_health(state: DeviceState, resource: str, held: frozenset[str]) -> Non
         raise DeviceError(
             f"no healthy devices present; cannot allocate unhealthy devices {resource}", state
         )
-    if not held <= devices.healthy:
+    if not held_devices <= devices.healthy:
         raise DeviceError(
             "previously allocated devices are no longer healthy; cannot allocate unhealthy "
             f"devices {resource}",
@@ -185,7 +185,9 @@ def by_affinity(
     Requirements: DEV-ALLOCATE-001, DEV-ALLOCATE-006, DEV-ALLOCATE-007.
     """
     if affinity == ANYWHERE:
-        return sorted(available, key=lambda one: (request.preference(one), *request.order(one)))
+        return sorted(
+            available, key=lambda device: (request.preference(device), *request.order(device))
+        )
     nodes = state.lists[request.resource].nodes
 
     def rank(device: str) -> tuple[bool, int, bool, bool, str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ByResource: TypeAlias = Mapping[str, frozenset[str]]
 """Ids of devices by the name of their resource."""
 
-Held: TypeAlias = Mapping[str, Mapping[str, ByResource]]
+HeldDevices: TypeAlias = Mapping[str, Mapping[str, ByResource]]
 """Devices by pod uid, container name and resource."""
 
 NONE: frozenset[str] = frozenset()
@@ -56,7 +56,7 @@ class Devices:
     preferred: tuple[str, ...] = ()
 
     @property
-    def aligned(self) -> bool:
+    def has_topology(self) -> bool:
         """Whether any device is near a NUMA node, so that the resource can be aligned at all.
 
         Requirements: DEV-HINT-001, DEV-HINT-004.
@@ -66,14 +66,17 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """`lists` by resource, `held` by container, and `taken`: the devices out of reach by resource.
+    """What device plugins list, what containers hold, and what is allocated.
 
-    `taken` is worked out of `held` when pods go; between two such times it may hold more.
+    `lists` and `allocated_devices` are by resource, `held_devices` by container.
+
+    `allocated_devices` is worked out of `held_devices` when pods go; between two such times it may
+    hold more.
     """
 
     lists: Mapping[str, Devices] = field(default_factory=dict)
-    held: Held = field(default_factory=dict)
-    taken: ByResource = field(default_factory=dict)
+    held_devices: HeldDevices = field(default_factory=dict)
+    allocated_devices: ByResource = field(default_factory=dict)
     reuse: ReusableDevices = _NO_REUSE
 
     def report(self, lists: Iterable[DeviceResource]) -> DeviceState:
@@ -95,7 +98,7 @@ class DeviceState:
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Every pod that holds devices: pods on the node keep those of ended containers."""
-        for uid in self.held:
+        for uid in self.held_devices:
             yield uid, ""
 
     def release(self, uid: str, _name: str) -> DeviceState:
@@ -103,20 +106,22 @@ class DeviceState:
 
         Requirements: DEV-INIT-002, DEV-REMOVE-001, DEV-RESTART-002.
         """
-        held = {other: containers for other, containers in self.held.items() if other != uid}
-        return replace(self, held=held, taken=all_held(held))
+        held = {
+            other: containers for other, containers in self.held_devices.items() if other != uid
+        }
+        return replace(self, held_devices=held, allocated_devices=devices_by_resource(held))
 
     def with_reuse(self, reuse: ReusableDevices) -> DeviceState:
         """The state in which this may be taken again."""
-        return DeviceState(self.lists, self.held, self.taken, reuse)
+        return DeviceState(self.lists, self.held_devices, self.allocated_devices, reuse)
 
     def of(self, uid: str, container: str) -> ByResource:
         """The devices that the container holds."""
-        return self.held.get(uid, {}).get(container, _EMPTY)
+        return self.held_devices.get(uid, {}).get(container, _EMPTY)
 
     def of_pod(self, uid: str, resource: str) -> frozenset[str]:
         """The devices of one resource that the containers of a pod hold together."""
-        containers = self.held.get(uid, {}).values()
+        containers = self.held_devices.get(uid, {}).values()
         return NONE.union(*(devices.get(resource, NONE) for devices in containers))
 
     def available(self, resource: str) -> frozenset[str]:
@@ -124,30 +129,40 @@ class DeviceState:
 
         Requirements: DEV-ALLOCATE-002, DEV-HEALTH-001, DEV-HEALTH-002.
         """
-        return self.lists.get(resource, Devices()).healthy - self.taken.get(resource, NONE)
+        return self.lists.get(resource, Devices()).healthy - self.allocated_devices.get(
+            resource, NONE
+        )
 
     def serves(self, resource: str) -> bool:
         """Whether the resource is one of devices: a plugin serves it, or a container holds one.
 
         Requirements: DEV-ALLOCATE-003, DEV-ALLOCATE-004.
         """
-        return resource in self.lists or resource in self.taken
+        return resource in self.lists or resource in self.allocated_devices
 
     def give(self, uid: str, container: str, resource: str, ids: frozenset[str]) -> DeviceState:
         """The state with the devices `ids` in the container's hands."""
-        pod = self.held.get(uid, {})
+        pod = self.held_devices.get(uid, {})
         mine = {**pod.get(container, {}), resource: ids}
-        return replace(self, held={**self.held, uid: {**pod, container: mine}}).take(resource, ids)
+        return replace(
+            self, held_devices={**self.held_devices, uid: {**pod, container: mine}}
+        ).take(resource, ids)
 
     def take(self, resource: str, ids: frozenset[str]) -> DeviceState:
         """The state with the devices `ids` out of reach, though no container holds them yet."""
-        return replace(self, taken={**self.taken, resource: self.taken.get(resource, NONE) | ids})
+        return replace(
+            self,
+            allocated_devices={
+                **self.allocated_devices,
+                resource: self.allocated_devices.get(resource, NONE) | ids,
+            },
+        )
 
 
-def all_held(held: Held) -> ByResource:
+def devices_by_resource(held_devices: HeldDevices) -> ByResource:
     """The devices that any container holds."""
     found: dict[str, frozenset[str]] = {}
-    for containers in held.values():
+    for containers in held_devices.values():
         for devices in containers.values():
             for resource, ids in devices.items():
                 found[resource] = found.get(resource, NONE) | ids

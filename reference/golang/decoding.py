@@ -40,14 +40,14 @@ class Signed:
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class Boolean:
     """Wants ``true`` or ``false``; what is absent or ``null`` is None."""
 
     go: str = "bool"
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class Custom:
     """Wants what the type decodes itself, from what `parse` finds.
 
     Where `read` raises a ValueError, that ends everything; a TypeError is a value of a wrong type.
@@ -58,21 +58,21 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class Map:
     """Wants a JSON object with any keys, all values of one kind.
 
-    With `numbered`, keys are integers in quotes, and are kept as integers. An absent object is None
-    unless it is `made` before the text is read; ``null`` is always None.
+    With `integer_keys`, keys are integers in quotes, and are kept as integers. An absent object is
+    None unless it is `starts_empty` before the text is read; ``null`` is always None.
     """
 
     values: Kind
     go: str
-    numbered: bool = False
-    made: bool = False
+    integer_keys: bool = False
+    starts_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class Array:
     """Wants a JSON array, all values of one kind; an absent array or ``null`` is None."""
 
     values: Kind
@@ -83,20 +83,20 @@ class Listed:
 class Fields:
     """Wants a JSON object with these fields, as the Go structure `go` has them.
 
-    A `pointer` to one is None for ``null``. `embedded` names the structure inside this one that a
-    field belongs to, which errors say. With `check` the type decodes itself: what `check` raises
-    as a ValueError is an error like a wrong type. `dumped` is how Go prints it, if not so.
+    A `pointer` to one is None for ``null``. `embedded_in` names the structure inside this one that
+    a field belongs to, which errors say. With `check` the type decodes itself: what `check` raises
+    as a ValueError is an error like a wrong type. `dump` is how Go prints it, if not so.
     """
 
     go: str
     fields: Mapping[str, Kind]
     pointer: bool = False
-    embedded: Mapping[str, str] = field(default_factory=dict)
+    embedded_in: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Mapping[str, Any]], object] | None = None
-    dumped: Callable[[Any], str] | None = None
+    dump: Callable[[Any], str] | None = None
 
 
-Kind = Text | Unsigned | Signed | Truth | Own | Keyed | Listed | Fields
+Kind = Text | Unsigned | Signed | Boolean | Custom | Map | Array | Fields
 
 
 def decode_partly(data: bytes, kind: Kind) -> tuple[Any, str]:
@@ -105,15 +105,15 @@ def decode_partly(data: bytes, kind: Kind) -> tuple[Any, str]:
         tree = parse(data)
     except GoJSONError as error:
         return zero(kind), str(error)
-    return _stored(tree, kind)
+    return _decode_tree(tree, kind)
 
 
 def convert(value: Any, kind: Kind) -> tuple[Any, str]:
     """What plain Python values stand for, as for `decode_partly`."""
-    return _stored(_tree(value), kind)
+    return _decode_tree(_tree(value), kind)
 
 
-def _stored(tree: Any, kind: Kind) -> tuple[Any, str]:
+def _decode_tree(tree: Any, kind: Kind) -> tuple[Any, str]:
     store = _Store()
     found = store.convert(tree, kind, None, None, "")
     return found, store.error
@@ -133,39 +133,39 @@ def _tree(value: Any) -> Any:
 
 
 class _Store:
-    """Stores a parsed text in fields, and keeps the first error, or the one that `ended` it."""
+    """Stores a parsed text in fields, and keeps the error that aborted it, or the first."""
 
     def __init__(self) -> None:
         self.error = ""
-        self.ended = False
+        self.has_aborted = False
 
     def convert(self, tree: Any, kind: Kind, old: Any, struct: str | None, path: str) -> Any:
         """The value for a place that holds `old`, which the text need not replace."""
         found = old if old is not None else zero(kind)
         match kind:
-            case Own():
-                found = self.own(tree, kind, struct, path)
-            case Keyed() | Listed() | Fields(pointer=True) if tree is None:
+            case Custom():
+                found = self.decode_custom(tree, kind, struct, path)
+            case Map() | Array() | Fields(pointer=True) if tree is None:
                 found = None
             case _ if tree is None:
                 pass
-            case Text() | Truth() if isinstance(tree, str if isinstance(kind, Text) else bool):
+            case Text() | Boolean() if isinstance(tree, str if isinstance(kind, Text) else bool):
                 found = tree
             case Unsigned() | Signed() if isinstance(tree, Number):
-                found = self.number(tree.text, kind, found, struct, path)
-            case Keyed() if isinstance(tree, Pairs):
-                found = self.keyed(tree, kind, found, struct, path)
-            case Listed() if isinstance(tree, list):
+                found = self.decode_number(tree.text, kind, found, struct, path)
+            case Map() if isinstance(tree, Pairs):
+                found = self.decode_map(tree, kind, found, struct, path)
+            case Array() if isinstance(tree, list):
                 found = [self.convert(value, kind.values, None, struct, path) for value in tree]
             case Fields(check=check) if check is not None:
-                found = self.checked(tree, kind, struct, path)
+                found = self.decode_checked(tree, kind, struct, path)
             case Fields() if isinstance(tree, Pairs):
-                found = self.fields(tree, kind, found, struct, path)
+                found = self.decode_fields(tree, kind, found, struct, path)
             case _:
-                self.wrong(_name(tree), kind.go, struct, path)
+                self.report_mismatch(_name(tree), kind.go, struct, path)
         return found
 
-    def fields(
+    def decode_fields(
         self, tree: Pairs, kind: Fields, old: Any, struct: str | None, path: str
     ) -> dict[str, Any]:
         found = dict(old or _zeros(kind))
@@ -176,19 +176,21 @@ class _Store:
         for key, value in tree:
             name = key if key in kind.fields else names.get(key.lower())
             if name is not None:
-                place = ".".join(filter(None, (path, kind.embedded.get(name), name)))
+                place = ".".join(filter(None, (path, kind.embedded_in.get(name), name)))
                 found[name] = self.convert(value, kind.fields[name], found[name], struct, place)
-                if self.ended:
+                if self.has_aborted:
                     break
         return found
 
-    def checked(self, tree: Any, kind: Fields, struct: str | None, path: str) -> dict[str, Any]:
+    def decode_checked(
+        self, tree: Any, kind: Fields, struct: str | None, path: str
+    ) -> dict[str, Any]:
         own = _Store()
         found = _zeros(kind)
         if isinstance(tree, Pairs):
-            found = own.fields(tree, kind, None, struct, path)
+            found = own.decode_fields(tree, kind, None, struct, path)
         elif tree is not None:
-            own.wrong(_name(tree), kind.go, struct, path)
+            own.report_mismatch(_name(tree), kind.go, struct, path)
         assert kind.check is not None
         try:
             if not own.error:
@@ -196,43 +198,43 @@ class _Store:
         except ValueError as error:
             own.error = str(error)
         if own.error:
-            self.error, self.ended = own.error, True
+            self.error, self.has_aborted = own.error, True
         return found
 
-    def own(self, tree: Any, kind: Own, struct: str | None, path: str) -> Any:
+    def decode_custom(self, tree: Any, kind: Custom, struct: str | None, path: str) -> Any:
         try:
             return kind.read(tree)
         except TypeError:
-            self.wrong(_name(tree), kind.go, struct, path)
+            self.report_mismatch(_name(tree), kind.go, struct, path)
         except ValueError as error:
-            self.error, self.ended = str(error), True
+            self.error, self.has_aborted = str(error), True
         return None
 
-    def number(
+    def decode_number(
         self, text: str, kind: Unsigned | Signed, old: int, struct: str | None, path: str
     ) -> int:
         found = _integer(text, kind)
         if found is None:
-            self.wrong(f"number {text}", kind.go, struct, path)
+            self.report_mismatch(f"number {text}", kind.go, struct, path)
             return old
         return found
 
-    def keyed(
-        self, tree: Pairs, kind: Keyed, old: Any, struct: str | None, path: str
+    def decode_map(
+        self, tree: Pairs, kind: Map, old: Any, struct: str | None, path: str
     ) -> dict[Any, Any]:
         found = dict(old or {})
         for key, value in tree:
             stored = self.convert(value, kind.values, None, struct, path)
-            if self.ended:
+            if self.has_aborted:
                 break
-            place = _integer(key, Signed()) if kind.numbered else key
+            place = _integer(key, Signed()) if kind.integer_keys else key
             if place is None:
-                self.wrong(f"number {key}", "int", struct, path)
+                self.report_mismatch(f"number {key}", "int", struct, path)
             else:
                 found[place] = stored
         return found
 
-    def wrong(self, value: str, go: str, struct: str | None, path: str) -> None:
+    def report_mismatch(self, value: str, go: str, struct: str | None, path: str) -> None:
         place = f"struct field {struct}.{path}" if struct else "value"
         self.error = self.error or f"json: cannot unmarshal {value} into Go {place} of type {go}"
 
@@ -244,11 +246,11 @@ def zero(kind: Kind) -> Any:
             return ""
         case Unsigned() | Signed():
             return 0
-        case Truth() | Own():
+        case Boolean() | Custom():
             return None
-        case Keyed():
-            return {} if kind.made else None
-        case Listed() | Fields(pointer=True):
+        case Map():
+            return {} if kind.starts_empty else None
+        case Array() | Fields(pointer=True):
             return None
         case Fields():
             return _zeros(kind)
@@ -262,8 +264,8 @@ def _integer(text: str, kind: Unsigned | Signed) -> int | None:
     """The integer that the text is; None if it is not one or does not fit."""
     try:
         if isinstance(kind, Unsigned):
-            return numbers.unsigned(text)
-        number = numbers.signed(text)
+            return numbers.parse_unsigned(text)
+        number = numbers.parse_signed(text)
     except numbers.NumeralError:
         return None
     limit = 1 << kind.bits - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.golang.decoding import Fields, Keyed, Listed
+from numaproof.reference.golang.decoding import Array, Fields, Map
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,9 +31,9 @@ def dump(fields: Mapping[str, Kind], content: Mapping[str, Any]) -> str:
     typed = True
     for name, kind in fields.items():
         value = content[name]
-        text = value if isinstance(value, int | str) else _dumped(kind, value)
+        text = value if isinstance(value, int | str) else _dump_value(kind, value)
         parts.append(f"{_label(name)}:({kind.go}){text}" if typed else f"{_label(name)}:{text}")
-        typed = not (isinstance(kind, Keyed) and value and _ends_without_pointer(kind, value))
+        typed = not (isinstance(kind, Map) and value and _ends_without_pointer(kind, value))
     return f"{{{' '.join(parts)}}}"
 
 
@@ -42,21 +42,21 @@ def _label(name: str) -> str:
     return _NAMES.get(name) or name[0].upper() + name[1:]
 
 
-def _ends_without_pointer(kind: Keyed, value: Mapping[Any, Any]) -> bool:
+def _ends_without_pointer(kind: Map, value: Mapping[Any, Any]) -> bool:
     pointers = isinstance(kind.values, Fields) and kind.values.pointer
     return pointers and value[max(value)] is None
 
 
-def _dumped(kind: Kind, value: Any) -> str:
+def _dump_value(kind: Kind, value: Any) -> str:
     if value is None:
         return _NIL
-    if isinstance(kind, Keyed):
-        parts = [f"{key}:{_dumped(kind.values, value[key])}" for key in sorted(value)]
+    if isinstance(kind, Map):
+        parts = [f"{key}:{_dump_value(kind.values, value[key])}" for key in sorted(value)]
         return f"map[{' '.join(parts)}]"
-    if isinstance(kind, Listed):
-        return f"[{' '.join([_dumped(kind.values, one) for one in value])}]"
+    if isinstance(kind, Array):
+        return f"[{' '.join([_dump_value(kind.values, one) for one in value])}]"
     if isinstance(kind, Fields):
-        if kind.dumped:
-            return kind.dumped(value)
+        if kind.dump:
+            return kind.dump(value)
         return f"{'<*>' if kind.pointer else ''}{dump(kind.fields, value)}"
     return str(value)

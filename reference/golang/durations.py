@@ -33,7 +33,7 @@ def nanoseconds(text: str) -> int:
 
     Requirements: CPU-CONFIG-014, CPU-RECONCILE-003.
     """
-    invalid = DurationError(f"time: invalid duration {_quoted(text)}")
+    invalid = DurationError(f"time: invalid duration {_quote(text)}")
     at = 1 if text[:1] in ("+", "-") else 0
     if text[at:] == "0":
         return 0
@@ -47,7 +47,7 @@ def nanoseconds(text: str) -> int:
         whole = part["whole"].lstrip("0")
         if len(whole) > len(str(_MOST)):
             raise invalid
-        total += _measured(text, int(whole or 0), part["fraction"] or "", part["unit"])
+        total += _part_nanoseconds(text, int(whole or 0), part["fraction"] or "", part["unit"])
         if total > _MOST:
             raise invalid
         at = part.end()
@@ -58,7 +58,7 @@ def nanoseconds(text: str) -> int:
     return total
 
 
-def shown(nanoseconds: int) -> str:
+def format_duration(nanoseconds: int) -> str:
     """A duration as Go's ``Duration.String`` writes it, such as ``1h30m0s`` or ``1.5s``."""
     sign, left = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
     if not left:
@@ -80,20 +80,20 @@ def _decimal(amount: int, size: int) -> str:
     return f"{whole}.{digits}" if digits else str(whole)
 
 
-def _measured(text: str, whole: int, fraction: str, unit: str) -> int:
+def _part_nanoseconds(text: str, whole: int, fraction: str, unit: str) -> int:
     if whole > _MOST:
-        raise DurationError(f"time: invalid duration {_quoted(text)}")
+        raise DurationError(f"time: invalid duration {_quote(text)}")
     if not unit:
-        raise DurationError(f"time: missing unit in duration {_quoted(text)}")
+        raise DurationError(f"time: missing unit in duration {_quote(text)}")
     if unit not in _UNITS:
-        raise DurationError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+        raise DurationError(f"time: unknown unit {_quote(unit)} in duration {_quote(text)}")
     size = _UNITS[unit]
     digits = fraction[: len(str(_MOST)) - 1]
     part: int = int(digits or 0) * size // 10 ** len(digits)
     return whole * size + part
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """The text as Go's package time quotes it: what is not ASCII by its bytes."""
     quoted = ""
     for character in text:

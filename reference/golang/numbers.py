@@ -36,7 +36,7 @@ class NumeralError(ValueError):
         super().__init__(f"strconv.{function}: parsing {quote(text)}: {cause}")
 
 
-def signed(text: str) -> int:
+def parse_signed(text: str) -> int:
     """The whole text as a decimal number of 64 bits, a sign allowed.
 
     Raises:
@@ -45,7 +45,7 @@ def signed(text: str) -> int:
     return _whole("Atoi", text)
 
 
-def unsigned(text: str) -> int:
+def parse_unsigned(text: str) -> int:
     """The whole text as a decimal number of 64 bits without a sign.
 
     Raises:

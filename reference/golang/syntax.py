@@ -81,7 +81,7 @@ class _Scanner:
     def fail(self, where: str) -> NoReturn:
         if self.at >= len(self.text):
             raise GoJSONError("unexpected end of JSON input")
-        raise GoJSONError(f"invalid character {_quoted(self.text[self.at])} {where}")
+        raise GoJSONError(f"invalid character {_quote_character(self.text[self.at])} {where}")
 
     def fail_within(self, where: str) -> NoReturn:
         """Fails where white space would be wrong, too: Go reads one at the end of the text."""
@@ -156,7 +156,7 @@ class _Scanner:
     def literal(self, word: str, meaning: bool | None) -> bool | None:  # noqa: FBT001 - a value
         for _place, letter in enumerate(word):
             if self.peek() != letter:
-                self.fail_within(f"in literal {word} (expecting {_quoted(letter)})")
+                self.fail_within(f"in literal {word} (expecting {_quote_character(letter)})")
             self.at += 1
         return meaning
 
@@ -196,7 +196,7 @@ class _Scanner:
             mark = self.peek()
             if mark == '"':
                 self.at += 1
-                return _joined(parts)
+                return _join_parts(parts)
             if mark != "\\":
                 self.fail("in string literal")
             self.at += 1
@@ -218,10 +218,10 @@ class _Scanner:
         return chr(int(self.text[start : self.at], 16))
 
 
-def _joined(parts: list[str]) -> str:
+def _join_parts(parts: list[str]) -> str:
     # Two escaped surrogates make one character; a lone one becomes the replacement character.
     return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _quoted(character: str) -> str:
+def _quote_character(character: str) -> str:
     return {"'": r"'\''", '"': "'\"'"}.get(character) or f"'{quote(character)[1:-1]}'"

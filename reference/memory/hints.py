@@ -32,15 +32,15 @@ def for_container(
     if not policies.is_served(pod):
         return {}
     try:
-        amounts = requests.part(pod, container)
+        amounts = requests.container_amounts(pod, container)
     except AllocationError:
         return {}
     blocks = state.of(pod.uid, container.name)
     if blocks is not None:
-        return regenerated(blocks, amounts)
+        return regenerate_hints(blocks, amounts)
     if policy.has_ended(state, pod, container):
         return {}
-    return calculated(state, pod.uid, amounts)
+    return calculate_hints(state, pod.uid, amounts)
 
 
 def for_pod(policy: StaticMemoryPolicy, state: MemoryState, pod: Pod) -> Resources:
@@ -55,7 +55,7 @@ def for_pod(policy: StaticMemoryPolicy, state: MemoryState, pod: Pod) -> Resourc
     except AllocationError:
         return {}
     if policy.keeps(state, pod):
-        return regenerated(state.pods[pod.uid] or (), amounts)
+        return regenerate_hints(state.pods[pod.uid] or (), amounts)
     if pod.budget is not None:
         try:
             requests.check_budget(pod, amounts)
@@ -64,11 +64,11 @@ def for_pod(policy: StaticMemoryPolicy, state: MemoryState, pod: Pod) -> Resourc
     for container in pod.containers:
         blocks = state.of(pod.uid, container.name)
         if blocks is not None:
-            return regenerated(blocks, amounts)
-    return calculated(state, pod.uid, amounts)
+            return regenerate_hints(blocks, amounts)
+    return calculate_hints(state, pod.uid, amounts)
 
 
-def calculated(state: MemoryState, uid: str, amounts: Mapping[str, int]) -> Resources:
+def calculate_hints(state: MemoryState, uid: str, amounts: Mapping[str, int]) -> Resources:
     """Hints for each of `amounts`: a set of nodes has all of them, or is a hint for none.
 
     Requirements: MEM-HINT-002, MEM-HINT-005, MEM-HINT-006, TOPO-ORDER-004.
@@ -79,7 +79,7 @@ def calculated(state: MemoryState, uid: str, amounts: Mapping[str, int]) -> Reso
     return dict.fromkeys(amounts, demand)
 
 
-def regenerated(blocks: Blocks, amounts: Mapping[str, int]) -> Resources:
+def regenerate_hints(blocks: Blocks, amounts: Mapping[str, int]) -> Resources:
     """Hints for what is allocated already: just there; nothing where the amounts differ.
 
     Requirements: MEM-HINT-007, MEM-RESTART-004, TOPO-RESTART-001.

@@ -20,7 +20,7 @@ from numaproof.reference.memory.state import (
     MemoryTable,
     NodeMemory,
     ReusableMemory,
-    reserved,
+    reserve_block,
     same_memory,
 )
 from numaproof.reference.pods import quantity
@@ -57,15 +57,15 @@ class StaticMemoryPolicy(Readmission):
 
         Requirements: MEM-HUGE-001, MEM-RESERVE-001, MEM-RESERVE-004.
         """
-        left = cls.left(total, system + pages)
+        left = cls.remaining_bytes(total, system + pages)
         return MemoryTable(total, system % UNSIGNED, left, 0, left)
 
     @staticmethod
-    def left(total: int, kept: int) -> int:
+    def remaining_bytes(total: int, reserved_bytes: int) -> int:
         """What can be allocated of `total` bytes beside those that are kept; never less than 0."""
-        return max(0, total - kept)
+        return max(0, total - reserved_bytes)
 
-    def reserving_like(self, other: StaticMemoryPolicy) -> Self:
+    def with_reservation_of(self, other: StaticMemoryPolicy) -> Self:
         """The same policy with the memory that another reserves."""
         return replace(self, empty=other.empty)
 
@@ -97,21 +97,21 @@ class StaticMemoryPolicy(Readmission):
         Requirements: MEM-ERROR-001, MEM-ERROR-004, MEM-GROUP-002, MEM-GROUP-007, MEM-HUGE-002,
         MEM-HUGE-005, MEM-HUGE-007, MEM-INIT-002, MEM-RESTART-001, MEM-STATIC-003, MEM-STATIC-012.
         """
-        if not is_served(pod) or not self.asks(pod, container):
+        if not is_served(pod) or not self.requests_memory(pod, container):
             return state
         blocks = state.of(pod.uid, container.name)
         if blocks is None:
             if self.has_ended(state, pod, container):
                 return state
-            amounts = requests.part(pod, container)
+            amounts = requests.container_amounts(pod, container)
             nodes = self._choose(state, pod, amounts, affinity)
             blocks = tuple(Block(nodes, kind, size) for kind, size in amounts.items())
             for block in blocks:
                 again = state.reuse.of(pod.uid, nodes, block.kind)
                 state = state.reserve(block, max(0, block.size - again))
             state = state.with_blocks(pod.uid, container.name, blocks)
-            state = shrunk(state, pod, container, blocks)
-        return replace(state, reuse=reused(state.reuse, pod, container, blocks))
+            state = shrink_init_blocks(state, pod, container, blocks)
+        return replace(state, reuse=update_reuse(state.reuse, pod, container, blocks))
 
     def release(self, state: MemoryState, uid: str, name: str) -> MemoryState:
         """The state once the container has ended."""
@@ -126,7 +126,7 @@ class StaticMemoryPolicy(Readmission):
         """
         return state.reuse if state.reuse.uid in state.entries else ReusableMemory()
 
-    def asks(self, pod: Pod, container: PodContainer) -> bool:
+    def requests_memory(self, pod: Pod, container: PodContainer) -> bool:
         """Whether a container has a part in what the policy hands out.
 
         Raises:
@@ -134,7 +134,7 @@ class StaticMemoryPolicy(Readmission):
 
         Requirements: MEM-STATIC-014.
         """
-        return bool(requests.part(pod, container))
+        return bool(requests.container_amounts(pod, container))
 
     def allocate_pod(self, state: MemoryState, pod: Pod, affinity: TopologyHint) -> MemoryState:
         """The state once the pod has its budget as a whole, and its containers share it.
@@ -235,7 +235,7 @@ class StaticMemoryPolicy(Readmission):
                         raise RestoreError(f"{place}the NUMA that does not exist")
                     if block.kind not in expected[node].tables:
                         raise RestoreError(f"{place}memory resource that does not exist")
-                expected = reserved(expected, block, block.size)
+                expected = reserve_block(expected, block, block.size)
         if not self.agree(state.nodes, expected):
             raise RestoreError(
                 "[memorymanager] the expected machine state is different from the real one"
@@ -281,7 +281,7 @@ def _blocks(nodes: int, amounts: Amounts) -> Blocks:
     return tuple(Block(nodes, kind, size) for kind, size in sorted(amounts.items()) if size)
 
 
-def reused(
+def update_reuse(
     reuse: ReusableMemory, pod: Pod, container: PodContainer, blocks: Blocks
 ) -> ReusableMemory:
     """What may be taken again once the container has these blocks.
@@ -298,7 +298,9 @@ def reused(
     return ReusableMemory(pod.uid, sizes)
 
 
-def shrunk(state: MemoryState, pod: Pod, container: PodContainer, blocks: Blocks) -> MemoryState:
+def shrink_init_blocks(
+    state: MemoryState, pod: Pod, container: PodContainer, blocks: Blocks
+) -> MemoryState:
     """The state in which earlier init containers no longer have what these blocks took over.
 
     So the blocks of a pod sum up to what it occupies.

@@ -22,7 +22,7 @@ Amounts = dict[str, int]
 """Bytes by memory type, sorted by type."""
 
 
-def part(pod: Pod, container: PodContainer) -> Amounts:
+def container_amounts(pod: Pod, container: PodContainer) -> Amounts:
     """What the container is to have for itself of each memory type.
 
     Raises:
@@ -51,7 +51,7 @@ def check_budget(pod: Pod, whole: Amounts) -> None:
         EmptySharedPoolError: there is none, or a part is no number.
     """
     try:
-        parts = [(container, part(pod, container)) for container in pod.containers]
+        parts = [(container, container_amounts(pod, container)) for container in pod.containers]
     except AllocationError as error:
         raise EmptySharedPoolError(str(error)) from None
     budget.check(whole, parts)
@@ -62,7 +62,7 @@ def shares(pod: Pod, whole: Amounts) -> dict[str, Amounts]:
     left = dict(whole)
     found: dict[str, Amounts] = {}
     for container in pod.containers:
-        own = part(pod, container)
+        own = container_amounts(pod, container)
         if own or container.runs_to_completion:
             found[container.name] = own or dict(left)
         if not container.runs_to_completion:
@@ -81,7 +81,7 @@ def peak(pod: Pod) -> Amounts:
     """
     if pod.budget is not None:
         return {kind: size for kind, size in _amounts(pod.budget).items() if size > 0}
-    amounts = {container.name: part(pod, container) for container in pod.containers}
+    amounts = {container.name: container_amounts(pod, container) for container in pod.containers}
     kinds = {kind for own in amounts.values() for kind in own}
     return {
         kind: containers.peak(pod.containers, partial(_amount, amounts, kind))

@@ -115,7 +115,7 @@ class MemoryState:
 
     def reserve(self, block: Block, size: int) -> MemoryState:
         """The state with the block on its nodes, `size` of it newly taken, lowest node first."""
-        return replace(self, nodes=reserved(self.nodes, block, size))
+        return replace(self, nodes=reserve_block(self.nodes, block, size))
 
     def release(self, uid: str, name: str) -> MemoryState:
         """The state in which the container has nothing.
@@ -173,7 +173,7 @@ class MemoryState:
         )
 
 
-def reserved(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> Nodes:
+def reserve_block(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> Nodes:
     """The nodes with the block on them, `size` of it newly taken, lowest node first.
 
     Requirements: MEM-GROUP-003.

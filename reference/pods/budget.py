@@ -45,7 +45,7 @@ def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None
     shared = False
     for container, part in parts:
         if container.runs_to_completion:
-            spent = _spent(whole, used)
+            spent = _find_exhausted(whole, used)
             if spent and not part:
                 lacking, _ = _ALSO_CALLED.get(spent, (spent, ""))
                 raise EmptySharedPoolError(
@@ -55,7 +55,7 @@ def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None
             continue
         shared = shared or not part
         used.update(part)
-    spent = _spent(whole, used)
+    spent = _find_exhausted(whole, used)
     if shared and spent:
         _, nothing = _ALSO_CALLED.get(spent, ("", "memory"))
         raise EmptySharedPoolError(
@@ -64,6 +64,6 @@ def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None
         )
 
 
-def _spent(whole: Amounts, used: Amounts) -> str | None:
+def _find_exhausted(whole: Amounts, used_amounts: Amounts) -> str | None:
     """The first resource that is used up; None if some of each is left."""
-    return next((one for one in whole if used[one] >= whole[one]), None)
+    return next((one for one in whole if used_amounts[one] >= whole[one]), None)

@@ -50,7 +50,7 @@ def read_pod(
     else:
         as_one = rules.as_one(requests, limits, containers)
         decide = rules.decide(as_one)
-    asks = pod_level.asks(as_one)
+    asks = pod_level.has_supported_resources(as_one)
     return Pod(
         uid,
         containers,

@@ -43,7 +43,7 @@ class PodRules:
 
         Requirements: NODE-PODLEVEL-016.
         """
-        return asks(pod)
+        return has_supported_resources(pod)
 
     @staticmethod
     def as_one(
@@ -66,7 +66,7 @@ class PodRules:
                 and members
                 and all(resource in one.limits for one in members)
             ):
-                together = _together(members, partial(_limited, resource))
+                together = _together(members, partial(_limit, resource))
                 limits[resource] = max(together, requests[resource], key=quantity.parse)
         return PodContainer("", requests, limits)
 
@@ -76,7 +76,7 @@ def is_supported(resource: str) -> bool:
     return resource in qos.RESOURCES or resource.startswith(_PAGES)
 
 
-def asks(pod: PodContainer) -> bool:
+def has_supported_resources(pod: PodContainer) -> bool:
     """Whether pod-level resources, as those of a single container, name one that pods may have."""
     return any(map(is_supported, (*pod.requests, *pod.limits)))
 
@@ -87,7 +87,7 @@ def missing_pages(
     """The huge pages that containers limit together, of sizes that the pod does not name."""
     pages = {kind for one in members for kind in one.limits if kind.startswith(_PAGES)}
     return {
-        kind: _together(members, partial(_limited, kind))
+        kind: _together(members, partial(_limit, kind))
         for kind in sorted(pages - limits.keys() - requests.keys())
     }
 
@@ -95,7 +95,7 @@ def missing_pages(
 def requested_together(members: tuple[PodContainer, ...]) -> dict[str, str]:
     """The CPUs and the memory that containers request together, where any requests them."""
     return {
-        resource: _together(members, partial(_requested, resource))
+        resource: _together(members, partial(_request, resource))
         for resource in qos.RESOURCES
         if any(resource in container.requests for container in members)
     }
@@ -107,9 +107,9 @@ def _together(members: tuple[PodContainer, ...], amount: Callable[[PodContainer]
     return str(needed) if needed.denominator == 1 else f"{needed * 10**9}n"
 
 
-def _requested(resource: str, container: PodContainer) -> Fraction:
+def _request(resource: str, container: PodContainer) -> Fraction:
     return quantity.parse(container.requests.get(resource, 0))
 
 
-def _limited(resource: str, container: PodContainer) -> Fraction:
+def _limit(resource: str, container: PodContainer) -> Fraction:
     return quantity.parse(container.limits.get(resource, 0))

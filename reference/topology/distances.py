@@ -54,7 +54,7 @@ class Distances:
         """
         return True
 
-    def ordered(self, sets: Collection[int]) -> list[int]:
+    def sort_sets(self, sets: Collection[int]) -> list[int]:
         """Sets with equally many nodes, those with the closest nodes first, then low ids.
 
         Requirements: TOPO-OPT-001.

@@ -168,7 +168,7 @@ def fewest_nodes(demand: Demand) -> int:
     return len(demand.nodes)
 
 
-def listed(hints: Hints) -> tuple[TopologyHint, ...]:
+def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
     """The hints one by one, in the kubelet's order."""
     if not isinstance(hints, Demand):
         return hints
@@ -182,7 +182,7 @@ def listed(hints: Hints) -> tuple[TopologyHint, ...]:
 
 def satisfiable(demand: Demand) -> bool:
     """Whether any set of nodes is a hint."""
-    return bool(listed(demand))
+    return bool(list_hints(demand))
 
 
 def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
@@ -191,7 +191,7 @@ def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
     Requirements: MEM-STATIC-008.
     """
     return min(
-        (hint for hint in listed(demand) if not containing & ~hint.nodes),
+        (hint for hint in list_hints(demand) if not containing & ~hint.nodes),
         key=lambda hint: (not hint.preferred, hint.nodes.bit_count(), hint.nodes),
         default=None,
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from numaproof.reference.topology.hints import ANYWHERE, TopologyHint, listed
+from numaproof.reference.topology.hints import ANYWHERE, TopologyHint, list_hints
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ class Rules:
     distances: Distances | None = None
     single: bool = False
 
-    def counted(self, hints: Sequence[TopologyHint]) -> Sequence[TopologyHint]:
+    def filter_hints(self, hints: Sequence[TopologyHint]) -> Sequence[TopologyHint]:
         """Those of a resource's hints that the policy takes into account.
 
         Requirements: TOPO-MERGE-012.
@@ -85,12 +85,12 @@ class Rules:
             return not result.preferred, size
         return True, target - size
 
-    def ordered(self, tied: Collection[int]) -> list[int]:
+    def sort_tied(self, tied_sets: Collection[int]) -> list[int]:
         """Results of the same rank, the best first: by distance if wanted, then by low ids.
 
         Requirements: TOPO-MERGE-008, TOPO-OPT-002, TOPO-OPT-005.
         """
-        return sorted(tied) if self.distances is None else self.distances.ordered(tied)
+        return sorted(tied_sets) if self.distances is None else self.distances.sort_sets(tied_sets)
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
@@ -98,14 +98,16 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
 
     Requirements: TOPO-MERGE-002, TOPO-MERGE-007, TOPO-MERGE-010.
     """
-    lists = [rules.counted(listed(hints) or IMPOSSIBLE) for hints in by_resource(providers)]
+    lists = [
+        rules.filter_hints(list_hints(hints) or IMPOSSIBLE) for hints in by_resource(providers)
+    ]
     found = results(rules, lists)
     if not found:
         return TopologyHint(rules.nodes, preferred=False)
     target = rules.target(lists)
     best = min(rules.rank(result, target) for result in found)
     tied = [result for result in found if rules.rank(result, target) == best]
-    winner, *_ = rules.ordered([result.nodes for result in tied])
+    winner, *_ = rules.sort_tied([result.nodes for result in tied])
     return TopologyHint(winner, tied[0].preferred)
 
 
@@ -122,15 +124,16 @@ def by_resource(providers: Iterable[Resources | None]) -> Iterator[Hints]:
 class _Partial(NamedTuple):
     """A result of the hints taken so far.
 
-    `named` are the nodes that all of them name: ANYWHERE if none names any, None if they differ.
+    `common_nodes` are the nodes that all of them name: ANYWHERE if none names any, None if they
+    differ.
     """
 
     nodes: int
     preferred: bool
-    named: int | None
+    common_nodes: int | None
 
-    def taking(self, hint: TopologyHint) -> _Partial:
-        named = self.named
+    def with_hint(self, hint: TopologyHint) -> _Partial:
+        named = self.common_nodes
         if named == ANYWHERE:
             named = hint.nodes
         elif hint.nodes not in (ANYWHERE, named):
@@ -143,11 +146,11 @@ def results(rules: Rules, lists: Iterable[Sequence[TopologyHint]]) -> set[Topolo
 
     Requirements: TOPO-MERGE-004, TOPO-MERGE-013.
     """
-    partial = {_Partial(rules.nodes, preferred=True, named=ANYWHERE)}
+    partial = {_Partial(rules.nodes, preferred=True, common_nodes=ANYWHERE)}
     for hints in lists:
-        partial = {one.taking(hint) for one in partial for hint in hints}
+        partial = {one.with_hint(hint) for one in partial for hint in hints}
     return {
-        TopologyHint(one.nodes, one.preferred and one.named is not None)
+        TopologyHint(one.nodes, one.preferred and one.common_nodes is not None)
         for one in partial
         if one.nodes
     }

@@ -37,46 +37,52 @@ class TopologyOptions:
     most_nodes: int = DEFAULT_MAX_ALLOWABLE_NUMA_NODES
 
 
-def check_gate(given: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
+def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
     """Checks that options may be given at all; the kubelet does so with its configuration.
 
-    `given` is None where the configuration says nothing of options, not even that there are none.
+    `policy_options` is None where the configuration says nothing of options, not even that there
+    are none.
 
     Raises:
         OptionError: there are options, and their feature gate is off.
 
     Requirements: TOPO-ERROR-009.
     """
-    if given is not None and not gates[_GATE]:
+    if policy_options is not None and not gates[_GATE]:
         raise OptionError(
-            f'topology manager policy options {as_map(given)} require feature gates "{_GATE}" '
+            f"topology manager policy options {as_map(policy_options)}"
+            f' require feature gates "{_GATE}" '
             "enabled"
         )
 
 
 def parse(
-    given: Mapping[str, str],
+    policy_options: Mapping[str, str],
     available: Mapping[str, Maturity],
     gates: Mapping[str, bool] | None,
-    hidden: str = HIDDEN,
+    hidden_message: str = HIDDEN,
 ) -> TopologyOptions:
     """The options that a configuration asks for, out of those that exist and their maturity.
 
-    `gates` None opens all maturity levels; `hidden` is the text of `check_available`. Of several
-    bad options the first by name is reported; the kubelet picks any.
+    `gates` None opens all maturity levels; `hidden_message` is the text of `check_available`. Of
+    several bad options the first by name is reported; the kubelet picks any.
 
     Raises:
         OptionError: unknown, hidden by its gate, or not a value that it can have.
 
     Requirements: TOPO-ERROR-004, TOPO-ERROR-006, TOPO-OPT-015.
     """
-    for name in sorted(given):
-        check_available(name, available, gates, hidden)
-        _ = boolean(name, given[name]) if name == CLOSEST else read_most_nodes(given[name])
+    for name in sorted(policy_options):
+        check_available(name, available, gates, hidden_message)
+        _ = (
+            boolean(name, policy_options[name])
+            if name == CLOSEST
+            else read_most_nodes(policy_options[name])
+        )
     return TopologyOptions(
-        closest=CLOSEST in given and boolean(CLOSEST, given[CLOSEST]),
+        closest=CLOSEST in policy_options and boolean(CLOSEST, policy_options[CLOSEST]),
         most_nodes=read_most_nodes(
-            given.get(MAX_ALLOWABLE_NUMA_NODES, str(DEFAULT_MAX_ALLOWABLE_NUMA_NODES))
+            policy_options.get(MAX_ALLOWABLE_NUMA_NODES, str(DEFAULT_MAX_ALLOWABLE_NUMA_NODES))
         ),
     )
 
@@ -85,16 +91,16 @@ def check_available(
     name: str,
     available: Mapping[str, Maturity],
     gates: Mapping[str, bool] | None,
-    hidden: str = HIDDEN,
+    hidden_message: str = HIDDEN,
 ) -> None:
-    """Checks that an option exists and that its maturity level is open; `hidden` says if not.
+    """Checks that an option exists and that its maturity level is enabled.
 
     Raises:
         OptionError: it is unknown, or hidden by its gate.
 
     Requirements: TOPO-ERROR-004, TOPO-ERROR-010, TOPO-OPT-016, TOPO-OPT-017.
     """
-    options.check_available("Topology Manager", name, available.get(name), gates, hidden)
+    options.check_available("Topology Manager", name, available.get(name), gates, hidden_message)
 
 
 def read_most_nodes(text: str) -> int:
@@ -106,7 +112,7 @@ def read_most_nodes(text: str) -> int:
     Requirements: TOPO-ERROR-007, TOPO-ERROR-008.
     """
     try:
-        most = numbers.signed(text)
+        most = numbers.parse_signed(text)
     except numbers.NumeralError as error:
         raise OptionError(
             f'unable to convert policy option to integer "{MAX_ALLOWABLE_NUMA_NODES}": {error}'

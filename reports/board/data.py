@@ -114,7 +114,7 @@ class BoardFinding(_Compact, frozen=True):
     """Failures with one cause, or with one reason.
 
     `title`, `case` and `machine` are those of the smallest of them; `case` is empty if it was
-    generated. `text` is a file that replays it or, where `played` is set, the calls that were
+    generated. `text` is a file that replays it or, where `has_calls` is set, the calls that were
     made. `signatures` counts the failures by cause; `message` says what was wrong.
     """
 
@@ -127,7 +127,7 @@ class BoardFinding(_Compact, frozen=True):
     case: Name = ""
     machine: Name = ""
     text: FileText = ""
-    played: bool = False
+    has_calls: bool = False
     requirements: tuple[Name, ...] = ()
     cases: tuple[FoundIn, ...] = ()
 
@@ -169,12 +169,14 @@ class BoardData(_Compact, frozen=True, tag_field="data", tag=TAG):
     runs: tuple[RunData, ...] = ()
 
 
-def documented(requirement: ReportedRequirement) -> bool:
+def is_documented(requirement: ReportedRequirement) -> bool:
     """Whether a document has a requirement: what recordings are checked for is in none."""
     return bool(requirement.document) and requirement.area != _RECORDINGS
 
 
-def encoded(runs: Iterable[RunData], requirements: Iterable[ReportedRequirement] = ()) -> bytes:
+def encode_board_data(
+    runs: Iterable[RunData], requirements: Iterable[ReportedRequirement] = ()
+) -> bytes:
     """A file of board data: one line for each run and each requirement, to compare by line."""
     data = BoardData(VERSION, tuple(requirements), tuple(runs))
     lines = {

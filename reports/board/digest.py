@@ -14,12 +14,12 @@ from numaproof.protocol.events import CaseFinished, DivergenceFound, RunEnded, R
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reports.board import data
 from numaproof.reports.board.data import MAX_LINE, MAX_NAME, MAX_PARAGRAPH
-from numaproof.reports.groups import grouped
+from numaproof.reports.groups import group_failures
 from numaproof.reports.story import BROKEN, all_failures, failure_of
 from numaproof.reports.summary import summarize
-from numaproof.reports.untrusted import one_line, shortened
-from numaproof.reports.values import collected, without_machine
-from numaproof.reports.wording import claimed
+from numaproof.reports.untrusted_text import one_line, shorten
+from numaproof.reports.values import group_values, without_machine
+from numaproof.reports.wording import release_and_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,11 +52,11 @@ def run_data(summary: Summary, folder: str, text_of: CaseText) -> data.RunData:
         folder: what to call an implementation that did not say who it is.
         text_of: gives the file of a bundled case by its id, or of a finding by its file's name.
     """
-    started = summary.started
+    started = summary.start
     assert started is not None
-    release, _ = claimed(started)
+    release, _ = release_and_level(started)
     findings = _findings(summary, text_of)
-    discovered = collected(
+    discovered = group_values(
         (_name(run.machine), run.outcome) for run in summary.runs if summary.area(run) == DISCOVERY
     )
     return data.RunData(
@@ -81,7 +81,7 @@ def _name(text: str) -> str:
 
 
 def _author(summary: Summary, folder: str) -> data.Author:
-    who = summary.started.implementation if summary.started else None
+    who = summary.start.implementation if summary.start else None
     if who is None:
         return data.Author(_name(folder), "unknown", "unknown")
     return data.Author(
@@ -95,14 +95,14 @@ def _author(summary: Summary, folder: str) -> data.Author:
 
 
 def _gaps(summary: Summary) -> Iterator[str]:
-    if summary.started and summary.started.implementation is None:
+    if summary.start and summary.start.implementation is None:
         yield "The program did not answer hello."
-    if summary.started and (chosen := _chosen(summary.started.command)):
+    if summary.start and (chosen := _selection_options(summary.start.command)):
         yield f"Only a part was asked for: {chosen}"
     yield from summary.gaps
 
 
-def _chosen(command: str) -> str:
+def _selection_options(command: str) -> str:
     """The options of a command line that leave something out."""
     try:
         words = shlex.split(command)
@@ -134,14 +134,14 @@ def _findings(summary: Summary, text_of: CaseText) -> tuple[data.BoardFinding, .
     met = (*summary.known_failures, *summary.known_examples)
     made = [
         _finding("crash" if group.first.outcome in BROKEN else "failed", "", (group,), text_of)
-        for group in grouped(all_failures(summary))
+        for group in group_failures(all_failures(summary))
     ]
-    for reason, known in collected((one.reason or one.message, one) for one in met).items():
-        alike = grouped(failure_of(summary, one) for one in known)
+    for reason, known in group_values((one.reason or one.message, one) for one in met).items():
+        alike = group_failures(failure_of(summary, one) for one in known)
         made.append(_finding(*data.kind_of(reason), alike, text_of))
-    expected = collected((run.defect or "", run) for run in summary.expected_failures)
+    expected = group_values((run.defect or "", run) for run in summary.expected_failures)
     for defect, runs in expected.items():
-        alike = grouped(failure_of(summary, run) for run in runs)
+        alike = group_failures(failure_of(summary, run) for run in runs)
         made.append(_finding("expected", defect, alike, text_of))
     return tuple(made)
 
@@ -166,8 +166,8 @@ def _finding(
         message="" if kind == "expected" else one_line(_message(first, reason), MAX_PARAGRAPH),
         case=_name(first.name),
         machine=_name(first.machine) if first.name else "",
-        text=shortened(_played(first) if played else text, data.MAX_TEXT),
-        played=played,
+        text=shorten(_calls_text(first) if played else text, data.MAX_TEXT),
+        has_calls=played,
         requirements=tuple(_name(one.id) for one in first.requirements),
         cases=_cases(one for group in groups for one in (group.first, *group.others)),
     )
@@ -175,7 +175,7 @@ def _finding(
 
 def _message(failure: Failure, reason: str) -> str:
     """What was wrong, without the reason that a known failure's message begins with."""
-    message = headline(failure.said)
+    message = headline(failure.sentence)
     _, _, rest = message.partition(f"{reason}: ") if reason else ("", "", "")
     return rest or message
 
@@ -184,7 +184,7 @@ def _file_name(path: str | None) -> str:
     return path.replace("\\", "/").rpartition("/")[2] if path else ""
 
 
-def _played(failure: Failure) -> str:
+def _calls_text(failure: Failure) -> str:
     """The calls of a failure, which no case file has."""
     calls = [{one.operation: without_machine(one.args)} for one in failure.steps]
     if not calls:
@@ -194,7 +194,7 @@ def _played(failure: Failure) -> str:
 
 def _cases(failures: Iterable[Failure]) -> tuple[data.FoundIn, ...]:
     """Where failures were found: a case once for each cause, and what it breaks."""
-    found = collected((_where(one), _name(one.machine)) for one in failures if one.name)
+    found = group_values((_where(one), _name(one.machine)) for one in failures if one.name)
     return tuple(
         msgspec.structs.replace(where, machines=tuple(sorted(machines)))
         for where, machines in found.items()
@@ -217,34 +217,34 @@ _UNFINISHED = "The campaign is not finished: the same command resumes it."
 _NO_MACHINE = MachineInfo(0, 0, 0, 0, (), ())
 
 
-class _Played:
+class _ConfigurationResults:
     """What came back of one configuration of a campaign."""
 
     def __init__(self) -> None:
         self.cases: list[CaseFinished] = []
-        self.found: list[DivergenceFound] = []
-        self.failed: dict[str, ScenarioFailed] = {}
-        self.shrunk: set[str] = set()
+        self.shrunk_divergences: list[DivergenceFound] = []
+        self.failed_scenarios: dict[str, ScenarioFailed] = {}
+        self.shrunk_signatures: set[str] = set()
         self.scenarios: Counter[str] = Counter()
 
-    def add(self, unit: Iterable[UnitEvent], ended: UnitFinished) -> None:
+    def add(self, unit: Iterable[UnitEvent], unit_end: UnitFinished) -> None:
         for event in unit:
             if isinstance(event, CaseFinished):
                 self.cases.append(event)
             elif isinstance(event, ScenarioFailed):
-                self.failed.setdefault(event.signature, event)
+                self.failed_scenarios.setdefault(event.signature, event)
             elif isinstance(event, DivergenceFound):
-                self.found.append(event)
-        if ended.signature:
-            self.shrunk.add(ended.signature)
-        elif "/seeds/" in ended.unit:
-            self.scenarios.update(ended.outcomes)
+                self.shrunk_divergences.append(event)
+        if unit_end.signature:
+            self.shrunk_signatures.add(unit_end.signature)
+        elif "/seeds/" in unit_end.unit:
+            self.scenarios.update(unit_end.outcomes)
 
     def divergences(self) -> Iterator[DivergenceFound]:
         """What was shrunk, then what was not: of each cause the first."""
-        yield from self.found
-        for signature, one in self.failed.items():
-            if signature not in self.shrunk:
+        yield from self.shrunk_divergences
+        for signature, one in self.failed_scenarios.items():
+            if signature not in self.shrunk_signatures:
                 yield DivergenceFound(
                     at=one.at,
                     title=f"Scenario of seed {one.seed}",
@@ -268,7 +268,7 @@ def summaries(
         registry: the requirements, which a journal only names.
     """
     plan: CampaignPlanned | None = None
-    played: defaultdict[Configuration, _Played] = defaultdict(_Played)
+    played: defaultdict[Configuration, _ConfigurationResults] = defaultdict(_ConfigurationResults)
     unit: list[UnitEvent] = []
     done = 0
     ended: RunEnded | None = None
@@ -307,18 +307,22 @@ def summaries(
                 _events(started, "check", Counter(run.outcome for run in runs), runs, message)
             )
         if one.scenarios:
-            found = sorted(one.divergences(), key=lambda one: (one.signature, one.title))
+            found = sorted(
+                one.divergences(), key=lambda divergence: (divergence.signature, divergence.title)
+            )
             yield summarize(_events(started, "fuzz", one.scenarios, found, message))
 
 
 def _events(
-    started: RunStarted,
+    start: RunStarted,
     kind: Literal["check", "fuzz"],
     outcomes: Counter[str],
-    played: Iterable[AnyEvent],
-    unfinished: str,
+    results: Iterable[AnyEvent],
+    incomplete_reason: str,
 ) -> Iterator[AnyEvent]:
-    """The events of a run; `unfinished` says why it is not complete, and is empty where it is."""
-    yield msgspec.structs.replace(started, kind=kind, total=outcomes.total())
-    yield from played
-    yield RunEnded(at=0.0, complete=not unfinished, outcomes=dict(outcomes), message=unfinished)
+    """The events of a run; `incomplete_reason` is empty for a complete run."""
+    yield msgspec.structs.replace(start, kind=kind, total=outcomes.total())
+    yield from results
+    yield RunEnded(
+        at=0.0, complete=not incomplete_reason, outcomes=dict(outcomes), message=incomplete_reason
+    )

@@ -19,8 +19,8 @@ from numaproof.reports.board import data, digest
 from numaproof.reports.board.standing import implementations
 from numaproof.reports.files import EVENTS
 from numaproof.reports.summary import summarize
-from numaproof.reports.untrusted import one_line
-from numaproof.reports.values import collected
+from numaproof.reports.untrusted_text import one_line
+from numaproof.reports.values import group_values
 from numaproof.workdir.output_files import write_file
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _AnyLine = AnyEvent | CampaignPlanned | ScenarioFailed | UnitFinished
 
 
 @dataclass(frozen=True)
-class Known:
+class RunContext:
     """What a stream of events names and does not hold.
 
     `requirements` is the registry, `case_text` the file of a bundled case by its id (empty for
@@ -53,44 +53,44 @@ class Known:
 class RunsRead:
     """What was read: runs, and the requirements that they name and the registry lacks.
 
-    `reported` are runs with their events, `kept` those of board data.
+    `report_runs` are runs with their events, `data_runs` those of board data.
     """
 
-    known: Known
-    reported: list[RunData] = field(default_factory=list)
-    kept: list[RunData] = field(default_factory=list)
+    context: RunContext
+    report_runs: list[RunData] = field(default_factory=list)
+    data_runs: list[RunData] = field(default_factory=list)
     _others: dict[str, ReportedRequirement] = field(default_factory=dict)
 
     @property
     def runs(self) -> tuple[RunData, ...]:
         """The runs: board data of what has reports, too, is what these were before."""
-        over = self.passed_over
-        reported = [run for run in self.reported if run not in over]
+        over = self.superseded_runs
+        reported = [run for run in self.report_runs if run not in over]
         new = {data.run_key(run) for run in reported}
-        kept = (run for run in self.kept if data.run_key(run) not in new and run not in over)
+        kept = (run for run in self.data_runs if data.run_key(run) not in new and run not in over)
         return (*reported, *kept)
 
     @property
-    def passed_over(self) -> tuple[RunData, ...]:
+    def superseded_runs(self) -> tuple[RunData, ...]:
         """Incomplete runs of which there is a whole one, which says more."""
-        runs = (*self.reported, *self.kept)
+        runs = (*self.report_runs, *self.data_runs)
         whole = {data.run_key(run) for run in runs if not run.gaps}
-        again = {data.run_key(run) for run in self.reported if not run.gaps}
-        old = (run for run in self.kept if data.run_key(run) not in again)
+        again = {data.run_key(run) for run in self.report_runs if not run.gaps}
+        old = (run for run in self.data_runs if data.run_key(run) not in again)
         return tuple(
-            run for run in (*self.reported, *old) if run.gaps and data.run_key(run) in whole
+            run for run in (*self.report_runs, *old) if run.gaps and data.run_key(run) in whole
         )
 
     @property
     def others(self) -> tuple[ReportedRequirement, ...]:
         """The requirements that the registry lacks."""
-        ids = {one.id for one in self.known.requirements}
+        ids = {one.id for one in self.context.requirements}
         return tuple(self._others[one] for one in sorted(self._others.keys() - ids))
 
     @property
     def requirements(self) -> tuple[ReportedRequirement, ...]:
         """All requirements, in the order of the registry."""
-        return (*self.known.requirements, *self.others)
+        return (*self.context.requirements, *self.others)
 
     def add(self, requirements: Sequence[ReportedRequirement]) -> None:
         """Adds requirements; of two with one id, the same in whatever order they come."""
@@ -106,21 +106,21 @@ class RunsRead:
             self._others[one.id] = min(had, one, key=repr)
 
 
-def read(paths: Sequence[Path], known: Known) -> RunsRead:
+def read(paths: Sequence[Path], context: RunContext) -> RunsRead:
     """The runs in the given folders, in folders below them, and in files of board data.
 
     Raises:
         DocumentError: one cannot be read, or there is no run in it.
     """
-    found = RunsRead(known)
+    found = RunsRead(context)
     for path in paths:
-        before = len(found.reported) + len(found.kept)
+        before = len(found.report_runs) + len(found.data_runs)
         if path.is_dir():
             for one in _sources(path):
                 _read_file(one, found)
         else:
             _read_file(path, found)
-        if len(found.reported) + len(found.kept) == before:
+        if len(found.report_runs) + len(found.data_runs) == before:
             raise DocumentError(str(path), 0, "", "there is no run in it", _FIX)
     return found
 
@@ -154,13 +154,13 @@ def _refuse(error: OSError) -> NoReturn:
     raise DocumentError(error.filename, 0, "", f"cannot read: {error.strerror}") from None
 
 
-def _read_file(path: Path, found: RunsRead) -> None:
+def _read_file(path: Path, runs: RunsRead) -> None:
     if path.name == EVENTS:
-        _read_stream(path, found)
+        _read_stream(path, runs)
         return
     read = _board_data(path)
-    found.add(read.requirements)
-    found.kept += read.runs
+    runs.add(read.requirements)
+    runs.data_runs += read.runs
 
 
 def _board_data(path: Path) -> data.BoardData:
@@ -178,8 +178,8 @@ def _board_data(path: Path) -> data.BoardData:
     return read
 
 
-def _read_stream(path: Path, found: RunsRead) -> None:
-    folder, known = path.parent, found.known
+def _read_stream(path: Path, runs: RunsRead) -> None:
+    folder, known = path.parent, runs.context
 
     def text_of(name: str) -> str:
         return known.case_text(name) or _finding_text(folder, name)
@@ -197,11 +197,11 @@ def _read_stream(path: Path, found: RunsRead) -> None:
         stream: Iterator[AnyEvent] = whole  # type: ignore[assignment]
         made = [summarize(stream)]
     for summary in made:
-        if summary.started is None:
+        if summary.start is None:
             text = "the stream has no beginning, so nothing says whose run it is"
             raise DocumentError(str(path), 1, "", text, "repeat the run")
-        found.add(summary.started.requirements)
-        found.reported.append(digest.run_data(summary, folder.resolve().name, text_of))
+        runs.add(summary.start.requirements)
+        runs.report_runs.append(digest.run_data(summary, folder.resolve().name, text_of))
 
 
 def _finding_text(folder: Path, name: str) -> str:
@@ -215,7 +215,7 @@ def _finding_text(folder: Path, name: str) -> str:
 def _events(path: Path) -> Iterator[_AnyLine]:
     """The events of a stream or a journal; a last line that a kill cut off is none."""
     name = str(path)
-    with door.opened(path, most=_EVENTS_BYTES) as file:
+    with door.open_regular(path, most=_EVENTS_BYTES) as file:
         for number, line in enumerate(door.lines(file, name), 1):
             if not line.endswith(b"\n"):
                 return
@@ -265,8 +265,10 @@ def write_data(reading: RunsRead, path: Path) -> None:
     ]
     others = reading.others
     if _is_file(path):
-        write_file(path, data.encoded(entries, others))
+        write_file(path, data.encode_board_data(entries, others))
         return
-    for name, runs in collected((data.data_name(run), run) for run in entries).items():
+    for name, runs in group_values((data.data_name(run), run) for run in entries).items():
         cited = {cited for run in runs for cited in run.requirements}
-        write_file(path / name, data.encoded(runs, [one for one in others if one.id in cited]))
+        write_file(
+            path / name, data.encode_board_data(runs, [one for one in others if one.id in cited])
+        )

@@ -16,13 +16,13 @@ from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.plurals import plural
 from numaproof.reports.badge import shield
 from numaproof.reports.board import views
-from numaproof.reports.board.data import KINDS, documented
+from numaproof.reports.board.data import KINDS, is_documented
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Score, implementations, worst
 from numaproof.reports.html import is_web_address
-from numaproof.reports.pages import environment, own_file
+from numaproof.reports.pages import environment, package_file
 from numaproof.reports.story import source
-from numaproof.reports.untrusted import escaped, visible
-from numaproof.reports.values import collected
+from numaproof.reports.untrusted_text import escape_json, visible
+from numaproof.reports.values import group_values
 from numaproof.workdir.output_files import clear_partials, require_writable, write_file
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.events import ReportedRequirement
     from numaproof.reports.board.data import FoundIn, Kind, MachineSize, RunData
+    from numaproof.reports.board.json_output import BoardReport, BoardRow
     from numaproof.reports.board.reading import RunsRead
     from numaproof.reports.board.standing import BoardImplementation, Entry, State
     from numaproof.reports.board.views import ShownFinding
-    from numaproof.reports.json_output import BoardReport, BoardRow
 
 _PACKAGE = "numaproof.reports.board"
 _MARK = '<meta name="generator" content="numaproof board">'
@@ -62,7 +62,7 @@ class Board:
         return views.shown_findings(self.implementations)
 
     @property
-    def told(self) -> tuple[ShownFinding, ...]:
+    def own_findings(self) -> tuple[ShownFinding, ...]:
         """Those on the page of findings: a named defect of a release is none of its own."""
         return tuple(one for one in self.findings if one.finding.kind != "expected")
 
@@ -77,7 +77,9 @@ class Board:
             for name in (*run.machines, *run.discovery):
                 if name != OWN_MACHINE and (name in run.sizes or name in run.discovery):
                     found[name] = run.sizes.get(name) or found.get(name)
-        return {name: found[name] for name in sorted(found, key=lambda one: _size(found, one))}
+        return {
+            name: found[name] for name in sorted(found, key=lambda machine: _size(found, machine))
+        }
 
     @cached_property
     def elsewhere(self) -> tuple[str, ...]:
@@ -86,58 +88,68 @@ class Board:
         return tuple(sorted(named - self.machines.keys()))
 
     @property
-    def documented(self) -> tuple[ReportedRequirement, ...]:
+    def documented_requirements(self) -> tuple[ReportedRequirement, ...]:
         """The requirements that a document has."""
-        return tuple(one for one in self.requirements if documented(one))
+        return tuple(one for one in self.requirements if is_documented(one))
 
     @property
-    def tested(self) -> int:
+    def tested_count(self) -> int:
         """Those of them that any implementation was asked about, in its newest runs."""
         states = [one.newest.states for one in self.implementations]
         return sum(
             any(found.get(one.id, "untested") not in NOT_ASKED for found in states)
-            for one in self.documented
+            for one in self.documented_requirements
         )
 
     @property
     def _newest_runs(self) -> Iterator[RunData]:
         return (run for one in self.implementations for run in one.newest.runs)
 
-    def found(self, one: BoardImplementation) -> dict[Kind, int]:
+    def finding_counts(self, implementation: BoardImplementation) -> dict[Kind, int]:
         """The findings of an implementation by kind."""
-        counts = Counter(found.finding.kind for found in self.told if found.implementation is one)
+        counts = Counter(
+            found.finding.kind
+            for found in self.own_findings
+            if found.implementation is implementation
+        )
         return {kind: counts[kind] for kind in KINDS if counts[kind]}
 
-    def found_on(self, one: BoardImplementation, machine: str) -> ShownFinding | None:
+    def worst_finding_on(
+        self, implementation: BoardImplementation, machine: str
+    ) -> ShownFinding | None:
         """The worst finding that discovery on a machine shows."""
         shown = (
             found
-            for found in self.told
-            if found.entry is one.newest
+            for found in self.own_findings
+            if found.entry is implementation.newest
             and any(machine in case.machines for case in found.finding.cases if case.discovers)
         )
         return next(shown, None)
 
-    def agreement(self, one: BoardImplementation) -> str:
+    def agreement(self, implementation: BoardImplementation) -> str:
         """On how many machines discovery agrees, of those asked about."""
-        asked = [state for state in one.newest.discovered.values() if state != "unsupported"]
+        asked = [
+            state
+            for state in implementation.newest.discovery_states.values()
+            if state != "unsupported"
+        ]
         return f"{asked.count('pass')}/{len(asked)}" if asked else ""
 
-    def on_machine(self, one: BoardImplementation, machine: str) -> tuple[Score, State]:
+    def on_machine(self, implementation: BoardImplementation, machine: str) -> tuple[Score, State]:
         """The case runs on a machine, and the worst that they came to."""
-        tally = one.newest.machines.get(machine, {})
-        states = collected((worst({outcome: 1}, ()), count) for outcome, count in tally.items())
+        tally = implementation.newest.machines.get(machine, {})
+        states = group_values((worst({outcome: 1}, ()), count) for outcome, count in tally.items())
         return Score({state: sum(counts) for state, counts in states.items()}), worst(tally, ())
 
     def plain(self) -> BoardReport:
         """Where each implementation stands, as plain JSON values."""
         return {"implementations": [self._plain(one) for one in self.implementations]}
 
-    def _plain(self, one: BoardImplementation) -> BoardRow:
-        newest = one.newest
-        met = newest.met
+    def _plain(self, implementation: BoardImplementation) -> BoardRow:
+        newest = implementation.newest
+        met = newest.requirement_score
         return {
-            "name": one.name,
+            "name": implementation.name,
             "version": newest.author.version,
             "language": newest.author.language,
             "kubernetes": newest.kubernetes,
@@ -147,23 +159,23 @@ class Board:
             "requirements": {
                 "met": met.good,
                 "as_kubelet": met.as_kubelet,
-                "asked": met.asked,
+                "asked": met.asked_count,
             },
-            "findings": self.found(one),
-            "releases": [entry.kubernetes for entry in one.current],
-            "page": f"implementations/{one.slug}.html",
-            "badge": f"badges/{one.slug}.svg",
+            "findings": self.finding_counts(implementation),
+            "releases": [entry.kubernetes for entry in implementation.current],
+            "page": f"implementations/{implementation.slug}.html",
+            "badge": f"badges/{implementation.slug}.svg",
         }
 
 
-def _size(found: Mapping[str, MachineSize | None], name: str) -> tuple[bool, int, str]:
-    size = found[name]
+def _size(sizes: Mapping[str, MachineSize | None], name: str) -> tuple[bool, int, str]:
+    size = sizes[name]
     return size is None or not size.cpus, size.cpus if size else 0, name
 
 
 def board_of(reading: RunsRead) -> Board:
     """The board of what was read."""
-    undocumented = frozenset(one.id for one in reading.requirements if not documented(one))
+    undocumented = frozenset(one.id for one in reading.requirements if not is_documented(one))
     made = implementations(reading.runs, undocumented)
     return Board(made, reading.requirements, len(reading.runs))
 
@@ -198,13 +210,13 @@ def _require_own(folder: Path) -> None:
     clear_partials(folder)
     for pattern in _OWN:
         clear_partials((folder / pattern).parent)
-    if any(folder.iterdir()) and not (index.is_file() and _MARK in _beginning(index)):
+    if any(folder.iterdir()) and not (index.is_file() and _MARK in _read_head(index)):
         fix = "name another folder, or empty this one"
         raise DocumentError(str(folder), 0, "", "there is something in it that is no board", fix)
 
 
-def _beginning(path: Path) -> str:
-    with door.opened(path) as file:
+def _read_head(path: Path) -> str:
+    with door.open_regular(path) as file:
         return file.read(4096).decode(errors="replace")
 
 
@@ -212,8 +224,8 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
     shared = views.areas(board.requirements)
     # First: it marks the folder as a board, also if the disk is full before the site is complete.
     yield "index.html", _page("index.html", board)
-    yield "board.css", own_file("board.css", _PACKAGE)
-    yield "board.js", own_file("board.js", _PACKAGE)
+    yield "board.css", package_file("board.css", _PACKAGE)
+    yield "board.js", package_file("board.js", _PACKAGE)
     cells = json.dumps(views.cell_data(board.findings), ensure_ascii=True, separators=(",", ":"))
     yield (
         "matrix.html",
@@ -222,10 +234,10 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
             board,
             areas=shared,
             documents=list(dict.fromkeys(one.document for one in board.requirements)),
-            cells=Markup(escaped(cells).replace("<", "\\u003c")),  # noqa: S704  # JSON, no markup
+            cells=Markup(escape_json(cells).replace("<", "\\u003c")),  # noqa: S704  # JSON, no markup
         ),
     )
-    told = board.told
+    told = board.own_findings
     yield (
         "findings.html",
         _page(
@@ -265,19 +277,19 @@ def _machines_page(board: Board) -> str:
     )
 
 
-def _implementation_page(board: Board, one: BoardImplementation, **more: Any) -> str:
-    states = one.newest.states
+def _implementation_page(board: Board, implementation: BoardImplementation, **more: Any) -> str:
+    states = implementation.newest.states
     met = {"pass", "expected", "unsupported", "untested"}
     rows = [row for row in board.requirements if states.get(row.id, "untested") not in met]
     return _page(
         "implementation.html",
         board,
         root="../",
-        one=one,
-        newest=one.newest,
-        badge=_badge_text(one.newest),
-        changes=views.changes(one),
-        findings=[found for found in board.findings if found.implementation is one],
+        one=implementation,
+        newest=implementation.newest,
+        badge=_badge_text(implementation.newest),
+        changes=views.changes(implementation),
+        findings=[found for found in board.findings if found.implementation is implementation],
         told={row.id for row in rows},
         not_met=sorted(rows, key=lambda row: STATES.index(states[row.id])),
         **more,
@@ -290,17 +302,21 @@ def _page(name: str, board: Board, root: str = "", **more: Any) -> str:
 
 
 def _badge_text(entry: Entry) -> str:
-    met = entry.met
-    said = f"{met.good:,} of {plural(met.asked, 'requirement')}" if met.asked else "nothing tested"
+    met = entry.requirement_score
+    said = (
+        f"{met.good:,} of {plural(met.asked_count, 'requirement')}"
+        if met.asked_count
+        else "nothing tested"
+    )
     if met.as_kubelet:
         # The word "requirements", too, would be more than a badge shows.
-        said = f"{met.good:,} of {met.asked:,} met, {met.as_kubelet:,} as the kubelet"
+        said = f"{met.good:,} of {met.asked_count:,} met, {met.as_kubelet:,} as the kubelet"
     return f"incomplete: {said}" if entry.gaps else said
 
 
 def _badge(entry: Entry) -> str:
-    colour = "#1a7a43" if entry.met.is_all and not entry.gaps else "#9a6200"
-    if entry.failed:
+    colour = "#1a7a43" if entry.requirement_score.is_all and not entry.gaps else "#9a6200"
+    if entry.has_failed:
         colour = "#b3232e"
     return shield(f"kubernetes {entry.kubernetes}", _badge_text(entry), colour)
 
@@ -319,7 +335,7 @@ _ENVIRONMENT = environment(_PACKAGE)
 _ENVIRONMENT.filters |= {
     "bars": views.bars,
     "cases": _cases,
-    "counted": views.counted,
+    "counted": views.count_text,
     "good_first": views.good_first,
     "machines": _machines,
     "met": views.met_text,

@@ -13,7 +13,7 @@ from numaproof.protocol.events import GOOD
 from numaproof.protocol.messages import LEVELS
 from numaproof.reports.board.data import KINDS, Kind, run_key, slug
 from numaproof.reports.story import BROKEN
-from numaproof.reports.values import collected
+from numaproof.reports.values import group_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ class Score:
     counts: Mapping[State, int]
 
     @property
-    def asked(self) -> int:
+    def asked_count(self) -> int:
         """What the implementation claims, and was asked."""
         return sum(count for state, count in self.counts.items() if state not in NOT_ASKED)
 
@@ -56,14 +56,14 @@ class Score:
     @property
     def is_all(self) -> bool:
         """Whether something was asked about, and nothing else became of it."""
-        return self.good + self.as_kubelet == self.asked > 0
+        return self.good + self.as_kubelet == self.asked_count > 0
 
     @property
     def percent(self) -> str:
         """The good ones of those asked, never rounded to 100 %; empty if nothing was asked."""
-        if not self.asked:
+        if not self.asked_count:
             return ""
-        tenths = 1000 * self.good // self.asked
+        tenths = 1000 * self.good // self.asked_count
         return f"{tenths // 10}.{tenths % 10} %" if tenths % 10 else f"{tenths // 10} %"
 
 
@@ -71,20 +71,20 @@ class Score:
 class Entry:
     """The runs of one version of an implementation in one release, at one level.
 
-    `undocumented` are requirements that no document has, which do not count as requirements.
+    `undocumented_ids` are requirements that no document has, which do not count as requirements.
     """
 
     author: Author
     kubernetes: str
     level: Level
     runs: list[RunData]
-    undocumented: frozenset[str] = frozenset()
+    undocumented_ids: frozenset[str] = frozenset()
 
     @cached_property
     def findings(self) -> tuple[BoardFinding, ...]:
         """What its runs found, the worst kind first."""
         found = [one for run in self.runs for one in run.findings]
-        return tuple(sorted(found, key=lambda one: KINDS.index(one.kind)))
+        return tuple(sorted(found, key=lambda finding: KINDS.index(finding.kind)))
 
     @cached_property
     def checks(self) -> tuple[RunData, ...]:
@@ -97,24 +97,24 @@ class Entry:
         return tuple(dict.fromkeys(gap for run in self.runs for gap in run.gaps))
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether any of its runs failed, as its exit code said; known failures fail none."""
         return any(outcome not in GOOD for run in self.runs for outcome in run.outcomes)
 
     @cached_property
     def requirements(self) -> Mapping[str, Tally]:
         """The outcomes of all case runs that cite each requirement."""
-        return _added(run.requirements for run in self.checks)
+        return _sum_tallies(run.requirements for run in self.checks)
 
     @cached_property
     def machines(self) -> Mapping[str, Tally]:
         """The outcomes on each machine."""
-        return _added(run.machines for run in self.checks)
+        return _sum_tallies(run.machines for run in self.checks)
 
     @cached_property
     def discovery(self) -> Mapping[str, Tally]:
         """The outcomes of cases about discovery on each machine."""
-        return _added(run.discovery for run in self.checks)
+        return _sum_tallies(run.discovery for run in self.checks)
 
     @cached_property
     def _where(self) -> tuple[tuple[Kind, FoundIn], ...]:
@@ -123,14 +123,16 @@ class Entry:
     @cached_property
     def states(self) -> Mapping[str, State]:
         """What became of each requirement that any case run cites."""
-        kinds = collected((one, kind) for kind, where in self._where for one in where.requirements)
+        kinds = group_values(
+            (one, kind) for kind, where in self._where for one in where.requirements
+        )
         return {one: worst(tally, kinds.get(one, ())) for one, tally in self.requirements.items()}
 
     @cached_property
-    def discovered(self) -> Mapping[str, State]:
+    def discovery_states(self) -> Mapping[str, State]:
         """What became of discovery on each machine."""
         about = [(kind, where) for kind, where in self._where if where.discovers]
-        kinds = collected((machine, kind) for kind, where in about for machine in where.machines)
+        kinds = group_values((machine, kind) for kind, where in about for machine in where.machines)
         return {name: worst(tally, kinds.get(name, ())) for name, tally in self.discovery.items()}
 
     @cached_property
@@ -142,10 +144,10 @@ class Entry:
         return Score({state: counts[state] for state in STATES if counts[state]})
 
     @property
-    def met(self) -> Score:
+    def requirement_score(self) -> Score:
         """The requirements by what became of them."""
         states = self.states.items()
-        return Score(Counter(state for one, state in states if one not in self.undocumented))
+        return Score(Counter(state for one, state in states if one not in self.undocumented_ids))
 
 
 def _run_counts(run: RunData) -> Counter[State]:
@@ -160,7 +162,7 @@ def _run_counts(run: RunData) -> Counter[State]:
     return counts
 
 
-def _added(tallies: Iterable[Mapping[str, Tally]]) -> Mapping[str, Tally]:
+def _sum_tallies(tallies: Iterable[Mapping[str, Tally]]) -> Mapping[str, Tally]:
     found: dict[str, Counter[Outcome]] = {}
     for one in tallies:
         for name, tally in one.items():
@@ -218,7 +220,7 @@ def _parts(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def implementations(
-    runs: Iterable[RunData], undocumented: frozenset[str] = frozenset()
+    runs: Iterable[RunData], undocumented_ids: frozenset[str] = frozenset()
 ) -> tuple[BoardImplementation, ...]:
     """The implementations that runs are about, in the order of their names.
 
@@ -226,17 +228,17 @@ def implementations(
 
     Args:
         runs: the runs.
-        undocumented: the ids of requirements that no document has.
+        undocumented_ids: the ids of requirements that no document has.
     """
     in_order = sorted(runs, key=lambda run: (*run_key(run), repr(run)))
-    by_entry = collected((run_key(run)[:4], run) for run, _ in groupby(in_order))
+    by_entry = group_values((run_key(run)[:4], run) for run, _ in groupby(in_order))
     entries = (
-        Entry(several[0].author, several[0].kubernetes, several[0].level, several, undocumented)
+        Entry(several[0].author, several[0].kubernetes, several[0].level, several, undocumented_ids)
         for several in by_entry.values()
     )
-    by_name = collected((entry.author.name, entry) for entry in entries)
+    by_name = group_values((entry.author.name, entry) for entry in entries)
     made: dict[str, BoardImplementation] = {}
-    for name in sorted(by_name, key=lambda one: (one.lower(), one)):
+    for name in sorted(by_name, key=lambda label: (label.lower(), label)):
         free, number = slug(name), 1
         while free in made:
             number += 1

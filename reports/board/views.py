@@ -13,7 +13,7 @@ import yaml
 from numaproof.inputs.plurals import plural
 from numaproof.reports.board.data import KINDS, WORDED
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Score
-from numaproof.reports.values import collected, segments
+from numaproof.reports.values import group_values, segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ def good_first(counts: Mapping[State, int]) -> list[tuple[State, int]]:
     return [(one, counts[one]) for one in order if counts.get(one)]
 
 
-def counted(kind: Kind, count: int) -> str:
+def count_text(kind: Kind, count: int) -> str:
     """So many findings of a kind."""
     return f"{count:,} {kind if count == 1 else _PLURALS.get(kind, kind)}"
 
@@ -100,8 +100,8 @@ def size_text(size: MachineSize | None) -> str:
 
 def met_text(entry: Entry) -> str:
     """How many requirements an entry meets, of those that it was asked about."""
-    met = entry.met
-    said = f"{met.good:,} of {met.asked:,}" if met.asked else "nothing asked"
+    met = entry.requirement_score
+    said = f"{met.good:,} of {met.asked_count:,}" if met.asked_count else "nothing asked"
     return f"{said}, {met.as_kubelet:,} as the kubelet" if met.as_kubelet else said
 
 
@@ -137,7 +137,7 @@ class ShownFinding:
     @property
     def file(self) -> str:
         """The site's file that replays it; empty where there is none."""
-        return f"cases/{self.id}.yaml" if self.finding.text and not self.finding.played else ""
+        return f"cases/{self.id}.yaml" if self.finding.text and not self.finding.has_calls else ""
 
     @property
     def command(self) -> str:
@@ -180,7 +180,9 @@ def shown_findings(implementations: Iterable[BoardImplementation]) -> tuple[Show
                 before = made.setdefault(found, new)
                 releases = dict.fromkeys((*before.releases, entry.kubernetes))
                 made[found] = replace(before, releases=tuple(releases))
-    return tuple(sorted(made.values(), key=lambda one: KINDS.index(one.finding.kind)))
+    return tuple(
+        sorted(made.values(), key=lambda shown_finding: KINDS.index(shown_finding.finding.kind))
+    )
 
 
 @dataclass(frozen=True)
@@ -197,14 +199,14 @@ class VersionChange:
     no_longer_asked: tuple[str, ...]
 
 
-def changes(one: BoardImplementation) -> list[tuple[Entry, VersionChange | None]]:
+def changes(implementation: BoardImplementation) -> list[tuple[Entry, VersionChange | None]]:
     """The versions of an implementation, the newest first, each with what it changed.
 
     A version is compared with the one before that was checked at the same level.
     """
     made: list[tuple[Entry, VersionChange | None]] = []
     before: dict[Level, Entry] = {}
-    for entry in reversed(one.entries):
+    for entry in reversed(implementation.entries):
         older = before.get(entry.level)
         made.insert(0, (entry, _change(older, entry) if older else None))
         before[entry.level] = entry
@@ -212,7 +214,7 @@ def changes(one: BoardImplementation) -> list[tuple[Entry, VersionChange | None]
 
 
 def _change(before: Entry, after: Entry) -> VersionChange:
-    was, now = _asked(before), _asked(after)
+    was, now = _requirement_ranks(before), _requirement_ranks(after)
     both = was.keys() & now.keys()
     return VersionChange(
         better=tuple(sorted(one for one in both if now[one] > was[one])),
@@ -222,7 +224,7 @@ def _change(before: Entry, after: Entry) -> VersionChange:
     )
 
 
-def _asked(entry: Entry) -> dict[str, int]:
+def _requirement_ranks(entry: Entry) -> dict[str, int]:
     """How far each requirement is met that an entry was asked about."""
     far: dict[State, int] = {"pass": 2, "expected": 1}
     states = entry.states.items()
@@ -236,14 +238,14 @@ class Area:
     name: str
     requirements: tuple[ReportedRequirement, ...]
 
-    def met(self, entry: Entry) -> Score:
+    def score(self, entry: Entry) -> Score:
         """The requirements by what became of them."""
         return Score(Counter(entry.states.get(one.id, "untested") for one in self.requirements))
 
 
 def areas(requirements: Iterable[ReportedRequirement]) -> tuple[Area, ...]:
     """The requirements by area, both in the order of the registry."""
-    found = collected((one.area, one) for one in requirements)
+    found = group_values((one.area, one) for one in requirements)
     return tuple(Area(name, tuple(inside)) for name, inside in found.items())
 
 
@@ -301,7 +303,7 @@ def commands(entry: Entry, file: str) -> dict[str, str]:
 
 def _rows(entry: Entry) -> Iterator[Row]:
     findings = [one for one in entry.findings if one.kind != "expected"]
-    reasons = collected(
+    reasons = group_values(
         ((where.case, where.signature), _reason(one)) for one in findings for where in one.cases
     )
     written: dict[tuple[str, ...], Row] = {}

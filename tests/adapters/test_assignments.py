@@ -43,7 +43,7 @@ class Program:
         return self._choose(args)
 
 
-def counted(assignments: Any, choose: Choose, most: int = 4) -> tuple[dict[str, int], Any]:
+def count_outcomes(assignments: Any, choose: Choose, most: int = 4) -> tuple[dict[str, int], Any]:
     """The counts on machines of at most so many CPUs, and what was found."""
     found = assignments.Enumeration(Program(choose))
     for shape in assignments.shapes():
@@ -76,13 +76,13 @@ def test_all_uniform_machines_are_asked_of_in_both_ways_of_calling_cores(assignm
 
 def test_the_reference_agrees_with_itself_in_everything(assignments: Any) -> None:
     reference = Reference()
-    counts, smallest = counted(assignments, lambda args: reference.call("assign", args))
+    counts, smallest = count_outcomes(assignments, lambda args: reference.call("assign", args))
     assert [*counts] == ["same"]
     assert not smallest
 
 
 def test_rules_of_ones_own_are_told_from_wrong_answers(assignments: Any) -> None:
-    counts, smallest = counted(assignments, lowest)
+    counts, smallest = count_outcomes(assignments, lowest)
     assert {*counts} == {"same", "other"}
     args, message = smallest["other"]
     assert (args.machine.num_cores, message) == (4, "1, and the reference's are 2")
@@ -101,7 +101,7 @@ def test_rules_of_ones_own_are_told_from_wrong_answers(assignments: Any) -> None
 def test_every_other_answer_counts_as_what_it_is(
     assignments: Any, answer: messages.Answer, kind: str
 ) -> None:
-    counts, _ = counted(assignments, lambda _: answer, most=1)
+    counts, _ = count_outcomes(assignments, lambda _: answer, most=1)
     # Of the two calls on one CPU, one can be met.
     refusal = isinstance(answer, messages.AdmissionRefused)
     assert counts == ({"same": 1, "wrong": 1} if refusal else {kind: 2})
@@ -122,8 +122,8 @@ def test_what_is_known_is_all_that_may_fail_and_must(
     assignments: Any, expected: dict[str, Any], *, good: bool
 ) -> None:
     counts = {"same": 5, "other": 2}
-    assert assignments.known(counts, ("wrong", "crash", "other"), expected) is good
+    assert assignments.is_expected(counts, ("wrong", "crash", "other"), expected) is good
 
 
 def test_what_does_not_fail_need_not_be_known(assignments: Any) -> None:
-    assert assignments.known({"same": 5, "other": 2}, ("wrong", "crash"), {})
+    assert assignments.is_expected({"same": 5, "other": 2}, ("wrong", "crash"), {})

@@ -48,7 +48,7 @@ def ask(command: list[str], *requests: tuple[str, dict[str, Any]]) -> list[dict[
     return answers
 
 
-def asked(count: int, **more: Any) -> tuple[str, dict[str, Any]]:
+def assign_request(count: int, **more: Any) -> tuple[str, dict[str, Any]]:
     return "assign", {"machine": {}, "available": "8,2-4,0", "count": count, **more}
 
 
@@ -57,13 +57,13 @@ def test_an_adapter_gives_every_kind_of_answer(adapter: list[str]) -> None:
     hello, ok, empty, refused, unsupported, unknown, fault, after = ask(
         adapter,
         ("hello", {"protocol": [1, 1], "harness": "numaproof"}),
-        asked(4),
-        asked(0),
-        asked(6),
-        asked(1, options=options),
+        assign_request(4),
+        assign_request(0),
+        assign_request(6),
+        assign_request(1, options=options),
         ("state", {}),
-        asked(-1),
-        asked(1),
+        assign_request(-1),
+        assign_request(1),
     )
     assert hello["ok"]["name"] == "lowest"
     assert ok == {"ok": {"cpus": "0,2-4"}}

@@ -24,22 +24,22 @@ def cover(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     del sys.modules["cover"]
 
 
-def reached(**scenarios: str) -> dict[int, frozenset[str]]:
+def places_by_seed(**scenarios: str) -> dict[int, frozenset[str]]:
     """What scenarios reach, a letter for each place; their seeds are in their names."""
     return {int(name[1:]): frozenset(places) for name, places in scenarios.items()}
 
 
 def test_what_one_scenario_reaches_alone_makes_it_one_of_the_chosen(cover: Any) -> None:
-    assert cover.smallest_cover(reached(s0="ab", s1="abc", s2="d", s3="cd")) == [1, 2]
+    assert cover.smallest_cover(places_by_seed(s0="ab", s1="abc", s2="d", s3="cd")) == [1, 2]
 
 
 def test_of_scenarios_that_add_the_same_the_first_is_chosen(cover: Any) -> None:
-    assert cover.smallest_cover(reached(s7="ab", s3="ab", s5="b")) == [3]
+    assert cover.smallest_cover(places_by_seed(s7="ab", s3="ab", s5="b")) == [3]
 
 
 def test_a_scenario_that_later_ones_make_needless_is_left_out(cover: Any) -> None:
     # The widest is taken first; the two that reach the rest reach all of it besides.
-    found = cover.smallest_cover(reached(s0="bcde", s1="abcx", s2="defy"))
+    found = cover.smallest_cover(places_by_seed(s0="bcde", s1="abcx", s2="defy"))
     assert found == [1, 2]
 
 
@@ -63,9 +63,9 @@ def test_nothing_is_chosen_of_nothing(cover: Any) -> None:
 
 
 def test_the_first_seeds_fill_up_what_was_chosen(cover: Any) -> None:
-    assert cover.filled_up([2, 90], range(100), 5) == [0, 1, 2, 3, 90]
-    assert cover.filled_up([2, 90], [1, 2, 90], 5) == [1, 2, 90]
-    assert cover.filled_up([2, 90], range(100), 1) == [2, 90]
+    assert cover.fill_up([2, 90], range(100), 5) == [0, 1, 2, 3, 90]
+    assert cover.fill_up([2, 90], [1, 2, 90], 5) == [1, 2, 90]
+    assert cover.fill_up([2, 90], range(100), 1) == [2, 90]
 
 
 def test_seeds_are_written_as_ranges_and_read_again(cover: Any) -> None:

@@ -26,14 +26,14 @@ def program(folder: Path, release: str, types: Types) -> str:
     return str(path)
 
 
-def written(folder: Path, *programs: str) -> str:
+def write_table(folder: Path, *programs: str) -> str:
     table = Path(shutil.copy(TABLE, folder / "fields.txt"))
     subprocess.run((sys.executable, str(SCRIPT), str(table), *programs), check=True)
     return table.read_text(encoding="ascii")
 
 
 def test_the_table_is_written_as_it_stands(tmp_path: Path) -> None:
-    assert written(tmp_path) == TABLE.read_text(encoding="ascii")
+    assert write_table(tmp_path) == TABLE.read_text(encoding="ascii")
 
 
 def test_the_table_has_every_release() -> None:
@@ -43,7 +43,7 @@ def test_the_table_has_every_release() -> None:
 
 def test_a_new_release_has_its_own_fields(tmp_path: Path) -> None:
     types = {"Container": {"name": "string", "brandNew": "[]EnvVar"}}
-    lines = written(tmp_path, program(tmp_path, "1.99", types)).splitlines()
+    lines = write_table(tmp_path, program(tmp_path, "1.99", types)).splitlines()
     container = lines[
         lines.index("Container") + 1 : lines.index("ContainerExtendedResourceRequest")
     ]
@@ -53,6 +53,6 @@ def test_a_new_release_has_its_own_fields(tmp_path: Path) -> None:
 
 
 def test_a_release_is_replaced(tmp_path: Path) -> None:
-    lines = written(tmp_path, program(tmp_path, "1.35", {"Pod": {"spec": "Spec"}})).splitlines()
+    lines = write_table(tmp_path, program(tmp_path, "1.35", {"Pod": {"spec": "Spec"}})).splitlines()
     assert "  image string 1.30-1.34,1.36-1.37" in lines
     assert "  spec Spec 1.35" in lines

@@ -23,7 +23,7 @@ def program(folder: Path, release: str, names: list[str]) -> str:
     return str(path)
 
 
-def written(folder: Path, *programs: str) -> str:
+def write_table(folder: Path, *programs: str) -> str:
     table = Path(shutil.copy(TABLE, folder / "flags.txt"))
     subprocess.run((sys.executable, str(SCRIPT), str(table), *programs), check=True)
     return table.read_text(encoding="ascii")
@@ -31,11 +31,11 @@ def written(folder: Path, *programs: str) -> str:
 
 def test_the_table_is_written_as_it_stands(tmp_path: Path) -> None:
     programs = [program(tmp_path, release, [*names]) for release, names in flags.table().items()]
-    assert written(tmp_path, *programs) == TABLE.read_text(encoding="ascii")
+    assert write_table(tmp_path, *programs) == TABLE.read_text(encoding="ascii")
 
 
 def test_a_new_release_gets_a_column(tmp_path: Path) -> None:
-    text = written(tmp_path, program(tmp_path, "1.99", ["cpu-manager-policy", "brand-new"]))
+    text = write_table(tmp_path, program(tmp_path, "1.99", ["cpu-manager-policy", "brand-new"]))
     cells = {line.split()[0]: line.split()[1:] for line in text.splitlines()[3:]}
     assert cells["flag"][-2:] == ["1.37", "1.99"]
     assert cells["cpu-manager-policy"] == ["x"] * 9

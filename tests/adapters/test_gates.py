@@ -31,9 +31,9 @@ def table(tmp_path: Path) -> Path:
 def program(tmp_path: Path) -> Write:
     """Makes a program that prints the gates of a release as an adapter does."""
 
-    def write(release: str, known: dict[str, dict[str, Any]]) -> str:
+    def write(release: str, gate_table: dict[str, dict[str, Any]]) -> str:
         path = tmp_path / release
-        printed = json.dumps({"kubernetes": release, "gates": known})
+        printed = json.dumps({"kubernetes": release, "gates": gate_table})
         path.write_text(f"#!/bin/sh\n[ $1 = -gates ] && cat <<'END'\n{printed}\nEND\n")
         path.chmod(0o755)
         return str(path)
@@ -46,8 +46,10 @@ def write_table(table: Path, *programs: str) -> list[list[str]]:
     return [line.split() for line in table.read_text(encoding="ascii").splitlines()]
 
 
-def gate(maturity: str, *, default: bool, locked: bool = False, needs: tuple[str, ...] = ()) -> Any:
-    return {"maturity": maturity, "default": default, "locked": locked, "needs": needs}
+def gate(
+    maturity: str, *, default: bool, lock_to_default: bool = False, needs: tuple[str, ...] = ()
+) -> Any:
+    return {"maturity": maturity, "default": default, "locked": lock_to_default, "needs": needs}
 
 
 def test_the_table_is_written_as_it_stands(table: Path, program: Write) -> None:
@@ -56,7 +58,10 @@ def test_the_table_is_written_as_it_stands(table: Path, program: Write) -> None:
             release,
             {
                 name: gate(
-                    each.maturity, default=each.default, locked=each.locked, needs=each.needs
+                    each.maturity,
+                    default=each.default,
+                    lock_to_default=each.is_locked,
+                    needs=each.needs,
                 )
                 for name, each in known.items()
             },
@@ -74,7 +79,7 @@ def test_a_release_without_a_column_gets_one_and_the_others_keep_theirs(
     new = {
         "CPUManagerPolicyAlphaOptions": gate("alpha", default=False),
         "NewGate": gate("beta", default=True, needs=("CPUManagerPolicyAlphaOptions",)),
-        "OldGate": gate("deprecated", default=False, locked=True),
+        "OldGate": gate("deprecated", default=False, lock_to_default=True),
     }
     lines = write_table(table, program("1.99", new))
     width = len(gates.table())
@@ -90,8 +95,8 @@ def test_a_release_without_a_column_gets_one_and_the_others_keep_theirs(
 
 def test_a_needed_gate_that_is_always_on_is_left_out(table: Path, program: Write) -> None:
     new = {
-        "Always": gate("stable", default=True, locked=True),
-        "Never": gate("deprecated", default=False, locked=True),
+        "Always": gate("stable", default=True, lock_to_default=True),
+        "Never": gate("deprecated", default=False, lock_to_default=True),
         "Newest": gate("alpha", default=False, needs=("Always", "Never")),
     }
     lines = write_table(table, program("1.99", new))

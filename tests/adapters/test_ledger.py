@@ -16,7 +16,7 @@ ADAPTERS = Path(__file__).parents[2] / "adapters"
 pytestmark = pytest.mark.commands
 
 
-def checked(folder: Path, *words: str) -> tuple[int, dict[str, int]]:
+def run_check(folder: Path, *words: str) -> tuple[int, dict[str, int]]:
     """How a check of the program on a small machine ends: its exit code, and runs by outcome."""
     for file in (ADAPTERS / "common" / "python").glob("*.py"):
         shutil.copy(file, folder)
@@ -34,12 +34,12 @@ def checked(folder: Path, *words: str) -> tuple[int, dict[str, int]]:
 
 
 def test_pods_of_an_allocator_that_knows_none_keep_what_they_hold(tmp_path: Path) -> None:
-    code, outcomes = checked(tmp_path)
+    code, outcomes = run_check(tmp_path)
     assert code == 0
     assert outcomes["pass"] > 30
 
 
 def test_an_allocator_that_hands_a_cpu_out_twice_is_caught(tmp_path: Path) -> None:
-    code, outcomes = checked(tmp_path, "greedy")
+    code, outcomes = run_check(tmp_path, "greedy")
     assert code == 1
     assert outcomes["fail"] > 0

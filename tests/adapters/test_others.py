@@ -31,12 +31,12 @@ def others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return module
 
 
-def adapter(others: Any, name: str, build: str, *, known: bool = False) -> None:
+def adapter(others: Any, name: str, build: str, *, has_known_failures: bool = False) -> None:
     folder = others.HERE / name
     folder.mkdir(parents=True)
     (folder / "build.sh").write_text(f"#!/bin/sh\n{build}\n")
     (folder / "build.sh").chmod(0o755)
-    if known:
+    if has_known_failures:
         (folder / "known-failures.yaml").write_text("known_failures: []\n")
 
 
@@ -61,23 +61,23 @@ def test_a_build_that_fails_fails_the_run_and_the_others_go_on(others: Any, tmp_
 
 
 def test_each_gets_what_is_fair_by_its_claims(others: Any, tmp_path: Path) -> None:
-    adapter(others, "one", "exit 0", known=True)
+    adapter(others, "one", "exit 0", has_known_failures=True)
 
-    def asked(*operations: str) -> dict[str, list[str]]:
+    def commands_for(*operations: str) -> dict[str, list[str]]:
         program = tmp_path / "a program"
         claims = {"operations": operations}
         return dict(others.commands("one", program, claims, tmp_path, steps=100))
 
-    discoverer = asked("discover")
+    discoverer = commands_for("discover")
     assert [*discoverer] == ["check"]
     # A part of the cases would be no whole run on a board.
     assert "--select" not in discoverer["check"]
     assert str(others.HERE / "one" / "known-failures.yaml") in discoverer["check"]
     assert f"'{tmp_path / 'a program'}'" in discoverer["check"]
-    merger = asked("merge")
+    merger = commands_for("merge")
     assert [*merger] == ["check", "fuzz"]
     assert merger["fuzz"][merger["fuzz"].index("--examples") + 1] == "12"
-    assert [*asked("assign", "merge")] == ["check", "fuzz", "assign"]
+    assert [*commands_for("assign", "merge")] == ["check", "fuzz", "assign"]
 
 
 def test_an_adapter_s_own_options_are_those_of_its_parts(others: Any, tmp_path: Path) -> None:

@@ -80,13 +80,13 @@ def test_only_the_managers_and_the_files_that_count_are_read(reach: Any) -> None
         ("cpumanager/a.go", 12, 12, 1),
         ("devicemanager/manager.go", 1, 2, 4),
     ]
-    assert [block.reached for block in blocks] == [True, False, False, True]
+    assert [block.is_reached for block in blocks] == [True, False, False, True]
 
 
 def test_the_places_of_what_was_reached_tell_blocks_of_one_line_apart(reach: Any) -> None:
     line = "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/a.go:5.2,6.10 2 7\n"
     other = line.replace("5.2,6.10", "5.11,6.10")
-    assert reach.statements.reached(PROFILE + other) == {
+    assert reach.statements.reached_blocks(PROFILE + other) == {
         "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/a.go:5.2,6.10",
         "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/a.go:5.11,6.10",
         "k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/manager.go:1.1,2.2",
@@ -97,18 +97,18 @@ def test_what_was_not_reached_is_open_or_has_a_reason(reach: Any) -> None:
     made = report(reach, REASONS)
     (reason,) = made.reasons
     assert reason.why == "It is for tests."
-    assert list(made.unreached(reason)) == [("cpumanager/a.go", "NewFake", "12")]
-    assert list(made.unreached(None)) == [("cpumanager/a.go", "manager.Start", "6-8")]
+    assert list(made.unreached_lines(reason)) == [("cpumanager/a.go", "NewFake", "12")]
+    assert list(made.unreached_lines(None)) == [("cpumanager/a.go", "manager.Start", "6-8")]
 
 
 def test_a_reason_may_ask_for_words_in_the_lines(reach: Any) -> None:
     made = report(reach, REASONS.replace("gone", "write"))
-    assert not list(made.unreached(None))
+    assert not list(made.unreached_lines(None))
 
 
 def test_a_package_is_good_at_its_goal_or_without_anything_open(reach: Any) -> None:
     cpu = next(one for one in report(reach, REASONS).packages() if one.name == "cpumanager")
-    assert (cpu.statements, cpu.reached, cpu.explained, cpu.open) == (4, 2, 1, 1)
+    assert (cpu.statements, cpu.reached_count, cpu.explained_count, cpu.open) == (4, 2, 1, 1)
     assert not cpu.good
     assert cpu.row() == ("cpumanager", "4", "50.0 %", "1", "1", "66.7 %")
     explained = report(reach, REASONS.replace("gone", "write")).packages()

@@ -50,23 +50,23 @@ def test_a_release_that_the_adapter_is_not_for_is_refused(tmp_path: Path) -> Non
     assert f"no releases/1.12.mod; choose one of: {known}\n" in ended.stderr
 
 
-@pytest.mark.parametrize("built", RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 def test_a_build_has_a_tag_for_every_release_before_it_and_after_it(
-    built: str, tmp_path: Path
+    release: str, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
     go.write_text('#!/bin/sh\nfor word; do echo "$word"; done\n')
     go.chmod(0o755)
-    command = ("/bin/sh", str(FOLDER / "build.sh"), built, str(tmp_path / "kubelet"), "-x")
+    command = ("/bin/sh", str(FOLDER / "build.sh"), release, str(tmp_path / "kubelet"), "-x")
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     words = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    at = RELEASES.index(built)
+    at = RELEASES.index(release)
     tags = [f"since_{name}" for name in RELEASES[: at + 1]]
     tags += [f"until_{name}" for name in RELEASES[at:]]
     assert words[words.index("-tags") + 1].split() == [tag.replace(".", "_") for tag in tags]
-    assert f"-modfile=releases/{built}.mod" in words
+    assert f"-modfile=releases/{release}.mod" in words
     assert words[-2:] == ["-x", "."]
 
 

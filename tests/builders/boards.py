@@ -12,9 +12,9 @@ from numaproof.reports.board.data import (
     FoundIn,
     MachineSize,
     RunData,
-    encoded,
+    encode_board_data,
 )
-from numaproof.reports.board.reading import Known, read
+from numaproof.reports.board.reading import RunContext, read
 from numaproof.reports.board.site import board_of, write_site
 
 if TYPE_CHECKING:
@@ -124,12 +124,12 @@ def registry() -> tuple[ReportedRequirement, ...]:
     return tuple(one.event() for one in load_registry().requirements)
 
 
-def written(folder: Path) -> Path:
+def write_board(folder: Path) -> Path:
     """Writes the site of the board into a folder, by way of board data."""
     runs = [pinner(), pinner("1.0", requirements={"CPU-STATIC-001": {"fail": 1}})]
     runs += [reader(f"a rather long name of a reader {number}") for number in range(16)]
-    (folder / "runs.board.json").write_bytes(encoded(runs))
-    board = board_of(read([folder / "runs.board.json"], Known(registry(), lambda _: "")))
+    (folder / "runs.board.json").write_bytes(encode_board_data(runs))
+    board = board_of(read([folder / "runs.board.json"], RunContext(registry(), lambda _: "")))
     write_site(board, folder / "site")
     return folder / "site"
 
@@ -142,10 +142,10 @@ class Visit:
         self.context = browser.new_context(**settings)
         self.page: Page = self.context.new_page()
         self.complaints: list[str] = []
-        self.loaded: list[str] = []
-        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.requested_urls: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda asked: self.loaded.append(asked.url))
+        self.page.on("request", lambda request: self.requested_urls.append(request.url))
 
     def open(self, name: str) -> Page:
         self.page.goto(self.address(name))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 NIC = "vendor.example/nic"
 
 
-def reported(
+def device_resource(
     resource: str = NIC, *, unhealthy: str = "", **numa: Iterable[int] | None
 ) -> DeviceResource:
     """A resource with devices on these NUMA nodes; None stands for a device without topology."""

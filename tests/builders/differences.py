@@ -16,4 +16,4 @@ def parts(finding: Finding | None) -> tuple[str, str, str]:
 def in_one_line(finding: Finding) -> str:
     """The sentence of a finding on one line."""
     found = finding.mismatch
-    return f"{found.what}: expected {found.expected}, got {found.got}" if found else str(finding)
+    return f"{found.what}: expected {found.expected}, got {found.actual}" if found else str(finding)

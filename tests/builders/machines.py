@@ -97,7 +97,7 @@ def with_node(machine: MachineInfo, node_id: int, **changes: Any) -> MachineInfo
 
 
 @cache
-def discovered(profile: str) -> MachineInfo:
+def discover_profile(profile: str) -> MachineInfo:
     """A bundled profile as discovery finds it."""
     tree = fakesys.build_tree(fakesys.load_profile(profile))
     return discover(fakesys.TreePath.root(tree))

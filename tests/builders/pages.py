@@ -113,10 +113,10 @@ def _words(text: str) -> list[str]:
     return _sh(f"printf '%s\\0' {text}")[1].split("\0")[:-1]
 
 
-def _sh(command: str, given: str = "") -> tuple[int, str, str]:
+def _sh(command: str, stdin: str = "") -> tuple[int, str, str]:
     """The exit code of a shell command, its output and its errors; any byte passes through."""
     ran = subprocess.run(
-        ["sh", "-c", command], input=os.fsencode(given), capture_output=True, check=False
+        ["sh", "-c", command], input=os.fsencode(stdin), capture_output=True, check=False
     )
     return ran.returncode, os.fsdecode(ran.stdout), os.fsdecode(ran.stderr)
 
@@ -126,7 +126,7 @@ def _read(page: str) -> Iterator[_Block]:
     lines = page.splitlines()
     for number, line in enumerate(lines):
         if line.startswith("  $ "):
-            rest = takewhile(lambda one: one.startswith("  >"), lines[number + 1 :])
+            rest = takewhile(lambda text: text.startswith("  >"), lines[number + 1 :])
             block.commands.append("\n".join([line[4:], *(one[4:] for one in rest)]))
         elif line and not line.startswith("  "):
             if block.commands:

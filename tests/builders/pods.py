@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-def guaranteed(amounts: Mapping[str, Any]) -> dict[str, Any]:
+def guaranteed_resources(amounts: Mapping[str, Any]) -> dict[str, Any]:
     """Resources whose requests equal their limits."""
     return {"requests": dict(amounts), "limits": dict(amounts)}
 
@@ -36,7 +36,7 @@ def pod(
     }
 
 
-def numbered(
+def numbered_pod(
     uid: str,
     apps: Iterable[Mapping[str, Any]],
     init: Iterable[Mapping[str, Any]] = (),

@@ -83,7 +83,7 @@ def questions(defect: Defect, folder: Path) -> Iterator[Asked]:
     made = calls(defect, folder)
     operation, args = made[0]
     if operation == "assign":
-        yield from _assigned(args, release)
+        yield from _assign_questions(args, release)
         return
     pods = []
     for following, each in made[1:]:
@@ -94,7 +94,7 @@ def questions(defect: Defect, folder: Path) -> Iterator[Asked]:
     yield Question(args.machine, args.config, release, devices=args.devices or ()), tuple(pods)
 
 
-def _assigned(args: messages.AssignArgs, release: str) -> Iterator[Asked]:
+def _assign_questions(args: messages.AssignArgs, release: str) -> Iterator[Asked]:
     every = cpus(args.machine)
     reserved = CPUSet.from_mask(every.mask & ~args.available.mask)
     choices = (
@@ -109,7 +109,7 @@ def _assigned(args: messages.AssignArgs, release: str) -> Iterator[Asked]:
             "cpuManagerPolicyOptions": dict(args.options),
             "featureGates": ALPHA,
         }
-        yield Question(args.machine, config, release), (guaranteed("pod", count),)
+        yield Question(args.machine, config, release), (guaranteed_pod("pod", count),)
 
 
 def cpus(machine: MachineInfo) -> CPUSet:
@@ -122,7 +122,7 @@ def cpus(machine: MachineInfo) -> CPUSet:
     )
 
 
-def guaranteed(name: str, cpus: int) -> DescribedPod:
+def guaranteed_pod(name: str, cpus: int) -> DescribedPod:
     """A Guaranteed pod with one container."""
     limits = {"cpu": str(cpus), "memory": "64Mi"}
     spec = {"containers": [{"name": "app", "resources": {"limits": limits, "requests": limits}}]}

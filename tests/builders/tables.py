@@ -54,13 +54,13 @@ class Table:
         """The row of a name."""
         return next(row for row in self._rows if row["what"] == what)
 
-    def check(self, row: dict[str, Any], said: object) -> None:
+    def check(self, row: dict[str, Any], actual: object) -> None:
         """Holds what comes of a row, in JSON's types, to what the file says."""
-        said = json.loads(json.dumps(said))
+        actual = json.loads(json.dumps(actual))
         if not os.environ.get("NUMAPROOF_WRITE_PAGES"):
-            assert said == row.get("says")
+            assert actual == row.get("says")
             return
-        row["says"] = said
+        row["says"] = actual
         text = yaml.dump_all(
             self._rows,
             Dumper=_Dumper,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.protocol import messages
-    from numaproof.protocol.events import JudgedAs
+    from numaproof.protocol.events import BaselineChoice
     from numaproof.protocol.messages import Level
 
 
@@ -30,7 +30,7 @@ def case_of(text: str) -> Case:
     return case
 
 
-class Changed:
+class ChangedReference:
     """The reference with some of its answers changed, by operation; it can't be steered."""
 
     def __init__(self, **changes: Callable[[Any], Any]) -> None:
@@ -50,12 +50,12 @@ class Changed:
 class ProcessBacked:
     """What programs have for the harness besides answers; this one never fails and says nothing."""
 
-    left: tuple[str, ...] = ()
+    leftover_processes: tuple[str, ...] = ()
 
     def begin(self) -> None:
         """Has nothing to forget."""
 
-    def settle(self) -> None:
+    def check_alive(self) -> None:
         """Is always fit."""
 
     def log(self) -> str:
@@ -63,9 +63,9 @@ class ProcessBacked:
         return ""
 
 
-def changed(**changes: Callable[[Any], Any]) -> InProcess:
+def changed_reference(**changes: Callable[[Any], Any]) -> InProcess:
     """The same, started afresh when it ends."""
-    return InProcess(lambda: Changed(**changes))
+    return InProcess(lambda: ChangedReference(**changes))
 
 
 def target_of(
@@ -75,7 +75,7 @@ def target_of(
     level: Level | None = None,
     oracle: bool = False,
     command: tuple[str, ...] = (),
-    judged_as: JudgedAs | None = None,
+    baseline: BaselineChoice | None = None,
     **hello: Any,
 ) -> Target:
     """A target made of an implementation, with some of its claims replaced.
@@ -86,7 +86,7 @@ def target_of(
         level: what it is compared at; what it claims, if None.
         oracle: whether it is compared with the reference.
         command: what started it.
-        judged_as: what is right where kubelets contradict their documents; by its claims, if None.
+        baseline: what is right where kubelets contradict their documents; by its claims, if None.
         hello: other claims.
     """
     claims = msgspec.structs.replace(handshake(implementation, "tests"), **hello)
@@ -97,5 +97,5 @@ def target_of(
         level or claims.level,
         command=command,
         oracle=reference if oracle else None,
-        judged_as=judged_as or default_baseline(claims),
+        baseline=baseline or default_baseline(claims),
     )

@@ -85,7 +85,7 @@ class Trap:
         """Stops the program at its tenth admission from now on, once."""
         (self.folder / "armed").touch()
 
-    def caught(self) -> int:
+    def wait_for_worker(self) -> int:
         """Waits until that happens; the process id of the worker."""
         told = os.open(self.folder / "told", os.O_RDWR | os.O_NONBLOCK)
         try:
@@ -132,7 +132,7 @@ class Command:
             start_new_session=True,
         )
 
-    def ended(self) -> tuple[int, str]:
+    def wait(self) -> tuple[int, str]:
         """Waits for its end; the exit code and what it wrote."""
         written, _ = self.process.communicate(timeout=PATIENCE)
         assert "Traceback" not in written
@@ -144,10 +144,10 @@ class Command:
 
 
 @pytest.fixture(scope="package")
-def undisturbed(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed_run(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a campaign that nothing happened to, with one worker."""
     out = tmp_path_factory.mktemp("undisturbed") / "out"
-    code, written = Command(trap, out, "--workers", "1").ended()
+    code, written = Command(trap, out, "--workers", "1").wait()
     assert code == 1, written
     return out
 
@@ -172,7 +172,7 @@ def spec(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 12)
         targets=targets,
         cases=cases,
         machines=machines,
-        chosen=tuple(case for case in cases if fnmatchcase(case.id, select)),
+        selected_cases=tuple(case for case in cases if fnmatchcase(case.id, select)),
         seeds=Seeds(0, stop),
         cases_per_unit=3,
         seeds_per_unit=5,
@@ -202,7 +202,7 @@ class OneByOne:
 
 
 @pytest.fixture(scope="package")
-def planned(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> CampaignSpec:
+def campaign_spec(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> CampaignSpec:
     """See `spec`."""
     return spec(trap, tmp_path_factory.mktemp("machines"))
 
@@ -223,10 +223,10 @@ class Remembering:
 
 @pytest.fixture(scope="package")
 def worker(
-    planned: CampaignSpec, tmp_path_factory: pytest.TempPathFactory
+    campaign_spec: CampaignSpec, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Remembering]:
-    """Where units of `planned` are done."""
-    with closing(UnitWorker(planned.job, tmp_path_factory.mktemp("workshop"))) as made:
+    """Where units of `campaign_spec` are done."""
+    with closing(UnitWorker(campaign_spec.job, tmp_path_factory.mktemp("workshop"))) as made:
         yield Remembering(made)
 
 

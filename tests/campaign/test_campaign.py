@@ -32,18 +32,18 @@ def clock() -> float:
     return 1.5
 
 
-def conducted(
-    folder: Path, planned: CampaignSpec, worker: OneByOne, *, fresh: bool = False
+def conduct(
+    folder: Path, campaign_spec: CampaignSpec, worker: OneByOne, *, fresh: bool = False
 ) -> CampaignSummary:
-    with Journal(folder, planned.plan, clock, fresh=fresh) as journal:
-        for _ in run(journal, planned.units, worker):
+    with Journal(folder, campaign_spec.plan, clock, fresh=fresh) as journal:
+        for _ in run(journal, campaign_spec.units, worker):
             pass
-        return journal.finished.summary()
+        return journal.finished_units.summary()
 
 
-def do_first(planned: CampaignSpec, job: Job, folder: Path) -> None:
+def do_first(campaign_spec: CampaignSpec, job: Job, folder: Path) -> None:
     with closing(UnitWorker(job, folder)) as made:
-        made.do(next(planned.units()))
+        made.do(next(campaign_spec.units()))
 
 
 @pytest.fixture(scope="module")
@@ -53,47 +53,47 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ordered(
-    folder: Path, planned: CampaignSpec, worker: Remembering, one_by_one: OneByOne
+def campaign_summary(
+    folder: Path, campaign_spec: CampaignSpec, worker: Remembering, one_by_one: OneByOne
 ) -> CampaignSummary:
     """What it comes to."""
-    return conducted(folder, planned, one_by_one(worker))
+    return conduct(folder, campaign_spec, one_by_one(worker))
 
 
 def test_units_are_slices_of_cases_by_machine_and_ranges_of_seeds_of_each_release(
-    planned: CampaignSpec,
+    campaign_spec: CampaignSpec,
 ) -> None:
-    units = list(planned.units())
-    assert len(units) == len({unit.id for unit in units}) == planned.plan.units
+    units = list(campaign_spec.units())
+    assert len(units) == len({unit.id for unit in units}) == campaign_spec.plan.units
     slices = [unit for unit in units if isinstance(unit, CaseSlice)]
     assert {unit.machine for unit in slices} == {"laptop-4c8t"}
     assert [len(unit.cases) for unit in slices] == [3, 3, 3, 3, 1, 1]
-    assert planned.plan.runs == 14
+    assert campaign_spec.plan.runs == 14
     ranges = [unit for unit in units if isinstance(unit, SeedSlice)]
     assert [(unit.first, unit.count) for unit in ranges] == [(0, 5), (5, 5), (10, 2)] * 2
 
 
 def test_all_outcomes_are_counted_and_what_fails_alike_is_one_finding(
-    ordered: CampaignSummary,
+    campaign_summary: CampaignSummary,
 ) -> None:
-    assert ordered.complete
-    assert sum(ordered.tally.cases.values()) == 14
-    assert sum(ordered.tally.scenarios.values()) == 24
-    by_scenario = [one for one in ordered.findings if one.subject == "scenario"]
+    assert campaign_summary.complete
+    assert sum(campaign_summary.tally.cases.values()) == 14
+    assert sum(campaign_summary.tally.scenarios.values()) == 24
+    by_scenario = [one for one in campaign_summary.findings if one.subject == "scenario"]
     assert [one.message for one in by_scenario] == ["boom"]
-    assert by_scenario[0].count == ordered.tally.scenarios["fault"] > 2
+    assert by_scenario[0].count == campaign_summary.tally.scenarios["fault"] > 2
     assert len(by_scenario[0].configurations) == 2
-    by_case = [one for one in ordered.findings if one.subject != "scenario"]
-    assert sum(one.count for one in by_case) == ordered.tally.cases.get("fault", 0)
+    by_case = [one for one in campaign_summary.findings if one.subject != "scenario"]
+    assert sum(one.count for one in by_case) == campaign_summary.tally.cases.get("fault", 0)
     assert all(
         one.reproduce.startswith(f"numaproof replay {one.subject} --machine ") for one in by_case
     )
 
 
 def test_the_first_scenario_of_a_finding_is_shrunk_to_a_case_file(
-    ordered: CampaignSummary, folder: Path
+    campaign_summary: CampaignSummary, folder: Path
 ) -> None:
-    (finding,) = (one for one in ordered.findings if one.file)
+    (finding,) = (one for one in campaign_summary.findings if one.file)
     assert finding.file is not None
     assert (folder / finding.file).read_text().count("remove:") == 1
     assert finding.reproduce.startswith(f"numaproof replay {finding.file} --kubernetes 1.35")
@@ -108,20 +108,20 @@ def test_the_first_scenario_of_a_finding_is_shrunk_to_a_case_file(
 )
 def test_the_order_of_arrival_does_not_show(
     order: Callable[[list[Unit]], list[Unit]],
-    ordered: CampaignSummary,
-    planned: CampaignSpec,
+    campaign_summary: CampaignSummary,
+    campaign_spec: CampaignSpec,
     worker: Remembering,
     one_by_one: OneByOne,
     tmp_path: Path,
 ) -> None:
-    other = conducted(tmp_path / "other", planned, one_by_one(worker, order))
-    assert as_json(other) == as_json(ordered)
-    assert as_text(other) == as_text(ordered)
+    other = conduct(tmp_path / "other", campaign_spec, one_by_one(worker, order))
+    assert as_json(other) == as_json(campaign_summary)
+    assert as_text(other) == as_text(campaign_summary)
 
 
 def test_a_unit_that_cant_be_done_is_tried_again_next_time(
-    ordered: CampaignSummary,
-    planned: CampaignSpec,
+    campaign_summary: CampaignSummary,
+    campaign_spec: CampaignSpec,
     worker: Remembering,
     one_by_one: OneByOne,
     tmp_path: Path,
@@ -129,7 +129,7 @@ def test_a_unit_that_cant_be_done_is_tried_again_next_time(
     def breaks(unit: Unit) -> bool:
         return isinstance(unit, SeedSlice) and unit.first == 5
 
-    partly = conducted(tmp_path / "other", planned, one_by_one(worker, breaks=breaks))
+    partly = conduct(tmp_path / "other", campaign_spec, one_by_one(worker, breaks=breaks))
     assert not partly.complete
     assert "INCOMPLETE: 3 units left" in as_text(partly)
     why = "2 units could not be done: 1.35 kubelet/seeds/5+5: no;"
@@ -140,47 +140,49 @@ def test_a_unit_that_cant_be_done_is_tried_again_next_time(
 
     done: list[str] = []
 
-    def noted(units: list[Unit]) -> list[Unit]:
+    def record_units(units: list[Unit]) -> list[Unit]:
         done.extend(unit.id for unit in units)
         return units
 
-    whole = conducted(tmp_path / "other", planned, one_by_one(worker, noted))
+    whole = conduct(tmp_path / "other", campaign_spec, one_by_one(worker, record_units))
     assert len(done) == 3
-    assert as_json(whole) == as_json(ordered)
+    assert as_json(whole) == as_json(campaign_summary)
 
 
 def test_a_campaign_is_not_mixed_with_another(
-    ordered: CampaignSummary,
-    planned: CampaignSpec,
+    campaign_summary: CampaignSummary,
+    campaign_spec: CampaignSpec,
     worker: Remembering,
     one_by_one: OneByOne,
     folder: Path,
     tmp_path: Path,
 ) -> None:
     shutil.copytree(folder, tmp_path / "copy")
-    other = dataclasses.replace(planned, seeds=Seeds(0, 3))
+    other = dataclasses.replace(campaign_spec, seeds=Seeds(0, 3))
     with pytest.raises(JournalError, match=r'its seeds: {"first":0,"stop":12}, now: {"first":0'):
-        conducted(tmp_path / "copy", other, one_by_one(worker))
-    anew = conducted(tmp_path / "copy", other, one_by_one(worker), fresh=True)
-    assert sum(anew.tally.scenarios.values()) == 6 < sum(ordered.tally.scenarios.values())
+        conduct(tmp_path / "copy", other, one_by_one(worker))
+    anew = conduct(tmp_path / "copy", other, one_by_one(worker), fresh=True)
+    assert sum(anew.tally.scenarios.values()) == 6 < sum(campaign_summary.tally.scenarios.values())
 
 
 def test_a_file_that_is_not_of_a_campaign_is_left_alone(
-    planned: CampaignSpec, tmp_path: Path
+    campaign_spec: CampaignSpec, tmp_path: Path
 ) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"nonsense\n" * 2)
     with pytest.raises(JournalError, match="line 1 is not the plan of a campaign"):
-        Journal(tmp_path, planned.plan, clock)
+        Journal(tmp_path, campaign_spec.plan, clock)
     assert path.read_bytes() == b"nonsense\n" * 2
 
 
-def test_two_campaigns_do_not_write_to_one_file(planned: CampaignSpec, tmp_path: Path) -> None:
+def test_two_campaigns_do_not_write_to_one_file(
+    campaign_spec: CampaignSpec, tmp_path: Path
+) -> None:
     with (
-        Journal(tmp_path, planned.plan, clock),
+        Journal(tmp_path, campaign_spec.plan, clock),
         pytest.raises(JournalError, match=r"events\.jsonl: another campaign is writing to it"),
     ):
-        Journal(tmp_path, planned.plan, clock)
+        Journal(tmp_path, campaign_spec.plan, clock)
 
 
 @pytest.mark.parametrize(
@@ -191,26 +193,26 @@ def test_two_campaigns_do_not_write_to_one_file(planned: CampaignSpec, tmp_path:
     ],
 )
 def test_a_worker_with_something_else_does_nothing(
-    field: str, value: str, complaint: str, planned: CampaignSpec, tmp_path: Path
+    field: str, value: str, complaint: str, campaign_spec: CampaignSpec, tmp_path: Path
 ) -> None:
-    job = dataclasses.replace(planned.job, **{field: value})
+    job = dataclasses.replace(campaign_spec.job, **{field: value})
     with pytest.raises(WorkerMismatchError, match=complaint):
-        do_first(planned, job, tmp_path)
+        do_first(campaign_spec, job, tmp_path)
 
 
 def test_a_worker_with_another_program_ends_it_and_does_nothing(
-    planned: CampaignSpec, tmp_path: Path
+    campaign_spec: CampaignSpec, tmp_path: Path
 ) -> None:
-    hello = msgspec.structs.replace(planned.plan.implementation, name="another")
-    job = dataclasses.replace(planned.job, hello=hello)
+    hello = msgspec.structs.replace(campaign_spec.plan.implementation, name="another")
+    job = dataclasses.replace(campaign_spec.job, hello=hello)
     with pytest.raises(WorkerMismatchError, match="calls itself numaproof reference"):
-        do_first(planned, job, tmp_path)
+        do_first(campaign_spec, job, tmp_path)
 
 
 def test_a_failure_that_stays_away_when_made_again_has_no_case_file(
-    planned: CampaignSpec, worker: Remembering
+    campaign_spec: CampaignSpec, worker: Remembering
 ) -> None:
-    configuration = planned.plan.configurations[0]
+    configuration = campaign_spec.plan.configurations[0]
     passing = next(
         seed
         for seed in range(100)
@@ -221,6 +223,6 @@ def test_a_failure_that_stays_away_when_made_again_has_no_case_file(
     assert b'"unit finished"' in result.lines
 
 
-def test_nothing_is_left_of_a_unit(planned: CampaignSpec, tmp_path: Path) -> None:
-    do_first(planned, planned.job, tmp_path)
+def test_nothing_is_left_of_a_unit(campaign_spec: CampaignSpec, tmp_path: Path) -> None:
+    do_first(campaign_spec, campaign_spec.job, tmp_path)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("unit-")] == []

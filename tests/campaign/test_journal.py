@@ -27,15 +27,15 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def resume(planned: CampaignSpec, worker: Any, one_by_one: Any, tmp_path: Path) -> Any:
+def resume(campaign_spec: CampaignSpec, worker: Any, one_by_one: Any, tmp_path: Path) -> Any:
     """Runs or resumes the campaign; its summary, what was damaged, and how much had been done."""
 
     def do() -> tuple[str, list[str], int]:
-        with Journal(tmp_path, planned.plan, lambda: 1.5) as journal:
-            before = len(journal.finished.done)
-            for _ in run(journal, planned.units, one_by_one(worker)):
+        with Journal(tmp_path, campaign_spec.plan, lambda: 1.5) as journal:
+            before = len(journal.finished_units.done_units)
+            for _ in run(journal, campaign_spec.units, one_by_one(worker)):
                 pass
-            return as_json(journal.finished.summary()), journal.damaged, before
+            return as_json(journal.finished_units.summary()), journal.damage_notes, before
 
     return do
 
@@ -107,12 +107,12 @@ def test_units_vouch_for_the_plan_whose_line_is_damaged(resume: Any, path: Path)
 
 
 def test_whoever_opened_a_file_that_was_replaced_meanwhile_does_not_write_to_it(
-    planned: CampaignSpec, resume: Any, path: Path, monkeypatch: pytest.MonkeyPatch
+    campaign_spec: CampaignSpec, resume: Any, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resume()
     other = path.with_name("other")
     other.write_bytes(path.read_bytes())
-    taken = Journal._take
+    taken = Journal._lock_and_read
 
     def late(self: Journal, *, fresh: bool) -> None:
         other.replace(path)
@@ -120,4 +120,4 @@ def test_whoever_opened_a_file_that_was_replaced_meanwhile_does_not_write_to_it(
 
     monkeypatch.setattr(Journal, "_take", late)
     with pytest.raises(JournalError, match="another campaign is writing to it"):
-        Journal(path.parent, planned.plan, lambda: 1.5)
+        Journal(path.parent, campaign_spec.plan, lambda: 1.5)

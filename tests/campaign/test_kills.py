@@ -46,18 +46,20 @@ def units(folder: Path) -> list[str]:
     return [one["unit"] for one in lines(folder) if one["event"] == "unit finished"]
 
 
-def same(out: Path, undisturbed: Path) -> None:
+def same(out: Path, undisturbed_run: Path) -> None:
     """Whether two campaigns did the same units once each, and have the same bytes to tell."""
-    assert Counter(units(out)) == Counter(set(units(undisturbed)))
+    assert Counter(units(out)) == Counter(set(units(undisturbed_run)))
     for name in ("summary.json", "summary.txt"):
-        assert (out / name).read_bytes() == (undisturbed / name).read_bytes()
+        assert (out / name).read_bytes() == (undisturbed_run / name).read_bytes()
     found = {file.name: file.read_bytes() for file in (out / "findings").iterdir()}
-    assert found == {file.name: file.read_bytes() for file in (undisturbed / "findings").iterdir()}
+    assert found == {
+        file.name: file.read_bytes() for file in (undisturbed_run / "findings").iterdir()
+    }
     assert lines(out)[-1]["complete"]
 
 
 def test_a_campaign_resumes_after_an_interrupt_and_kills_of_itself_and_a_worker(
-    trap: Any, start: Start, undisturbed: Path, tmp_path: Path
+    trap: Any, start: Start, undisturbed_run: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     trap.arm()
@@ -86,7 +88,7 @@ def test_a_campaign_resumes_after_an_interrupt_and_kills_of_itself_and_a_worker(
     assert code == 1
     assert re.search(r"^resumes after \d+ units$", written, re.MULTILINE)
     assert units(out)[: len(before)] == before
-    same(out, undisturbed)
+    same(out, undisturbed_run)
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +112,14 @@ def cluster(
     scheduler = dask("scheduler", *where, *tls)
     assert scheduler.stderr is not None
     try:
-        address = said(scheduler.stderr, r"Scheduler at: +(tls://\S+)")
+        address = find_in_log(scheduler.stderr, r"Scheduler at: +(tls://\S+)")
         worker = dask("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", *tls)
         try:
             yield ("--scheduler", address, *tls), scheduler, worker
         finally:
-            ended(worker)
+            kill_process(worker)
     finally:
-        ended(scheduler)
+        kill_process(scheduler)
 
 
 def dask(what: str, *words: str) -> subprocess.Popen[str]:
@@ -129,20 +131,20 @@ def dask(what: str, *words: str) -> subprocess.Popen[str]:
     )
 
 
-def said(log: IO[str], pattern: str) -> str:
+def find_in_log(log: IO[str], pattern: str) -> str:
     for line in log:
         if match := re.search(pattern, line):
             return match[1]
     raise AssertionError("the scheduler did not say where it is")
 
 
-def ended(process: subprocess.Popen[str]) -> None:
+def kill_process(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.communicate()
 
 
 def test_a_scheduler_that_is_killed_ends_the_campaign_which_resumes_with_another(
-    trap: Any, start: Start, undisturbed: Path, tmp_path: Path, tls: tuple[str, ...]
+    trap: Any, start: Start, undisturbed_run: Path, tmp_path: Path, tls: tuple[str, ...]
 ) -> None:
     out = tmp_path / "out"
     trap.arm()
@@ -159,7 +161,7 @@ def test_a_scheduler_that_is_killed_ends_the_campaign_which_resumes_with_another
         code, written = start(trap, out, *options).ended()
         assert code == 1, written
         assert worker.poll() is None, "the workers of a cluster stay"
-    same(out, undisturbed)
+    same(out, undisturbed_run)
 
 
 def below(pid: int) -> list[int]:
@@ -175,12 +177,12 @@ def below(pid: int) -> list[int]:
 
 
 def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
-    trap: Any, start: Start, undisturbed: Path, tmp_path: Path, tls: tuple[str, ...]
+    trap: Any, start: Start, undisturbed_run: Path, tmp_path: Path, tls: tuple[str, ...]
 ) -> None:
     dice = random.Random(SEED)  # noqa: S311 - the same moments each time
     left = KILLS
     # What an undisturbed campaign takes on this machine, to which starting comes.
-    latest = 2 * lines(undisturbed)[-1]["at"]
+    latest = 2 * lines(undisturbed_run)[-1]["at"]
     for number in count():
         out = tmp_path / str(number)
         resume = True
@@ -200,7 +202,7 @@ def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
                 code, written = command.ended()
                 assert code in ((1, 3) if victim != "client" else (1, -signal.SIGKILL)), written
                 resume = code != 1
-        same(out, undisturbed)
+        same(out, undisturbed_run)
         if not left:
             break
 

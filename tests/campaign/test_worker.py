@@ -41,7 +41,7 @@ for line in sys.stdin.buffer:
 
 
 @pytest.fixture
-def ended(planned: CampaignSpec, tmp_path: Path) -> Callable[[int, str], dict[str, Any]]:
+def unit_end(campaign_spec: CampaignSpec, tmp_path: Path) -> Callable[[int, str], dict[str, Any]]:
     """The end of a unit of two scenarios, if the program is killed so often at an operation."""
 
     def play(deaths: int, operation: str) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def ended(planned: CampaignSpec, tmp_path: Path) -> Callable[[int, str], dict[st
         words = (sys.executable, str(tmp_path / "dies.py"), str(tmp_path / "deaths"), operation)
         with closing(Subprocess(words, 60.0)) as program:
             hello = target_of(program, kubernetes="1.36", command=words).hello
-        job = replace(planned.job, program=words, hello=hello)
+        job = replace(campaign_spec.job, program=words, hello=hello)
         (tmp_path / "deaths").write_text(str(deaths))
         with closing(UnitWorker(job, tmp_path)) as worker:
             unit = SeedSlice(Configuration("1.36", "kubelet"), 0, 2)
@@ -61,8 +61,8 @@ def ended(planned: CampaignSpec, tmp_path: Path) -> Callable[[int, str], dict[st
     return play
 
 
-def test_a_program_that_is_killed_once_is_tried_again_and_that_is_noted(ended: Any) -> None:
-    once = ended(1, "admit")
+def test_a_program_that_is_killed_once_is_tried_again_and_that_is_noted(unit_end: Any) -> None:
+    once = unit_end(1, "admit")
     assert once["outcomes"] == {"pass": 2}
     (note,) = once["notes"]
     assert note == (
@@ -70,11 +70,11 @@ def test_a_program_that_is_killed_once_is_tried_again_and_that_is_noted(ended: A
     )
 
 
-def test_a_program_that_is_killed_at_hello_is_asked_again(ended: Any) -> None:
-    assert ended(1, "hello")["outcomes"] == {"pass": 2}
+def test_a_program_that_is_killed_at_hello_is_asked_again(unit_end: Any) -> None:
+    assert unit_end(1, "hello")["outcomes"] == {"pass": 2}
 
 
-def test_a_program_that_dies_again_is_a_finding(ended: Any) -> None:
-    always = ended(100, "admit")
+def test_a_program_that_dies_again_is_a_finding(unit_end: Any) -> None:
+    always = unit_end(100, "admit")
     assert always["outcomes"] == {"crash": 2}
     assert "notes" not in always

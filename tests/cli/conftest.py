@@ -25,7 +25,7 @@ SMALL = ("--machine", "laptop-4c8t", "--select", "example-*")
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """How a command ended: its exit code and what it wrote."""
 
     code: int
@@ -37,7 +37,7 @@ class Ended:
         return json.loads(self.out)
 
 
-Command = Callable[..., Ended]
+Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -50,14 +50,14 @@ def command(
     # Or click would show `python -m pytest` in usages.
     monkeypatch.setattr(sys.modules["__main__"], "__package__", None)
 
-    def run(*args: str | Path) -> Ended:
+    def run(*args: str | Path) -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["numaproof", *map(str, args)])
         with pytest.raises(SystemExit) as ended:
             main()
         written = capfd.readouterr()
         assert "Traceback" not in written.out + written.err
         assert isinstance(ended.value.code, int)
-        return Ended(ended.value.code, written.out, written.err)
+        return CommandResult(ended.value.code, written.out, written.err)
 
     before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
     yield run
@@ -104,7 +104,7 @@ def program(tmp_path: Path) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def finished() -> Callable[[Path], list[CaseFinished]]:
+def read_case_runs() -> Callable[[Path], list[CaseFinished]]:
     """The case runs in a folder of reports, which must have every file."""
 
     def read(folder: Path) -> list[CaseFinished]:

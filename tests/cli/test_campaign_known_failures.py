@@ -32,7 +32,7 @@ def test_known_failures_are_no_findings_and_new_ones_are_written(
     options = (*SMALL, "--implementation", program(body), "--json")
     first = command(*options, "--write-known-failures", "known.yaml")
     assert first.code == 1
-    written = [one.written for one in entries.read(Path("known.yaml"))]
+    written = [one.known_failure for one in entries.read(Path("known.yaml"))]
     assert {(one.case, one.signature) for one in written} == {
         ("example-*", SIGNATURE),
         ("scenario", SIGNATURE),

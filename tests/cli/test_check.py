@@ -23,9 +23,13 @@ def outcomes(runs: list[CaseFinished]) -> list[str]:
     return [run.outcome for run in runs]
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_3_and_what_was_measured_is_reported(
-    program: Program, small: Small, finished: Finished, tmp_path: Path, sent: signal.Signals
+    program: Program,
+    small: Small,
+    read_case_runs: Finished,
+    tmp_path: Path,
+    signal_number: signal.Signals,
 ) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -55,12 +59,12 @@ def test_an_interrupt_is_3_and_what_was_measured_is_reported(
         text=True,
     )
     child = os.pidfd_open(int(pipe.read_text()))
-    running.send_signal(sent)
+    running.send_signal(signal_number)
     written, errors = running.communicate(timeout=60)
     assert running.returncode == 3
     assert "Traceback" not in written + errors
     assert "interrupted" in written
-    runs = finished(out)
+    runs = read_case_runs(out)
     assert outcomes(runs) == ["pass"] * 2
     assert "interrupted" in (out / "report.md").read_text()
     assert "known.yaml: not written, as the run was cut short" in errors

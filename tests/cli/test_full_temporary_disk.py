@@ -53,13 +53,13 @@ COMMANDS: dict[str, Sequence[str]] = {
 }
 
 
-@pytest.mark.parametrize(("which", "left"), [*zip(COMMANDS, cycle((0, 8)), strict=False)])
+@pytest.mark.parametrize(("which", "free_blocks"), [*zip(COMMANDS, cycle((0, 8)), strict=False)])
 def test_a_full_temporary_disk_is_reported_once(
-    command: Command, program: Program, temporary: Path, which: str, left: int
+    command: Command, program: Program, temporary: Path, which: str, free_blocks: int
 ) -> None:
     with (temporary / "ballast").open("wb", buffering=0) as file, suppress(OSError):
         page = bytes(os.statvfs(temporary).f_frsize)
-        while os.statvfs(temporary).f_bavail > left:
+        while os.statvfs(temporary).f_bavail > free_blocks:
             file.write(page)
     right = program("answer(request)")
     earlier = [

@@ -143,13 +143,13 @@ def patience(program: Hostile) -> tuple[str, ...]:
     return ("--timeout", "5s" if "no answer" in program.words else "60s")
 
 
-def checked(one: Attack) -> str:
+def check_report(attack: Attack) -> str:
     """The report of `numaproof check` of a case that needs state."""
-    options = ("--cases", str(one.cases), "--machine", "laptop-4c8t", *patience(one.program))
-    chosen = ("--select", "hostile", "--out", str(one.folder / "out"), "--level", "placement")
-    one.run("check", "--implementation", one.command, *options, *chosen)
-    assert {file.name for file in (one.folder / "out").iterdir()} == set(FILES)
-    return (one.folder / "out" / "report.md").read_text()
+    options = ("--cases", str(attack.cases), "--machine", "laptop-4c8t", *patience(attack.program))
+    chosen = ("--select", "hostile", "--out", str(attack.folder / "out"), "--level", "placement")
+    attack.run("check", "--implementation", attack.command, *options, *chosen)
+    assert {file.name for file in (attack.folder / "out").iterdir()} == set(FILES)
+    return (attack.folder / "out" / "report.md").read_text()
 
 
 EVERY = "NUMAPROOF_HOSTILE" in os.environ
@@ -186,7 +186,7 @@ kind, without the command around them."""
 )
 def test_a_hostile_program_is_named_and_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
     one = attack(tmp_path, name)
-    report = checked(one)
+    report = check_report(one)
     assert re.search(one.program.words or "1 case run", report), report
     one.close()
 
@@ -209,7 +209,7 @@ COMMANDS = {
 }
 
 
-def crossed() -> list[tuple[str, str]]:
+def program_command_pairs() -> list[tuple[str, str]]:
     """A few programs with a command each; every one with all where `NUMAPROOF_HOSTILE` is set."""
     if EVERY:
         return list(product(HOSTILE, COMMANDS))
@@ -217,7 +217,7 @@ def crossed() -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "command"), crossed())
+@pytest.mark.parametrize(("name", "command"), program_command_pairs())
 def test_every_command_names_a_hostile_program(tmp_path: Path, name: str, command: str) -> None:
     one = attack(tmp_path, name)
     first, *others = COMMANDS[command]

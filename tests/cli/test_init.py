@@ -46,7 +46,7 @@ class TestSource:
     """Where an adapter's CI installs numaproof from: one file says so."""
 
     @pytest.mark.parametrize(
-        ("noted", "source"),
+        ("direct_url", "source"),
         [
             (None, f"numaproof=={VERSION}"),
             (
@@ -63,13 +63,13 @@ class TestSource:
         self,
         command: Command,
         monkeypatch: pytest.MonkeyPatch,
-        noted: Mapping[str, object] | None,
+        direct_url: Mapping[str, object] | None,
         source: str,
     ) -> None:
         class Distribution:
             def read_text(self, name: str) -> str | None:
                 assert name == "direct_url.json"
-                return None if noted is None else json.dumps(noted)
+                return None if direct_url is None else json.dumps(direct_url)
 
         monkeypatch.setattr(command_of_init, "distribution", lambda _name: Distribution())
         ended = command("init", "mine", "--language", "python")
@@ -144,7 +144,7 @@ def pod(uid: str, *containers: str, **status: str) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def build_adapter(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The folder of the adapter in a language, which is built once."""
 
     @cache
@@ -164,12 +164,12 @@ class TestProtocol:
     """What docs/protocol.md says, and a run at level invariants does not ask."""
 
     @pytest.fixture
-    def ask(self, built: Callable[[str], Path], language: str) -> Iterator[Command]:
+    def ask(self, build_adapter: Callable[[str], Path], language: str) -> Iterator[Command]:
         if not shutil.which(TOOLS[language]):
             pytest.skip(f"{TOOLS[language]} is not installed")
         program = subprocess.Popen(
             shlex.split(SKELETONS[language].command),
-            cwd=built(language),
+            cwd=build_adapter(language),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -20,7 +20,7 @@ def test_a_whole_run_shows_that_nothing_of_a_glob_fails_any_more() -> None:
     passed = CaseFinished(0.0, "a-one", "One", "laptop", "pass", 0.0, ())
     for whole in (True, False):
         known_ones = KnownFailures((entry,), whole=whole)
-        known_ones.judged(passed)
+        known_ones.judge(passed)
         assert [one.outcome for one in known_ones.missing(0.0)] == (
             ["missing known failure"] if whole else []
         )
@@ -34,8 +34,8 @@ def test_of_several_entries_the_one_with_the_most_alike_cause_is_named() -> None
     ]
     failed = CaseFinished(0.0, "a-one", "One", "laptop", "fault", 0.0, ())
     failed = structs.replace(failed, signature="fault at admit: boom", message="boom")
-    assert "[known.yaml:2: " in KnownFailures(several).judged(failed).message
-    assert "[known.yaml:2: " in KnownFailures(several[::-1]).judged(failed).message
+    assert "[known.yaml:2: " in KnownFailures(several).judge(failed).message
+    assert "[known.yaml:2: " in KnownFailures(several[::-1]).judge(failed).message
 
 
 def test_of_several_dates_that_are_past_the_last_is_named() -> None:
@@ -46,12 +46,12 @@ def test_of_several_dates_that_are_past_the_last_is_named() -> None:
     ]
     failed = CaseFinished(0.0, "a-one", "One", "laptop", "fault", 0.0, ())
     failed = structs.replace(failed, signature="boom", message="boom")
-    judged = KnownFailures(several, dt.date(2027, 4, 1)).judged(failed)
+    judged = KnownFailures(several, dt.date(2027, 4, 1)).judge(failed)
     assert judged.message == "boom [known.yaml:2: known until 2027-03-01: fix it, or move the date]"
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "told"),
+    ("outcomes", "sentence"),
     [
         (("unsupported",), "1 case run that it names is unsupported now"),
         (("unsupported", "unsupported"), "all 2 case runs that it names are unsupported now"),
@@ -59,13 +59,13 @@ def test_of_several_dates_that_are_past_the_last_is_named() -> None:
     ],
 )
 def test_an_entry_whose_cases_are_unsupported_is_reported(
-    outcomes: tuple[Outcome, ...], told: str
+    outcomes: tuple[Outcome, ...], sentence: str
 ) -> None:
     known_ones = KnownFailures((KnownFailureEntry(KnownFailure("a-*", "boom", "why"), "k.yaml:1"),))
     for number, outcome in enumerate(outcomes):
-        known_ones.judged(CaseFinished(0.0, f"a-{number}", "One", "laptop", outcome, 0.0, ()))
+        known_ones.judge(CaseFinished(0.0, f"a-{number}", "One", "laptop", outcome, 0.0, ()))
     (one,) = known_ones.missing(0.0)
-    assert one.message == f"k.yaml:1: {told}: remove the entry"
+    assert one.message == f"k.yaml:1: {sentence}: remove the entry"
 
 
 def test_an_entry_whose_cases_fail_for_another_known_cause_is_reported() -> None:
@@ -75,7 +75,7 @@ def test_an_entry_whose_cases_fail_for_another_known_cause_is_reported() -> None
     )
     known_ones = KnownFailures((stale, met))
     failed = CaseFinished(0.0, "a-one", "One", "laptop", "fail", 0.0, (), signature="bang")
-    assert known_ones.judged(failed).outcome == "known failure"
+    assert known_ones.judge(failed).outcome == "known failure"
     (one,) = known_ones.missing(0.0)
     assert one.message == (
         "k.yaml:1: 1 case run that it names fails for another known cause now: remove the entry"

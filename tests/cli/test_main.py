@@ -159,10 +159,10 @@ def test_a_full_disk_is_2() -> None:
 def test_a_fault_of_the_reference_is_reported_as_one(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_args: Any) -> Any:
+    def raise_error(*_args: Any) -> Any:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(startup, "start", broken)
+    monkeypatch.setattr(startup, "start", raise_error)
     Path("kubelet.yaml").write_text(KUBELET + "cpuManagerPolicy: static\n")
     ended = command("config", "check", "kubelet.yaml", "--machine", "laptop-4c8t")
     assert ended.code == 1
@@ -184,10 +184,10 @@ def test_a_tree_that_no_profile_describes_is_reported(
 def test_an_interrupt_outside_of_a_run_is_3(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         entry._interrupt(15, None)
 
-    monkeypatch.setattr("numaproof.cli.profiles.load_machine", interrupted)
+    monkeypatch.setattr("numaproof.cli.profiles.load_machine", interrupt)
     ended = command("profile", "show", "laptop-4c8t")
     assert ended.code == 3
     assert "interrupted" in ended.err
@@ -209,10 +209,10 @@ def test_too_little_memory_is_no_bug(
 def test_a_bug_of_ours_is_told_in_a_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken() -> None:
+    def raise_error() -> None:
         raise LookupError("boom \x1b[31m")
 
-    monkeypatch.setattr("numaproof.cli.main.main", broken)
+    monkeypatch.setattr("numaproof.cli.main.main", raise_error)
     with pytest.raises(SystemExit) as ended:
         run()
     assert ended.value.code == 3

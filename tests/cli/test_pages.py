@@ -49,11 +49,11 @@ def test_a_page_is_what_its_commands_print(
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
     monkeypatch.setattr(needs, "rows", NEEDS)
 
-    def ours(words: list[str], environment: dict[str, str], given: str) -> Ended:
+    def ours(words: list[str], environment: dict[str, str], stdin: str) -> Ended:
         with pytest.MonkeyPatch.context() as during:
             for name, value in environment.items():
                 during.setenv(name, value)
-            during.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(os.fsencode(given))))
+            during.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(os.fsencode(stdin))))
             return command(*words)
 
     def hide(text: str) -> str:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from numaproof.inputs.shell_words import quoted
+from numaproof.inputs.shell_words import quote_words
 from numaproof.protocol.events import CaseFinished, DivergenceFound
 from numaproof.reports.files import EVENTS, read_events
 
@@ -169,7 +169,7 @@ def test_a_campaign_prints_commands_for_cases(command: Command, program: Program
 )
 def test_a_shell_reads_any_name_that_is_printed(name: bytes) -> None:
     word = os.fsdecode(name)
-    line = quoted(("printf", "%s", word))
+    line = quote_words(("printf", "%s", word))
     assert line.isprintable()
     told = subprocess.run(["bash", "-c", line], capture_output=True, check=True)
     assert told.stdout == name

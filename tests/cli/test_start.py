@@ -49,9 +49,13 @@ SENTENCES = {name: text for section in COMMANDS.values() for name, text in secti
 SUBCOMMANDS = tuple(f"numaproof.cli.{name}" for name in SENTENCES if name != "reference")
 
 
-def loaded(*args: str, typed: str | None = None) -> list[str]:
-    """The modules that a command loads; `typed` is what TAB is pressed after."""
-    words = {} if typed is None else {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+def loaded_modules(*args: str, command_line: str | None = None) -> list[str]:
+    """The modules that a command loads; `command_line` is what TAB is pressed after."""
+    words = (
+        {}
+        if command_line is None
+        else {"COMP_WORDS": command_line, "COMP_CWORD": str(command_line.count(" "))}
+    )
     asked = {"_NUMAPROOF_COMPLETE": "bash_complete", **words} if words else {}
     ended = subprocess.run(
         [sys.executable, "-c", LISTED.format(args=args)],
@@ -72,21 +76,26 @@ def is_slow(module: str) -> bool:
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_the_command_alone_loads_none_of_its_subcommands(option: str) -> None:
-    assert not [one for one in loaded(option) if is_slow(one) or one.startswith(SUBCOMMANDS)]
+    assert not [
+        one for one in loaded_modules(option) if is_slow(one) or one.startswith(SUBCOMMANDS)
+    ]
 
 
 def test_completing_the_name_of_a_subcommand_loads_none() -> None:
-    found = {*loaded(typed="numaproof "), *loaded(typed="numaproof ch")}
+    found = {
+        *loaded_modules(command_line="numaproof "),
+        *loaded_modules(command_line="numaproof ch"),
+    }
     assert not [one for one in found if is_slow(one) or one.startswith(SUBCOMMANDS)]
 
 
 @pytest.mark.parametrize("name", SENTENCES)
 def test_the_help_of_a_subcommand_loads_nothing_that_only_running_it_needs(name: str) -> None:
-    assert not [one for one in loaded(name, "--help") if is_slow(one)]
+    assert not [one for one in loaded_modules(name, "--help") if is_slow(one)]
 
 
 @pytest.mark.parametrize(
-    "typed",
+    "command_line",
     [
         "numaproof check --ma",
         "numaproof check --machine lap",
@@ -100,8 +109,8 @@ def test_the_help_of_a_subcommand_loads_nothing_that_only_running_it_needs(name:
         "numaproof replay static",
     ],
 )
-def test_completing_options_machines_releases_and_ids_loads_no_more(typed: str) -> None:
-    assert not [one for one in loaded(typed=typed) if is_slow(one)]
+def test_completing_options_machines_releases_and_ids_loads_no_more(command_line: str) -> None:
+    assert not [one for one in loaded_modules(command_line=command_line) if is_slow(one)]
 
 
 @pytest.mark.parametrize("name", SENTENCES)

@@ -48,8 +48,8 @@ def harness_run() -> HarnessRun:
     return HarnessRun(reference_target(NEWEST, KUBELET), registry, "numaproof check", "0.1")
 
 
-def untimed(one: CaseFinished) -> CaseFinished:
-    return msgspec.structs.replace(one, at=0.0, seconds=0.0)
+def without_times(case_run: CaseFinished) -> CaseFinished:
+    return msgspec.structs.replace(case_run, at=0.0, seconds=0.0)
 
 
 def test_only_a_run_of_the_whole_table_tells_what_no_case_can_test(
@@ -59,7 +59,7 @@ def test_only_a_run_of_the_whole_table_tells_what_no_case_can_test(
     for whole in (False, True):
         *_, ended = check(runs[:1], run, options=CheckOptions(whole=whole))
         assert isinstance(ended, RunEnded)
-        assert bool(ended.untested) == whole
+        assert bool(ended.untested_requirements) == whole
 
 
 @pytest.fixture
@@ -72,11 +72,11 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes_do_as_one_does(
     runs: list[SelectedCase], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    every = (*runs, *recordings.bundled(NEWEST)[:3])
+    every = (*runs, *recordings.bundled_recordings(NEWEST)[:3])
     found = []
     for place in ("here", "spread"):
         made = CaseRuns(every, harness_run(), every_call=True, times=1)
-        found.append([untimed(one) for one in made.finished(tmp_path / place)])
+        found.append([without_times(one) for one in made.play(tmp_path / place)])
         # Other processes remove what they leave behind.
         assert bool([*(tmp_path / place).glob("*")]) == (place == "here")
         request.getfixturevalue("two_cores")
@@ -88,7 +88,7 @@ def test_processes_do_as_one_does(
 def test_what_comes_before_a_wrong_case_is_told(runs: list[SelectedCase], tmp_path: Path) -> None:
     wrong = SelectedCase(case_of("steps: [{admit: nobody}]"), runs[0].machine)
     made = CaseRuns([*runs[:50], wrong, *runs[50:]], harness_run(), every_call=False, times=1)
-    finished = made.finished(tmp_path)
+    finished = made.play(tmp_path)
     assert [next(finished).case for _ in range(50)] == [one.case.id for one in runs[:50]]
     with pytest.raises(
         CaseError, match="case test, step 1: no earlier step describes the pod nobody"
@@ -101,7 +101,7 @@ def test_what_comes_before_a_wrong_case_is_told(runs: list[SelectedCase], tmp_pa
 def test_who_leaves_early_leaves_no_process(runs: list[SelectedCase], tmp_path: Path) -> None:
     # So many that neither process is done with its share when the first result comes.
     made = CaseRuns(runs * 20, harness_run(), every_call=False, times=1)
-    with closing(made.finished(tmp_path)) as finished:
+    with closing(made.play(tmp_path)) as finished:
         assert next(finished).case == runs[0].case.id
         assert len(multiprocessing.active_children()) == 2
     assert not multiprocessing.active_children()

@@ -25,8 +25,8 @@ from numaproof.conformance.requirements import (
     TracedDocument,
     load_registry,
     problems,
+    trace_problems,
     traced_documents,
-    untraced,
 )
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.deviations.defects import DEFECTS
@@ -60,7 +60,7 @@ def test_what_does_not_fit_together_is_found(row: dict[str, Any]) -> None:
     if "sentences" in row:
         sentences = msgspec.convert(row["sentences"], tuple[Sentence, ...])
         traced = [TracedDocument(row["document"], sentences)]
-        REGISTRIES.check(row, list(untraced(traced, registry)))
+        REGISTRIES.check(row, list(trace_problems(traced, registry)))
         return
     cases = [msgspec.structs.replace(made, **one) for one in row["cases"]]
     REGISTRIES.check(row, problems(registry, cases))
@@ -150,7 +150,7 @@ def test_a_sentence_knows_its_lines(lines: str, span: range) -> None:
 
 
 def test_the_sentences_and_the_registry_agree() -> None:
-    assert list(untraced(traced_documents(), load_registry())) == []
+    assert list(trace_problems(traced_documents(), load_registry())) == []
 
 
 def test_all_five_documents_are_traced() -> None:
@@ -168,7 +168,7 @@ def test_sentences_stand_in_order_and_have_a_requirement_or_a_reason() -> None:
 @pytest.mark.skipif(
     not TEXTS.is_dir(), reason=f"no documents in {TEXTS}; NUMAPROOF_SHARED names another"
 )
-@pytest.mark.parametrize("document", traced_documents(), ids=lambda one: one.document)
+@pytest.mark.parametrize("document", traced_documents(), ids=lambda document: document.document)
 def test_every_line_of_a_document_lies_in_a_sentence(document: TracedDocument) -> None:
     text = (TEXTS / FILES[document.document]).read_text("utf-8")
     lines = dict(enumerate(text.split("\n"), start=1))

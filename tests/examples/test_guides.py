@@ -31,10 +31,10 @@ def shell(command: str, folder: Path) -> str:
     return ended.stdout.decode() + ended.stderr.decode()
 
 
-def in_order(said: list[str], written: str) -> bool:
+def in_order(expected_lines: list[str], output: str) -> bool:
     """Whether lines were written in this order, others between; ``…`` is any text in brackets."""
-    lines = iter(written.splitlines())
-    forms = [re.escape(line).replace("…", r"[^()]+") for line in said]
+    lines = iter(output.splitlines())
+    forms = [re.escape(line).replace("…", r"[^()]+") for line in expected_lines]
     return all(any(re.fullmatch(form, line) for line in lines) for form in forms)
 
 
@@ -44,7 +44,7 @@ def commands(block: str) -> list[tuple[str, list[str]]]:
     return [(command, said) for command, *said in parts]
 
 
-def mend(diff: str, file: Path) -> None:
+def apply_diff(diff: str, file: Path) -> None:
     """Makes the change that a difference describes to a file."""
     new = "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[:1] != "-")
     old = "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[:1] != "+")
@@ -70,7 +70,7 @@ def test_every_command_of_a_guide_writes_what_is_said_there(
     done = 0
     for kind, block in BLOCK.findall((ROOT / "docs" / page).read_text()):
         if kind == "diff":
-            mend(block, folder / program)
+            apply_diff(block, folder / program)
         for command, said in commands(block) if kind == "console" else ():
             written = shell(command, folder)
             assert in_order(said, written), f"{command}\n{written}"

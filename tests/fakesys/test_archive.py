@@ -33,7 +33,7 @@ def pack(path: Path, *adders: Callable[[tarfile.TarFile], None]) -> Path:
     return path
 
 
-def opened(path: Path) -> Path:
+def open_root(path: Path) -> Path:
     with open_tree(path) as root:
         return root
 
@@ -63,7 +63,7 @@ def test_an_archive_is_unpacked_for_as_long_as_it_is_open(tmp_path: Path, suffix
 
 
 def test_a_directory_is_its_own_root(tmp_path: Path) -> None:
-    assert opened(tmp_path) == tmp_path
+    assert open_root(tmp_path) == tmp_path
 
 
 def test_a_single_folder_around_the_tree_is_looked_into(tmp_path: Path) -> None:
@@ -126,20 +126,20 @@ def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(archive, "MAX_MEMBERS", 3)
     path = pack(tmp_path / "a.tar", *(member(f"sys/{i}") for i in range(4)))
     with pytest.raises(TreeError, match="more than 3 members"):
-        opened(path)
+        open_root(path)
 
 
 def test_too_much_in_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_TOTAL", 3)
     path = pack(tmp_path / "a.tar", *(member(f"sys/{i}") for i in range(4)))
     with pytest.raises(TreeError, match="more than 3 bytes in total"):
-        opened(path)
+        open_root(path)
 
 
 def test_a_name_without_end_is_refused(tmp_path: Path) -> None:
     deep = pack(tmp_path / "deep.tar", member("sys/" + "a/" * 600))
     with pytest.raises(TreeError, match=r"\.\.\.: a name of more than 1024 characters"):
-        opened(deep)
+        open_root(deep)
 
 
 def test_a_header_that_says_gigabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_header_that_says_gigabytes_is_refused_before_it_is_read(tmp_path: Pat
     with (tmp_path / "a.tar").open("wb") as file:
         file.write(header.tobuf(tarfile.USTAR_FORMAT) + bytes(200_000))
     with pytest.raises(TreeError, match="a member has fields of more than 65536 bytes"):
-        opened(tmp_path / "a.tar")
+        open_root(tmp_path / "a.tar")
 
 
 def test_links_that_take_long_to_follow_are_refused(
@@ -157,42 +157,42 @@ def test_links_that_take_long_to_follow_are_refused(
     monkeypatch.setattr(archive, "MAX_LINKS", 10)
     path = pack(tmp_path / "a.tar", *(_link(f"sys/{i}") for i in range(2)))
     with pytest.raises(TreeError, match="more than 10 characters of links"):
-        opened(path)
+        open_root(path)
 
 
 def test_an_archive_that_is_a_fifo_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.tar")
     with pytest.raises(TreeError, match=r"a\.tar: is a FIFO, not a regular file"):
-        opened(tmp_path / "a.tar")
+        open_root(tmp_path / "a.tar")
 
 
 def test_a_compression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_ARCHIVE", 100_000)
     path = pack(tmp_path / "a.tar.xz", member("sys/zeros", data=bytes(200_000)))
     with pytest.raises(TreeError, match="unpacks to more than 100000 bytes"):
-        opened(path)
+        open_root(path)
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.xz", "a.tar.bz2"])
 def test_what_is_no_archive_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"not an archive at all" * 100)
     with pytest.raises(TreeError, match="cannot unpack"):
-        opened(tmp_path / name)
+        open_root(tmp_path / name)
 
 
 def test_a_cut_off_archive_is_refused(tmp_path: Path) -> None:
     path = pack(tmp_path / "a.tar.gz", member("sys/x", data=bytes(range(256)) * 90))
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(TreeError, match="cannot unpack"):
-        opened(path)
+        open_root(path)
 
 
 def test_other_files_and_missing_ones_are_distinguished(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"PK")
     with pytest.raises(TreeError, match=r"expected a directory or a file ending in \.tar"):
-        opened(tmp_path / "a.zip")
+        open_root(tmp_path / "a.zip")
     with pytest.raises(TreeError, match="no such file or directory"):
-        opened(tmp_path / "none.tar")
+        open_root(tmp_path / "none.tar")
 
 
 def _link(name: str) -> Callable[[tarfile.TarFile], None]:

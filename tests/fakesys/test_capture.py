@@ -38,7 +38,7 @@ def means_the_same(tree: Tree, snapshot: Snapshot) -> None:
     assert not residue.files
 
 
-def discovered(root: Path | TreePath) -> object:
+def discovery_outcome(root: Path | TreePath) -> object:
     try:
         return msgspec.to_builtins(discover(root))
     except DiscoveryError as error:
@@ -56,9 +56,9 @@ def test_a_recorded_machine_is_captured_with_every_fact(archive: Path) -> None:
         text = dump_profile(captured)
         assert parse_profile(load(text)) == captured
         assert text.count("\n") < 100, "a profile is to be read"
-        expected = discovered(root)
+        expected = discovery_outcome(root)
         for tree in (made, build_tree(captured, detail="discovery")):
-            assert discovered(TreePath.root(tree)) == expected
+            assert discovery_outcome(TreePath.root(tree)) == expected
 
 
 @pytest.mark.slow
@@ -157,7 +157,7 @@ def test_any_machine_survives_being_captured_dumped_and_built(profile: Profile) 
     captured = parse_profile(load(dump_profile(capture(root, "drawn"))))
     again = build_tree(captured)
     means_the_same(again, read_snapshot(root))
-    assert discovered(TreePath.root(again)) == discovered(root)
+    assert discovery_outcome(TreePath.root(again)) == discovery_outcome(root)
 
 
 def test_capturing_twice_gives_the_same_text(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_dies_that_are_no_equal_shares_are_said_by_a_row(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("path", "one", "other", "same"),
+    ("path", "content", "other", "same"),
     [
         ("cpu/online", b"0-3\n", b"0,1,2,3\0", True),
         ("cpu/cpu0/online", b"1\n", b"1", True),
@@ -254,8 +254,8 @@ def test_dies_that_are_no_equal_shares_are_said_by_a_row(tmp_path: Path) -> None
 )
 def test_files_are_compared_by_what_they_say(
     path: str,
-    one: bytes,
+    content: bytes,
     other: bytes,
     same: bool,  # noqa: FBT001 - an expectation
 ) -> None:
-    assert (meaning(path, one) == meaning(path, other)) is same
+    assert (meaning(path, content) == meaning(path, other)) is same

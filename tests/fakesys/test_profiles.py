@@ -41,7 +41,7 @@ def complaint(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         *BAD,
         (
@@ -61,8 +61,8 @@ def complaint(text: str) -> str:
         ),
     ],
 )
-def test_a_bad_profile_is_refused_with_file_line_field_and_fix(text: str, said: str) -> None:
-    assert complaint(text) == said
+def test_a_bad_profile_is_refused_with_file_line_field_and_fix(text: str, message: str) -> None:
+    assert complaint(text) == message
 
 
 def test_a_profile_without_lines_is_refused_with_its_field() -> None:

@@ -86,12 +86,12 @@ def test_every_machine_is_discovered_the_same_from_pyfakefs_and_from_a_directory
     tree = fakesys.build_tree(fakesys.load_profile(name), detail="discovery")
     fakesys.write_directory(tree, tmp_path / "machine")
     logs: tuple[list[str], list[str]] = [], []
-    held = _discovered(TreePath.root(tree), logs[0])
-    assert held == _discovered(FolderTree.root(tmp_path / "machine"), logs[1])
+    held = _discovery_outcome(TreePath.root(tree), logs[0])
+    assert held == _discovery_outcome(FolderTree.root(tmp_path / "machine"), logs[1])
     assert logs[0] == logs[1]
 
 
-def _discovered(root: TreePath | FolderTree, log: list[str]) -> object:
+def _discovery_outcome(root: TreePath | FolderTree, log: list[str]) -> object:
     try:
         return discover(root, log=log.append)
     except DiscoveryError as error:

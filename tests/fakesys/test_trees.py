@@ -36,10 +36,10 @@ SMALL = {
 @FILES
 def test_files_say_what_the_kernel_writes(row: dict[str, Any]) -> None:
     tree = build_tree(small(**row["fields"]) if "fields" in row else load_profile(row["what"]))
-    FILES.check(row, {path: shown(tree, path) for path in row["says"]})
+    FILES.check(row, {path: entry_text(tree, path) for path in row["says"]})
 
 
-def shown(tree: Tree, path: str) -> str | None:
+def entry_text(tree: Tree, path: str) -> str | None:
     """A file without its last line break, where a link leads, or that there is a folder."""
     full = path if path.startswith(("sys/", "proc/")) else f"sys/devices/system/{path}"
     match tree.get(full):
@@ -95,7 +95,7 @@ def counts(machine: Machine) -> tuple[int, int, int, int]:
 
 
 @pytest.fixture(scope="module", params=bundled_profiles())
-def written(
+def machine_directory(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Machine, Path]:
     """A bundled machine, and the directory that holds its tree."""
@@ -110,8 +110,10 @@ def written(
 
 
 @pytest.mark.skipif(shutil.which("lscpu") is None, reason="lscpu (util-linux) is not installed")
-def test_lscpu_reads_the_machine_as_the_profile_says(written: tuple[Machine, Path]) -> None:
-    machine, root = written
+def test_lscpu_reads_the_machine_as_the_profile_says(
+    machine_directory: tuple[Machine, Path],
+) -> None:
+    machine, root = machine_directory
     command = ["lscpu", "--sysroot", str(root), "-p=CPU,CORE,SOCKET,NODE,CACHE"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rows = [line.split(",") for line in output.splitlines() if not line.startswith("#")]
@@ -131,8 +133,10 @@ def test_lscpu_reads_the_machine_as_the_profile_says(written: tuple[Machine, Pat
 @pytest.mark.skipif(
     shutil.which("lstopo-no-graphics") is None, reason="lstopo-no-graphics (hwloc) is not installed"
 )
-def test_hwloc_reads_the_machine_as_the_profile_says(written: tuple[Machine, Path]) -> None:
-    machine, root = written
+def test_hwloc_reads_the_machine_as_the_profile_says(
+    machine_directory: tuple[Machine, Path],
+) -> None:
+    machine, root = machine_directory
     command = ["lstopo-no-graphics", "--if", "fsroot", "-i", str(root), "--no-io", "--of", "xml"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     kinds = ("PU", "Core", "Package", "L3Cache", "NUMANode")

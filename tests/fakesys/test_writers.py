@@ -31,7 +31,7 @@ def odd_tree() -> Tree:
     return build_tree(load_profile("offline-node"), detail="discovery")
 
 
-def found(root: Path) -> dict[str, object]:
+def read_entries(root: Path) -> dict[str, object]:
     entries: dict[str, object] = {}
     for directory, folders, files in os.walk(root):
         for name in files + folders:
@@ -52,11 +52,11 @@ def test_a_directory_and_every_archive_hold_the_tree(
 ) -> None:
     tree: Tree = request.getfixturevalue(which)
     write_directory(tree, tmp_path / "new/directory")
-    assert found(tmp_path / "new/directory") == dict(tree)
+    assert read_entries(tmp_path / "new/directory") == dict(tree)
     for suffix in (".tar", ".tar.gz", ".tar.xz"):
         write_tar(tree, tmp_path / f"x{suffix}")
         with open_tree(tmp_path / f"x{suffix}") as root:
-            assert found(root) == dict(tree)
+            assert read_entries(root) == dict(tree)
 
 
 def test_pyfakefs_holds_the_tree(odd_tree: Tree) -> None:
@@ -87,7 +87,7 @@ def test_pyfakefs_holds_the_tree_beside_what_is_there_and_replaces_nothing(odd_t
 def test_an_empty_directory_is_filled(tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     write_directory(tree, tmp_path / "empty")
-    assert found(tmp_path / "empty") == dict(tree)
+    assert read_entries(tmp_path / "empty") == dict(tree)
     assert stat.S_IMODE((tmp_path / "empty").stat().st_mode) == 0o755
     assert os.listdir(tmp_path) == ["empty"]  # noqa: PTH208 - hidden leftovers count too
 
@@ -96,7 +96,7 @@ def test_a_directory_with_something_in_it_is_left_alone(tree: Tree, tmp_path: Pa
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(WriteError, match="is not empty; use a new"):
         write_directory(tree, tmp_path)
-    assert found(tmp_path) == {"mine": b"mine"}
+    assert read_entries(tmp_path) == {"mine": b"mine"}
     with pytest.raises(WriteError, match="is not a directory"):
         write_directory(tree, tmp_path / "mine")
     with pytest.raises(WriteError, match="cannot write"):
@@ -120,11 +120,11 @@ def test_a_failed_write_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("error", "pattern"),
     [(OSError(28, "No space left on device"), "No space left"), (KeyboardInterrupt("now"), "now")],
 )
 def test_what_ends_a_write_is_told_and_no_handle_is_closed_twice(
-    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException, told: str
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, pattern: str
 ) -> None:
     made = os.mkdir
     calls = 0
@@ -133,11 +133,11 @@ def test_what_ends_a_write_is_told_and_no_handle_is_closed_twice(
         nonlocal calls
         calls += 1
         if calls > 3:
-            raise raised
+            raise error
         made(path, mode)
 
     monkeypatch.setattr(os, "mkdir", failing)
-    with pytest.raises(WriteError if isinstance(raised, OSError) else type(raised), match=told):
+    with pytest.raises(WriteError if isinstance(error, OSError) else type(error), match=pattern):
         write_directory(tree, tmp_path / "tree")
     assert [*tmp_path.iterdir()] == []
 

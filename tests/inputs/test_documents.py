@@ -4,7 +4,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numaproof.inputs.documents import MAX_BYTES, DocumentError, dotted, load
+from numaproof.inputs.documents import MAX_BYTES, DocumentError, dotted_path, load
 from numaproof.inputs.typed import convert
 
 
@@ -15,7 +15,7 @@ class Leaf(msgspec.Struct, forbid_unknown_fields=True):
 
 class Root(msgspec.Struct, forbid_unknown_fields=True):
     leaves: list[Leaf] = []
-    named: Mapping[str, Leaf] = {}
+    by_name: Mapping[str, Leaf] = {}
     either: Leaf | str | None = None
 
 
@@ -57,7 +57,7 @@ def test_an_unknown_key_names_its_line_and_the_nearest_known_key() -> None:
 
 
 def test_an_unknown_key_unlike_any_known_one_lists_those() -> None:
-    assert failure("zzz: 1\n").fix == "known keys: leaves, named, either"
+    assert failure("zzz: 1\n").fix == "known keys: leaves, by_name, either"
 
 
 def test_a_missing_key_names_the_place_that_lacks_it() -> None:
@@ -66,8 +66,8 @@ def test_a_missing_key_names_the_place_that_lacks_it() -> None:
 
 
 def test_a_wrong_type_deep_below_a_named_key_names_its_line() -> None:
-    error = failure("named:\n  one:\n    size: 1\n  two:\n    size: big\n")
-    assert (error.line, error.field) == (5, "named.two.size")
+    error = failure("by_name:\n  one:\n    size: 1\n  two:\n    size: big\n")
+    assert (error.line, error.field) == (5, "by_name.two.size")
     assert "expected `int`, got `str`" in error.message
 
 
@@ -143,7 +143,7 @@ def test_a_file_is_read_under_its_own_name(tmp_path: Path) -> None:
 
 
 def test_a_path_is_written_with_dots_and_brackets() -> None:
-    assert dotted(("nodes", 2, "memory")) == "nodes[2].memory"
+    assert dotted_path(("nodes", 2, "memory")) == "nodes[2].memory"
 
 
 def test_aliases_and_merge_keys_are_taken_where_asked_for() -> None:

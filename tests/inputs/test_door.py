@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof.inputs import door
-from numaproof.inputs.errors import DocumentError, shortened
+from numaproof.inputs.errors import DocumentError, shorten
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,8 +94,8 @@ def test_text_that_is_not_utf_8_is_refused_with_the_first_bad_byte(
 
 def test_a_stream_without_end_is_read_up_to_the_limit() -> None:
     with pytest.raises(DocumentError, match="<stdin>: larger than 1,000 bytes"):
-        door.drained(_Endless(), "<stdin>", most=1000)
-    assert door.drained(io.BytesIO(b"x" * 1000), "<stdin>", most=1000) == b"x" * 1000
+        door.read_bounded(_Endless(), "<stdin>", most=1000)
+    assert door.read_bounded(io.BytesIO(b"x" * 1000), "<stdin>", most=1000) == b"x" * 1000
 
 
 class _Endless:
@@ -105,10 +105,10 @@ class _Endless:
 
 def test_lines_are_read_one_by_one_and_none_without_end(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"one\ntwo\n" + b"3" * 100)
-    with door.opened(tmp_path / "x") as file:
+    with door.open_regular(tmp_path / "x") as file:
         assert list(door.lines(file, "x", longest=100)) == [b"one\n", b"two\n", b"3" * 100]
     with (
-        door.opened(tmp_path / "x") as file,
+        door.open_regular(tmp_path / "x") as file,
         pytest.raises(DocumentError, match="x:3: a line is longer than 99 bytes"),
     ):
         list(door.lines(file, "x", longest=99))
@@ -131,35 +131,35 @@ def test_a_stream_that_fails_is_named() -> None:
             raise OSError(5, f"no {size} bytes")
 
     with pytest.raises(DocumentError, match="<stdin>: cannot read: no"):
-        door.drained(Broken(), "<stdin>")
+        door.read_bounded(Broken(), "<stdin>")
 
 
 def test_packed_bytes_are_unpacked() -> None:
     packed = lzma.compress(b"one") + lzma.compress(b"two") + b"\0\0\0\0"
-    assert door.unpacked(packed, "x") == b"onetwo"
+    assert door.unpack_xz(packed, "x") == b"onetwo"
 
 
 def test_a_bomb_is_unpacked_no_further_than_the_limit() -> None:
     bomb = lzma.compress(b"\0" * (1 << 24))
     assert len(bomb) < 1 << 13
     with pytest.raises(DocumentError, match="x: unpacks to more than 1,000,000 bytes"):
-        door.unpacked(bomb, "x", most=1_000_000)
+        door.unpack_xz(bomb, "x", most=1_000_000)
 
 
 def test_what_wants_gigabytes_of_memory_to_be_unpacked_is_refused() -> None:
     hungry = lzma.compress(b"x", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}])
     with pytest.raises(DocumentError, match="x: not an xz file: Memory usage limit exceeded"):
-        door.unpacked(lzma.compress(b"one") + hungry, "x")
+        door.unpack_xz(lzma.compress(b"one") + hungry, "x")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", lzma.compress(b"one")[:-9], lzma.compress(b"")])
 def test_what_is_no_packed_file_is_refused(content: bytes) -> None:
     with pytest.raises(DocumentError, match=r"x: (not an xz file|there is nothing in it)"):
-        door.unpacked(content, "x")
+        door.unpack_xz(content, "x")
 
 
 def test_an_error_shows_the_beginning_of_a_long_text() -> None:
     told = str(DocumentError("x", 3, "k" * 1_000_000, "m" * 1_000_000, "f" * 1_000_000))
     assert len(told) < 4000
     assert "... and 999,000 more characters" in told
-    assert shortened("short") == "short"
+    assert shorten("short") == "short"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numaproof.inputs.plurals import counted, numbered, plural
+from numaproof.inputs.plurals import format_count, format_numbers, plural
 from numaproof.protocol.sets import CPUSet
 
 
@@ -12,5 +12,5 @@ def test_one_is_singular_and_anything_else_plural() -> None:
 
 def test_a_set_has_its_noun_and_none_is_said_in_words() -> None:
     sets = [CPUSet.parse(text) for text in ("", "3", "0-3")]
-    assert [numbered("CPU", one) for one in sets] == ["no CPUs", "CPU 3", "CPUs 0-3"]
-    assert [counted("CPU", one) for one in sets] == ["0 CPUs", "1 CPU (3)", "4 CPUs (0-3)"]
+    assert [format_numbers("CPU", one) for one in sets] == ["no CPUs", "CPU 3", "CPUs 0-3"]
+    assert [format_count("CPU", one) for one in sets] == ["0 CPUs", "1 CPU (3)", "4 CPUs (0-3)"]

@@ -48,7 +48,7 @@ Run = Callable[..., pytest.RunResult]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def imported() -> None:
+def import_modules() -> None:
     """All modules, which a run in this process would otherwise import once more each time."""
     for name in modules():
         if not name.startswith(("numaproof.campaign", "numaproof.__main__")):
@@ -80,7 +80,7 @@ def run(pytester: pytest.Pytester) -> Run:
 
 
 @pytest.fixture
-def seeded(pytester: pytest.Pytester) -> Callable[[str], str]:
+def buggy_command(pytester: pytest.Pytester) -> Callable[[str], str]:
     """The command of a reference with a bug in it, seen from the root of the run."""
     pytester.makepyfile(seeded=SEEDED)
     return lambda bug: f"{shlex.quote(sys.executable)} {{rootdir}}/seeded.py {bug}"
@@ -95,9 +95,9 @@ def test_a_correct_program_passes_the_cases_and_the_scenarios(run: Run) -> None:
 
 
 def test_a_wrong_program_fails_with_the_calls_that_show_it(
-    run: Run, seeded: Callable[[str], str]
+    run: Run, buggy_command: Callable[[str], str]
 ) -> None:
-    buggy = seeded("exclusive-cpus-stay-in-the-shared-pool")
+    buggy = buggy_command("exclusive-cpus-stay-in-the-shared-pool")
     ended = run(TESTS, "-k", "pool-serves or shrinks", implementation=buggy)
     assert ended.ret == pytest.ExitCode.TESTS_FAILED
     ended.stdout.fnmatch_lines(
@@ -114,9 +114,9 @@ def test_a_wrong_program_fails_with_the_calls_that_show_it(
 
 @pytest.mark.slow
 def test_a_failing_scenario_can_be_kept_as_a_case_file(
-    run: Run, seeded: Callable[[str], str], pytester: pytest.Pytester
+    run: Run, buggy_command: Callable[[str], str], pytester: pytest.Pytester
 ) -> None:
-    buggy = seeded("removed-pods-keep-their-cpus")
+    buggy = buggy_command("removed-pods-keep-their-cpus")
     ended = run(TESTS, "-k", "scenarios", implementation=buggy)
     ended.assert_outcomes(failed=1, deselected=8)
     # The summary repeats the message where pytest finds itself in CI.
@@ -153,7 +153,7 @@ def test_it(numaproof):
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("options", "complaint"),
     [
         ({"implementation": ""}, "no program to test: set numaproof_implementation in"),
         ({"implementation": "lost-program"}, "*numaproof: *lost-program*"),
@@ -164,9 +164,9 @@ def test_it(numaproof):
     ],
 )
 def test_what_can_not_be_opened_is_said_without_a_traceback(
-    run: Run, said: dict[str, str], complaint: str
+    run: Run, options: dict[str, str], complaint: str
 ) -> None:
-    ended = run(ONE, **said)
+    ended = run(ONE, **options)
     ended.assert_outcomes(errors=1)
     ended.stdout.fnmatch_lines([f"*{complaint.strip('*')}*"])
     assert "Traceback" not in ended.stdout.str()
@@ -358,9 +358,9 @@ known_failures:
 
 
 def test_what_scenarios_are_known_for_says_nothing_about_one_that_fails_for_another_cause(
-    run: Run, seeded: Callable[[str], str], pytester: pytest.Pytester
+    run: Run, buggy_command: Callable[[str], str], pytester: pytest.Pytester
 ) -> None:
-    bug = seeded("exclusive-cpus-stay-in-the-shared-pool")
+    bug = buggy_command("exclusive-cpus-stay-in-the-shared-pool")
     entry = "{case: scenario, signature: invariant exclusive-count, reason: being fixed}"
     pytester.makefile(".yaml", known=f"known_failures: [{entry}]")
     ini = {"known_failures": "known.yaml"}
@@ -372,9 +372,9 @@ def test_what_scenarios_are_known_for_says_nothing_about_one_that_fails_for_anot
 
 @pytest.mark.slow
 def test_known_failures_are_expected_and_what_fails_no_more_is_reported(
-    run: Run, seeded: Callable[[str], str], pytester: pytest.Pytester
+    run: Run, buggy_command: Callable[[str], str], pytester: pytest.Pytester
 ) -> None:
-    bug = seeded("exclusive-cpus-stay-in-the-shared-pool")
+    bug = buggy_command("exclusive-cpus-stay-in-the-shared-pool")
     signature = "invariant shared-or-exclusive"
     pytester.makefile(".yaml", known=KNOWN.replace("SIGNATURE", signature))
     ini = {"known_failures": "known.yaml"}

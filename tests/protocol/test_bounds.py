@@ -25,7 +25,7 @@ def state(pods: int, containers: int = 1, files: dict[str, str] | None = None) -
     return messages.State(CPUSet(), {f"u{number}": held for number in range(pods)}, files or {})
 
 
-def asked(*args: messages.Args) -> AnswerBounds:
+def bounds_after(*args: messages.Args) -> AnswerBounds:
     made = AnswerBounds()
     for one in args:
         made.ask(one)
@@ -34,35 +34,35 @@ def asked(*args: messages.Args) -> AnswerBounds:
 
 def test_a_state_has_the_pods_of_the_requests_and_some_left_over() -> None:
     start = messages.StartArgs({}, "/x", pods=(pod(1), pod(1)))
-    made = asked(start, messages.AdmitArgs(pod(1)), messages.NoArgs())
-    assert made.checked(state(PODS + 3)) == state(PODS + 3)
+    made = bounds_after(start, messages.AdmitArgs(pod(1)), messages.NoArgs())
+    assert made.check_answer(state(PODS + 3)) == state(PODS + 3)
     with pytest.raises(ProtocolError, match=rf"has {PODS + 4} pods, more than the {PODS + 3} that"):
-        made.checked(state(PODS + 4))
+        made.check_answer(state(PODS + 4))
 
 
 def test_containers_and_updates_are_counted_over_all_pods() -> None:
-    made = asked(messages.HintsArgs(pod(3, init=2), None), messages.AdmitArgs({}))
+    made = bounds_after(messages.HintsArgs(pod(3, init=2), None), messages.AdmitArgs({}))
     most = CONTAINERS + 5
-    made.checked(messages.Admitted({f"c{number}": CONTAINER for number in range(most)}))
+    made.check_answer(messages.Admitted({f"c{number}": CONTAINER for number in range(most)}))
     updates = (messages.CPUUpdate("u", "c", CPUSet()),) * most
-    made.checked(messages.Reconciled(updates))
+    made.check_answer(messages.Reconciled(updates))
     for too_many in (
         messages.Admitted({f"c{number}": CONTAINER for number in range(most + 1)}),
         messages.Reconciled((*updates, updates[0])),
         state(1, containers=most + 1),
     ):
         with pytest.raises(ProtocolError, match="more than the 1,005 that it can have"):
-            made.checked(too_many)
+            made.check_answer(too_many)
 
 
 def test_the_files_of_a_state_are_few_and_small() -> None:
-    made = asked(messages.AdmitArgs(pod(1)))
+    made = bounds_after(messages.AdmitArgs(pod(1)))
     most = bounds.FILE_BYTES + bounds.FILE_BYTES_PER_POD
-    made.checked(state(0, files={"a": "x" * most}))
+    made.check_answer(state(0, files={"a": "x" * most}))
     with pytest.raises(ProtocolError, match="characters of files, more than"):
-        made.checked(state(0, files={"a": "x" * most, "b": "x"}))
+        made.check_answer(state(0, files={"a": "x" * most, "b": "x"}))
     with pytest.raises(ProtocolError, match="has 17 files, more than the 16"):
-        made.checked(state(0, files={f"f{number}": "" for number in range(17)}))
+        made.check_answer(state(0, files={f"f{number}": "" for number in range(17)}))
 
 
 @pytest.mark.parametrize(

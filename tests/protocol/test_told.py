@@ -10,8 +10,8 @@ import pytest
 from builders.containers import running
 from numaproof.protocol import messages
 from numaproof.protocol.codec import ProtocolError
+from numaproof.protocol.optional_fields import RequestedFields
 from numaproof.protocol.sets import CPUSet
-from numaproof.protocol.told import AskedToTell
 from numaproof.reference.implementation import Reference
 
 QUOTA = {"app": msgspec.structs.replace(running("1"), quota=True)}
@@ -28,9 +28,9 @@ TOLD: dict[str, tuple[messages.Told, messages.Answer]] = {
 }
 
 
-def asked(*tell: messages.Told) -> AskedToTell:
+def requested_fields(*tell: messages.Told) -> RequestedFields:
     """What a start asks for that names these."""
-    made = AskedToTell()
+    made = RequestedFields()
     made.ask(messages.StartArgs({}, "/state", tell=tell))
     return made
 
@@ -40,22 +40,25 @@ def test_what_was_not_asked_for_is_a_protocol_error_that_names_the_field(path: s
     told, answer = TOLD[path]
     others: list[Any] = sorted({one for one, _ in TOLD.values()} - {told})
     with pytest.raises(ProtocolError) as raised:
-        asked(*others).checked(answer)
+        requested_fields(*others).check_answer(answer)
     assert str(raised.value) == (
         f'`{path}` was not asked for; leave it out unless `tell` of the start has "{told}"'
     )
-    assert asked(told).checked(answer) is answer
+    assert requested_fields(told).check_answer(answer) is answer
 
 
 def test_the_next_start_asks_for_itself() -> None:
-    made = asked("quota")
+    made = requested_fields("quota")
     made.ask(messages.StartArgs({}, "/state"))
     with pytest.raises(ProtocolError, match="not asked for"):
-        made.checked(messages.Admitted(QUOTA))
+        made.check_answer(messages.Admitted(QUOTA))
 
 
 def test_answers_that_tell_nothing_are_right_whatever_was_asked() -> None:
     hello = Reference().hello(messages.HelloArgs((1, 1), "tests"))
-    for made in (asked(), asked("quota", "refused-pods", "effective-configuration")):
+    for made in (
+        requested_fields(),
+        requested_fields("quota", "refused-pods", "effective-configuration"),
+    ):
         for answer in (hello, messages.Admitted({"app": running("1")}), messages.Done()):
-            assert made.checked(answer) is answer
+            assert made.check_answer(answer) is answer

@@ -1,4 +1,4 @@
-"""The faults themselves: seeded bugs, violators, derived mutants and the list of survivors."""
+"""The faults themselves: seeded bugs, requirement mutants, derived mutants and the list of survivors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import messages
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.state import CPUState
-from quality import hunters, survivors
-from quality.catalogue import BUGS, VIOLATORS, WHOLE_RUN
-from quality.derived import Mutant, mutants, rule_function
+from quality import searchers, survivors
+from quality.catalogue import BUGS, REQUIREMENT_MUTANTS, WHOLE_RUN
+from quality.rule_mutants import Mutant, mutants, rule_function
 from quality.seeding import Bug, Changes, SubjectBugs, shape
 
-EVERY = (*BUGS, *WHOLE_RUN, *VIOLATORS)
+EVERY = (*BUGS, *WHOLE_RUN, *REQUIREMENT_MUTANTS)
 
 
 def test_every_bug_has_its_own_name_and_says_what_it_is_modelled_on() -> None:
@@ -37,22 +37,22 @@ def test_every_bug_has_its_own_name_and_says_what_it_is_modelled_on() -> None:
     assert unknown == set()
 
 
-def test_a_violator_breaks_one_tested_requirement_and_says_how() -> None:
+def test_a_requirement_mutant_breaks_one_tested_requirement_and_says_how() -> None:
     rows = load_registry().by_id()
-    for bug in VIOLATORS:
+    for bug in REQUIREMENT_MUTANTS:
         (requirement,) = bug.models
-        assert rows[requirement].tested, bug.id
+        assert rows[requirement].is_tested, bug.id
         assert bug.seed.__doc__, bug.id
 
 
-def test_every_tested_requirement_has_a_violator() -> None:
-    broken = {name.partition(" ")[0] for name in hunters.violators()}
-    assert {row.id for row in load_registry().requirements if row.tested} == broken
+def test_every_tested_requirement_has_a_mutant() -> None:
+    broken = {name.partition(" ")[0] for name in searchers.requirement_mutants()}
+    assert {row.id for row in load_registry().requirements if row.is_tested} == broken
 
 
 def test_every_bug_finds_the_public_names_that_it_changes() -> None:
     for bug in EVERY:
-        with bug.seeded():
+        with bug.inject():
             pass
     reached = {
         f"{file.name}:{node.lineno} {node.attr}"
@@ -73,7 +73,7 @@ def test_a_bug_is_in_the_reference_only_while_that_answers() -> None:
     answer = bug.implementation().call("hello", messages.HelloArgs((1, 1), "tests"))
     assert isinstance(answer, messages.Hello)
     assert CPUState.assign is healthy
-    with bug.seeded():
+    with bug.inject():
         assert CPUState(3).assign("a", "app", 1).shared == 3
     assert CPUState(3).assign("a", "app", 1).shared == 2
 
@@ -103,16 +103,16 @@ def test_a_stand_in_names_the_arguments_that_it_needs_and_may_give_others() -> N
 
 def test_what_comes_after_a_rule_is_given_its_answer() -> None:
     with ExitStack() as undo:
-        Changes(undo).after(CPUState, "assign", lambda found, uid: (uid, found.shared))
+        Changes(undo).after(CPUState, "assign", lambda state, uid: (uid, state.shared))
         assert CPUState(3).assign("a", "app", 1) == ("a", 2)
 
 
 def test_arguments_are_noted_of_all_calls_or_of_unanswered_ones() -> None:
     with ExitStack() as undo:
         changes = Changes(undo)
-        uids = changes.noted(CPUState, "assign", "uid")
-        inside = changes.noted(CPUState, "assign", "cpus", inside=True)
-        changes.after(CPUState, "assign", lambda found: tuple(inside))
+        uids = changes.record_argument(CPUState, "assign", "uid")
+        inside = changes.record_argument(CPUState, "assign", "cpus", inside=True)
+        changes.after(CPUState, "assign", lambda state: tuple(inside))
         CPUState(3).assign("a", "app", 1)
         CPUState(3).assign(uid="b", container="app", cpus=1)
         assert (uids, inside) == (["a", "b"], [])
@@ -122,15 +122,15 @@ def test_a_decorator_makes_a_bug_of_a_function_or_of_a_shape() -> None:
     seeds = SubjectBugs("cpus")
 
     @shape(CPUState, "assign")
-    def moved(by: Any, rule: Any, cpus: Any) -> Any:
+    def move_cpus(by: Any, rule: Any, cpus: Any) -> Any:
         return rule(cpus=by(cpus))
 
-    @seeds("CPU-POOL-005").by(moved)
+    @seeds("CPU-POOL-005").by(move_cpus)
     def cpus_are_doubled(cpus: Any) -> Any:
         """Shifts them."""
         return cpus << 1
 
-    @seeds("CPU-POOL-006", kubernetes="1.30").of(moved, lambda cpus: cpus << 2)
+    @seeds("CPU-POOL-006", kubernetes="1.30").of(move_cpus, lambda cpus: cpus << 2)
     def cpus_are_quadrupled() -> None: ...
 
     @seeds("CPU-POOL-005").replace(CPUState, "assign", lambda self, uid, container, cpus: "none")
@@ -138,7 +138,7 @@ def test_a_decorator_makes_a_bug_of_a_function_or_of_a_shape() -> None:
 
     found = []
     for bug in seeds.bugs:
-        with bug.seeded():
+        with bug.inject():
             found.append(CPUState(7).assign("a", "app", 1))
     assert [getattr(one, "shared", one) for one in found] == [5, 3, "none"]
     first, second, _ = seeds.bugs
@@ -154,29 +154,33 @@ def test_a_decorator_makes_a_bug_of_a_function_or_of_a_shape() -> None:
 
 
 @pytest.fixture(scope="module")
-def derived() -> dict[str, Mutant]:
+def mutants_by_id() -> dict[str, Mutant]:
     return {one.id: one for one in mutants()}
 
 
-def test_each_mutant_changes_one_rule_that_names_requirements(derived: dict[str, Mutant]) -> None:
+def test_each_mutant_changes_one_rule_that_names_requirements(
+    mutants_by_id: dict[str, Mutant],
+) -> None:
     known = load_registry().by_id().keys()
-    assert len(derived) > 700
-    for one in derived.values():
+    assert len(mutants_by_id) > 700
+    for one in mutants_by_id.values():
         assert one.models
         assert {*one.models} <= known
         assert one.code is not rule_function(one.rule).__code__
 
 
-def test_a_mutant_is_in_the_reference_only_while_it_is_seeded(derived: dict[str, Mutant]) -> None:
-    for one in derived.values():
+def test_a_mutant_is_in_the_reference_only_while_it_is_seeded(
+    mutants_by_id: dict[str, Mutant],
+) -> None:
+    for one in mutants_by_id.values():
         own = rule_function(one.rule).__code__
-        with one.seeded():
+        with one.inject():
             assert rule_function(one.rule).__code__ is one.code
         assert rule_function(one.rule).__code__ is own
 
 
-def test_every_survivor_is_a_mutant(derived: dict[str, Mutant]) -> None:
-    assert survivors.kinds().keys() - derived.keys() == set()
+def test_every_survivor_is_a_mutant(mutants_by_id: dict[str, Mutant]) -> None:
+    assert survivors.kinds().keys() - mutants_by_id.keys() == set()
 
 
 def test_survivors_without_a_reason_and_reasons_without_a_survivor_are_problems(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from quality.seeding import Bug
 
 CASES = {case.id: case for case in loading.bundled_cases()}
-RUNS = quick.bundled()
+RUNS = quick.bundled_runs()
 
 FIX = "run `tox run -e quality -- quick-set --out conformance/quick.yaml`"
 
@@ -61,10 +61,14 @@ def machines(tmp_path: Path) -> dict[str, ProfileMachine]:
     return {name: ProfileMachine(fakesys.load_profile(name), tmp_path / "trees") for name in names}
 
 
-def good(bug: Bug, selected: SelectedCase, release: str, level: Level, scratch: Path) -> bool:
+def good(bug: Bug, selected_case: SelectedCase, release: str, level: Level, scratch: Path) -> bool:
     """Whether a case passes on the reference with a bug, with nothing to compare it with."""
     target = replace(suite.target(bug.implementation()), kubernetes=release, level=level)
-    return Run(target, selected.case, selected.info, selected.machine.tree, scratch).play().good
+    return (
+        Run(target, selected_case.case, selected_case.info, selected_case.machine.tree, scratch)
+        .play()
+        .good
+    )
 
 
 @pytest.mark.slow
@@ -90,7 +94,7 @@ def test_every_run_of_the_quick_set_catches_what_it_was_chosen_for(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", WHOLE_RUN, ids=lambda bug: bug.id)
-def test_the_quick_set_catches_violators_of_the_invariants(
+def test_the_quick_set_catches_mutants_of_the_invariants(
     bug: Bug, machines: dict[str, ProfileMachine], tmp_path: Path
 ) -> None:
     target = suite.target(InProcess(Reference))
@@ -154,4 +158,4 @@ def test_the_file_reads_as_it_was_written(tmp_path: Path, monkeypatch: pytest.Mo
     written = tmp_path / quick.FILE
     written.write_text(quick_set.text(RUNS), encoding="utf-8")
     monkeypatch.setattr(quick.resources, "files", lambda _: tmp_path)
-    assert quick.bundled() == RUNS
+    assert quick.bundled_runs() == RUNS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace as with_fields
 
-from builders.pods import numbered
+from builders.pods import numbered_pod
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.machines import ProfileMachine
@@ -17,10 +17,10 @@ from numaproof.conformance.judging.pods import PodResources
 from numaproof.conformance.requirements import load_registry
 from numaproof.reference.pods.manifest import read_pod
 from quality.catalogue import BUGS, WHOLE_RUN
-from quality.hunting import Catch, hunt
+from quality.search import Catch, search
 from quality.seeding import Bug
 from quality.suite import Suite
-from quality.trials import CaseTrials, CitingTrials, LifeTrials, ScenarioTrials, seeds
+from quality.trials import CaseTrials, CitingTrials, NodeScenarioTrials, ScenarioTrials, seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ HEALTHY = Bug("none", "cpus", (), lambda _: None)
 RECONCILE = "CPU-RECONCILE-001"
 
 
-def named(name: str) -> Bug:
+def find_bug(name: str) -> Bug:
     return next(bug for bug in (*BUGS, *WHOLE_RUN) if bug.id == name)
 
 
@@ -60,8 +60,8 @@ def trials(*ends: bool) -> list[Callable[[], Catch | None]]:
 def test_it_ends_with_the_first_catch_unless_more_are_wanted(
     least: int, most: int, runs: int, catches: int
 ) -> None:
-    found = hunt("bug", trials(False, True, False, True), least, most)
-    assert (found.runs, len(found.catches), found.survived) == (runs, catches, not catches)
+    found = search("bug", trials(False, True, False, True), least, most)
+    assert (found.runs, len(found.catches), found.has_survived) == (runs, catches, not catches)
 
 
 # Cases
@@ -69,9 +69,9 @@ def test_it_ends_with_the_first_catch_unless_more_are_wanted(
 
 def test_every_case_that_fails_is_found(suite: Suite, tmp_path: Path) -> None:
     source = CaseTrials(suite, tmp_path / "runs")
-    bug = named("reconcile-tells-nobody")
+    bug = find_bug("reconcile-tells-nobody")
     least = len(source.firsts("1.37"))
-    found = hunt(bug.id, source.of(bug, in_order=True), least)
+    found = search(bug.id, source.of(bug, in_order=True), least)
     assert found.runs == least
     assert len(found.catches) > 1
     assert all(one.run.startswith("reconcile") for one in found.catches)
@@ -80,41 +80,41 @@ def test_every_case_that_fails_is_found(suite: Suite, tmp_path: Path) -> None:
 
 def test_the_cases_near_to_a_bug_come_first(suite: Suite, tmp_path: Path) -> None:
     source = CaseTrials(suite, tmp_path / "runs")
-    bug = named("reconcile-tells-nobody")
-    assert hunt(bug.id, source.of(bug)).runs < len(source.played()) / 2
+    bug = find_bug("reconcile-tells-nobody")
+    assert search(bug.id, source.of(bug)).runs < len(source.played_case_ids()) / 2
     far = replace(bug, models=(), subject="restart")
-    assert source.near(far) < len(source.played())
-    assert hunt(far.id, source.of(far)).catches
+    assert source.near(far) < len(source.played_case_ids())
+    assert search(far.id, source.of(far)).catches
 
 
 def test_a_bug_in_reading_checkpoints_is_found_though_files_are_changed_by_hand(
     suite: Suite, tmp_path: Path
 ) -> None:
-    bug = named("a-wrong-cpu-checksum-is-accepted")
-    assert hunt(bug.id, CaseTrials(suite, tmp_path / "runs").of(bug)).catches
+    bug = find_bug("a-wrong-cpu-checksum-is-accepted")
+    assert search(bug.id, CaseTrials(suite, tmp_path / "runs").of(bug)).catches
 
 
 def test_what_no_case_shows_survives(suite: Suite, tmp_path: Path) -> None:
     source = CaseTrials(suite, tmp_path / "runs")
-    for bug in (named("devices-are-given-twice"), HEALTHY):
-        assert hunt(bug.id, source.of(bug)).survived
+    for bug in (find_bug("devices-are-given-twice"), HEALTHY):
+        assert search(bug.id, source.of(bug)).has_survived
 
 
 # Scenarios
 
 
 def test_a_bug_is_found_in_the_same_scenario_whatever_was_looked_for_before(tmp_path: Path) -> None:
-    bug = named("a-limit-makes-no-request")
-    fresh = hunt(bug.id, ScenarioTrials(seeds(0, 30), tmp_path / "fresh").of(bug))
+    bug = find_bug("a-limit-makes-no-request")
+    fresh = search(bug.id, ScenarioTrials(seeds(0, 30), tmp_path / "fresh").of(bug))
     used = ScenarioTrials(seeds(0, 30), tmp_path / "used")
-    hunt("other", used.of(named("init-cpus-are-not-reused")))
-    assert hunt(bug.id, used.of(bug)) == fresh
+    search("other", used.of(find_bug("init-cpus-are-not-reused")))
+    assert search(bug.id, used.of(bug)) == fresh
     assert fresh.catches
 
 
 def test_a_bug_of_discovery_is_found_in_a_tree(tmp_path: Path) -> None:
-    bug = named("discovery-finds-no-distances")
-    (catch,) = hunt(bug.id, ScenarioTrials(seeds(0, 10), tmp_path).of(bug)).catches
+    bug = find_bug("discovery-finds-no-distances")
+    (catch,) = search(bug.id, ScenarioTrials(seeds(0, 10), tmp_path).of(bug)).catches
     assert catch.run.startswith("tree ")
     assert catch.broke == ("difference",)
 
@@ -131,20 +131,20 @@ def test_a_bug_of_discovery_is_found_in_a_tree(tmp_path: Path) -> None:
     ],
 )
 def test_invariants_alone_catch_a_bug_that_is_everywhere(name: str, tmp_path: Path) -> None:
-    bug = named(name)
-    (catch,) = hunt(name, LifeTrials(seeds(0, 400), tmp_path).of(bug)).catches
+    bug = find_bug(name)
+    (catch,) = search(name, NodeScenarioTrials(seeds(0, 400), tmp_path).of(bug)).catches
     # It is caught for what it does, and not for what it does to the harness.
     counts = {"exclusive-count", "memory-of-guaranteed-only"}
     assert {*catch.broke} <= counts or "effective" in name
 
 
 def test_a_healthy_run_breaks_no_invariant(tmp_path: Path) -> None:
-    assert hunt("none", LifeTrials(seeds(0, 15), tmp_path).of(HEALTHY)).survived
+    assert search("none", NodeScenarioTrials(seeds(0, 15), tmp_path).of(HEALTHY)).has_survived
 
 
 def test_the_invariants_read_a_pod_rightly_while_the_reference_does_not() -> None:
-    manifest = numbered("a", [{"limits": {"cpu": "2"}}])
-    with named("burstable-pods-are-guaranteed").seeded():
+    manifest = numbered_pod("a", [{"limits": {"cpu": "2"}}])
+    with find_bug("burstable-pods-are-guaranteed").inject():
         assert read_pod(manifest).qos == "Guaranteed"
         assert pods.read(manifest, PodResources()).qos == "Burstable"
     assert read_pod(manifest).qos == "Burstable"
@@ -158,11 +158,9 @@ def at_level(suite: Suite, level: Level) -> Suite:
     return replace(suite, registry=with_fields(suite.registry, requirements=rows))
 
 
-def test_a_case_that_cites_the_requirement_catches_its_violator(
-    suite: Suite, tmp_path: Path
-) -> None:
-    bug = named("reconcile-tells-nobody")
-    (catch,) = hunt(bug.id, CitingTrials(suite, tmp_path / "runs").of(bug, RECONCILE)).catches
+def test_a_case_that_cites_the_requirement_catches_its_mutant(suite: Suite, tmp_path: Path) -> None:
+    bug = find_bug("reconcile-tells-nobody")
+    (catch,) = search(bug.id, CitingTrials(suite, tmp_path / "runs").of(bug, RECONCILE)).catches
     case = next(case for case in suite.cases if case.id == catch.run)
     assert RECONCILE in case.requirements
     assert (catch.machine, catch.broke) == ("core-i7-9700", ("fail",))
@@ -171,20 +169,20 @@ def test_a_case_that_cites_the_requirement_catches_its_violator(
 def test_cases_of_other_requirements_and_higher_levels_do_not_count(
     suite: Suite, tmp_path: Path
 ) -> None:
-    bug = named("reconcile-tells-nobody")
+    bug = find_bug("reconcile-tells-nobody")
     others = [case for case in suite.cases if RECONCILE not in case.requirements]
     for fewer in (replace(suite, cases=others), at_level(suite, "invariants")):
-        found = hunt(bug.id, CitingTrials(fewer, tmp_path / "runs").of(bug, RECONCILE))
-        assert found.survived
+        found = search(bug.id, CitingTrials(fewer, tmp_path / "runs").of(bug, RECONCILE))
+        assert found.has_survived
         assert found.runs == 0
 
 
-def test_a_violator_that_breaks_down_is_not_caught_but_a_mistake_of_its_own(
+def test_a_mutant_that_breaks_down_is_not_caught_but_a_mistake_of_its_own(
     suite: Suite, tmp_path: Path
 ) -> None:
-    def broken(*_: object) -> None:
+    def raise_error(*_: object) -> None:
         raise ZeroDivisionError
 
-    bug = Bug("divides-by-zero", "cpus", (RECONCILE,), broken)
+    bug = Bug("divides-by-zero", "cpus", (RECONCILE,), raise_error)
     with pytest.raises(ZeroDivisionError):
-        hunt(bug.id, CitingTrials(suite, tmp_path / "runs").of(bug))
+        search(bug.id, CitingTrials(suite, tmp_path / "runs").of(bug))

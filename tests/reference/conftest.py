@@ -24,8 +24,8 @@ STATIC = {"cpuManagerPolicy": "static", "kubeReserved": {"cpu": "1"}}
 class Player:
     """A reference and a state directory, spoken to in plain JSON values."""
 
-    def __init__(self, state_dir: Path, *, documented: bool = False) -> None:
-        self.reference = Reference(documented=documented)
+    def __init__(self, state_dir: Path, *, as_documented: bool = False) -> None:
+        self.reference = Reference(follows_docs=as_documented)
         self.state_dir = state_dir
 
     def ask(self, operation: str, **args: Any) -> dict[str, Any]:
@@ -59,10 +59,10 @@ def new_player(tmp_path: Path) -> Callable[..., Player]:
     """Makes players, each in a folder of its own."""
     numbers = count()
 
-    def make(*, documented: bool = False) -> Player:
+    def make(*, as_documented: bool = False) -> Player:
         folder = tmp_path / str(next(numbers))
         folder.mkdir()
-        return Player(folder, documented=documented)
+        return Player(folder, as_documented=as_documented)
 
     return make
 

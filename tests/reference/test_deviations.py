@@ -29,7 +29,7 @@ MODULES = [
 ]
 
 
-def named(module: Path) -> Iterator[str]:
+def names_in(module: Path) -> Iterator[str]:
     """Everything that the code of a module names: imports, identifiers, texts in expressions."""
     tree = ast.parse(module.read_text())
     documentation = {
@@ -59,7 +59,7 @@ def named(module: Path) -> Iterator[str]:
 def test_no_rule_knows_a_release_or_a_deviation(module: Path) -> None:
     forbidden = {"deviations", "Release"} | {defect.name for defect in DEFECTS}
     forbidden |= {one.__name__ for one in OVERRIDES}
-    for name in named(module):
+    for name in names_in(module):
         assert not forbidden & {name, *name.split(".")}, name
         assert not re.search(r"\b1\.[0-9]{2}\b", name), name
     text = module.read_text()
@@ -99,7 +99,7 @@ def test_the_defects_that_end_without_an_answer_are_panics_and_what_takes_for_ev
 
 @pytest.mark.parametrize("version", RELEASES)
 def test_the_documents_have_no_defect_in_any_release(version: str) -> None:
-    documented = releases.release(version, documented=True)
+    documented = releases.release(version, follows_docs=True)
     assert not [one for one in documented.deviations if defect_of(one)]
     assert documented.rule(Distances) is Distances
     assert documented.rule(Assignment) is Assignment

@@ -30,16 +30,16 @@ def test_the_reference_answers_as_a_kubelet_does(
 ) -> None:
     said = {}
     for release in row.get("releases", ["1.35"]):
-        player = new_player(documented=row.get("documented", False))
-        said[release] = [_played(player, release, step) for step in row["steps"]]
+        player = new_player(as_documented=row.get("documented", False))
+        said[release] = [_play_step(player, release, step) for step in row["steps"]]
     DIALOGUES.check(row, alike(said))
 
 
-def _played(player: Player, release: str, step: dict[str, Any]) -> Any:
+def _play_step(player: Player, release: str, step: dict[str, Any]) -> Any:
     for name, text in step.get("write", {}).items():
         (player.state_dir / name).write_text(text)
     (operation,) = step.keys() - {"write", "show"}
-    args = _made(step[operation])
+    args = _build_args(step[operation])
     if operation == "start":
         machine = None if "root" in args else _machine({})
         answer: Any = player.start(args.pop("machine", machine), release, **args)
@@ -54,7 +54,7 @@ def _played(player: Player, release: str, step: dict[str, Any]) -> Any:
     return answer
 
 
-def _made(args: dict[str, Any]) -> dict[str, Any]:
+def _build_args(args: dict[str, Any]) -> dict[str, Any]:
     """Arguments as the protocol has them."""
     made = dict(args)
     if "machine" in args:
@@ -64,7 +64,9 @@ def _made(args: dict[str, Any]) -> dict[str, Any]:
     if "pods" in args:
         made["pods"] = [_pod(one) for one in args["pods"]]
     if "devices" in args:
-        made["devices"] = [codec.to_plain(devices.reported(**one)) for one in args["devices"]]
+        made["devices"] = [
+            codec.to_plain(devices.device_resource(**one)) for one in args["devices"]
+        ]
     return made
 
 
@@ -87,14 +89,14 @@ def _pod(rows: dict[str, Any]) -> dict[str, Any]:
         return manifest
     lists = [map(_resources, rows.get(name, ())) for name in ("apps", "init")]
     spec = {"resources": rows["resources"]} if "resources" in rows else {}
-    made = pods.numbered(rows.get("uid", "u"), *lists, **spec)
+    made = pods.numbered_pod(rows.get("uid", "u"), *lists, **spec)
     for name, container in zip(rows.get("names", ()), made["spec"]["containers"], strict=False):
         container["name"] = name
     return made
 
 
-def _resources(given: Any) -> Any:
-    if not isinstance(given, str):
-        return given
-    made = pods.guaranteed({"cpu": given.rstrip("*"), "memory": "64Mi"})
-    return pods.Sidecar(made) if given.endswith("*") else made
+def _resources(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    made = pods.guaranteed_resources({"cpu": value.rstrip("*"), "memory": "64Mi"})
+    return pods.Sidecar(made) if value.endswith("*") else made

@@ -35,7 +35,7 @@ class Difference(NamedTuple):
     step: int
     operation: str
     expected: Any
-    answered: Any
+    actual: Any
 
 
 def lines(name: str) -> Iterator[dict[str, Any]]:
@@ -156,10 +156,10 @@ CHOSEN_BY_CHANCE = (
 )
 
 
-def same(given: dict[str, Any], expected: dict[str, Any]) -> bool:
+def same(actual: dict[str, Any], expected: dict[str, Any]) -> bool:
     """Whether two answers are the same, but for what the kubelet leaves to chance."""
-    messages = [one.get("refused", {}).get("message", "") for one in (given, expected)]
-    return given == expected or any(
+    messages = [one.get("refused", {}).get("message", "") for one in (actual, expected)]
+    return actual == expected or any(
         all(form.match(message) for message in messages) for form in CHOSEN_BY_CHANCE
     )
 

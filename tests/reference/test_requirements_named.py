@@ -41,7 +41,7 @@ UNNAMED = {
 
 
 @cache
-def named() -> Mapping[str, tuple[tuple[str, ...], ...]]:
+def requirement_groups() -> Mapping[str, tuple[tuple[str, ...], ...]]:
     """What the docstrings of each module name, one group of ids for each docstring."""
     return {
         path.relative_to(REFERENCE).as_posix(): tuple(
@@ -61,7 +61,12 @@ def docstrings(path: Path) -> Iterator[str]:
 
 def rules() -> dict[str, str]:
     """A module that names each requirement, by its id."""
-    return {one: module for module, groups in named().items() for ids in groups for one in ids}
+    return {
+        one: module
+        for module, groups in requirement_groups().items()
+        for ids in groups
+        for one in ids
+    }
 
 
 def test_every_requirement_that_the_reference_names_is_in_the_registry() -> None:
@@ -70,12 +75,12 @@ def test_every_requirement_that_the_reference_names_is_in_the_registry() -> None
 
 
 def test_every_requirement_with_a_case_is_named_by_a_rule_or_has_a_reason_why_not() -> None:
-    tested = {row.id for row in load_registry().requirements if row.tested}
+    tested = {row.id for row in load_registry().requirements if row.is_tested}
     assert sorted(tested - rules().keys() - UNNAMED.keys()) == []
 
 
 def test_only_requirements_with_a_case_and_without_a_rule_have_a_reason_why_not() -> None:
-    tested = {row.id for row in load_registry().requirements if row.tested}
+    tested = {row.id for row in load_registry().requirements if row.is_tested}
     assert sorted(UNNAMED.keys() & rules().keys()) == []
     assert sorted(UNNAMED.keys() - tested) == []
 
@@ -85,7 +90,7 @@ def test_reasons_refer_to_requirements_that_a_rule_names() -> None:
 
 
 def test_ids_are_sorted_in_the_last_paragraph_of_a_docstring_and_nowhere_else() -> None:
-    for module, groups in named().items():
+    for module, groups in requirement_groups().items():
         found = ID.findall((REFERENCE / module).read_text(encoding="utf-8"))
         assert sorted(found) == sorted(one for ids in groups for one in ids), module
         for ids in groups:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 HELLO = b'{"id": 7, "op": "hello", "args": {"protocol": [1, 1], "harness": "test"}}\n'
 
 
-def answers(*requests: bytes, documented: bool = False) -> list[dict[str, Any]]:
+def answers(*requests: bytes, as_documented: bool = False) -> list[dict[str, Any]]:
     stdout = io.BytesIO()
-    server.serve(io.BytesIO(b"".join(requests)), stdout, documented=documented)
+    server.serve(io.BytesIO(b"".join(requests)), stdout, follows_docs=as_documented)
     return [json.loads(line) for line in stdout.getvalue().splitlines()]
 
 
@@ -42,7 +42,7 @@ def test_a_kubelet_with_its_defects_is_served_unless_the_documents_are_asked_for
     request = json.dumps({"id": 1, "op": "assign", "args": args}).encode() + b"\n"
     stdout = io.BytesIO()
     server.serve(io.BytesIO(request), stdout)
-    (kubelet,), (documented,) = answers(request), answers(request, documented=True)
+    (kubelet,), (documented,) = answers(request), answers(request, as_documented=True)
     assert json.loads(stdout.getvalue()) == kubelet != documented
 
 

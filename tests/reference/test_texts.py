@@ -36,25 +36,25 @@ STATE = decoding.Fields(
     "state.Checkpoint",
     {
         "policyName": decoding.Text(),
-        "entries": decoding.Keyed(decoding.Keyed(decoding.Text(), _TABLE[11:]), _TABLE),
-        "extra": decoding.Truth(),
+        "entries": decoding.Map(decoding.Map(decoding.Text(), _TABLE[11:]), _TABLE),
+        "extra": decoding.Boolean(),
         "checksum": decoding.Unsigned("checksum.Checksum"),
     },
 )
-NUMBERED = decoding.Keyed(
-    decoding.Listed(decoding.Signed(), "[]int"), "map[int][]int", numbered=True
+NUMBERED = decoding.Map(
+    decoding.Array(decoding.Signed(), "[]int"), "map[int][]int", integer_keys=True
 )
 _INNER = decoding.Fields("state.Inner", {"a": decoding.Signed()}, pointer=True)
 POINTERS = decoding.Fields(
     "state.Outer",
     {
-        name: decoding.Keyed(_INNER, "map[string]*state.Inner", made=name in ("made", "gone"))
+        name: decoding.Map(_INNER, "map[string]*state.Inner", starts_empty=name in ("made", "gone"))
         for name in ("absent", "made", "gone", "pointers")
     },
 )
 
 
-def _decoded(kind: decoding.Kind) -> Callable[[str], Any]:
+def _decoder(kind: decoding.Kind) -> Callable[[str], Any]:
     def decode(text: str) -> Any:
         found, error = decoding.decode_partly(text.encode("latin-1"), kind)
         return {"refused": error} if error else found
@@ -95,22 +95,22 @@ def _thresholds(text: str) -> str | None:
 
 
 FUNCTIONS: dict[str, Callable[[str], Any]] = {
-    "a whole number": numbers.signed,
-    "an unsigned number": numbers.unsigned,
+    "a whole number": numbers.parse_signed,
+    "an unsigned number": numbers.parse_unsigned,
     "a leading number": numbers.leading_signed,
     "a leading number of K": lambda text: numbers.leading_unsigned(text, unit="K"),
     "a quoted text": quote,
     "a duration": durations.nanoseconds,
-    "a duration as Go writes it": lambda text: durations.shown(int(text)),
+    "a duration as Go writes it": lambda text: durations.format_duration(int(text)),
     "a quantity": _quantity,
     "a quantity that is a number in JSON": lambda text: quantity.milli_value(json.loads(text)),
     "a threshold of memory": _threshold,
     "thresholds of other signals": _thresholds,
     "a list of CPUs": lambda text: str(cpulist.parse(text)),
     "JSON": _json,
-    "a state": _decoded(STATE),
-    "a map of numbers": _decoded(NUMBERED),
-    "a map of pointers": _decoded(POINTERS),
+    "a state": _decoder(STATE),
+    "a map of numbers": _decoder(NUMBERED),
+    "a map of pointers": _decoder(POINTERS),
     "JSON with HTML escaped": lambda text: files.encode({text: text}).decode(),
 }
 
@@ -121,7 +121,7 @@ def test_a_text_is_read_as_go_reads_it(row: dict[str, Any]) -> None:
 
 
 def _answer(function: Callable[[str], Any], text: str) -> Any:
-    whole = re.sub(r"<(.+?)\*(\d+)>", lambda found: found[1] * int(found[2]), text)
+    whole = re.sub(r"<(.+?)\*(\d+)>", lambda match: match[1] * int(match[2]), text)
     try:
         return function(whole)
     except _REFUSALS as error:

@@ -88,7 +88,7 @@ def make_machine() -> MakeMachine:
     return grid
 
 
-def _started(**changes: Any) -> RunStarted:
+def _run_start(**changes: Any) -> RunStarted:
     fields: dict[str, Any] = {
         "at": 0.0,
         "kind": "check",
@@ -105,8 +105,8 @@ def _started(**changes: Any) -> RunStarted:
 
 
 @pytest.fixture
-def started() -> MakeStarted:
-    return _started
+def run_start() -> MakeStarted:
+    return _run_start
 
 
 def _run(outcome: Outcome = "pass", **changes: Any) -> CaseFinished:
@@ -167,7 +167,7 @@ def stream() -> MakeStream:
             if isinstance(one, CaseFinished):
                 outcomes[one.outcome] = outcomes.get(one.outcome, 0) + 1
         end: dict[str, Any] = {"at": 2.0, "complete": True, "outcomes": outcomes}
-        begin = _started(**{"total": sum(outcomes.values()), **changes.pop("start", {})})
+        begin = _run_start(**{"total": sum(outcomes.values()), **changes.pop("start", {})})
         return [begin, *runs, RunEnded(**end | changes)]
 
     return make
@@ -195,12 +195,12 @@ def divergence() -> MakeDivergence:
 def compare() -> Compare:
     """Asserts that a page has a text; writes it instead where `NUMAPROOF_WRITE_PAGES` is set."""
 
-    def check(name: str, shown: str) -> None:
+    def check(name: str, text: str) -> None:
         page = Path(__file__).parent / "pages" / name
         if os.environ.get("NUMAPROOF_WRITE_PAGES"):
             page.parent.mkdir(parents=True, exist_ok=True)
-            page.write_text(shown, "utf-8")
-        assert shown.splitlines() == page.read_text("utf-8").splitlines()
+            page.write_text(text, "utf-8")
+        assert text.splitlines() == page.read_text("utf-8").splitlines()
 
     return check
 
@@ -208,7 +208,7 @@ def compare() -> Compare:
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site of seventeen implementations."""
-    return boards.written(tmp_path_factory.mktemp("board"))
+    return boards.write_board(tmp_path_factory.mktemp("board"))
 
 
 @pytest.fixture(scope="module")

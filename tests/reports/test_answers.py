@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from builders.drawn import OWNERS, STOCK
+from builders.drawing_data import OWNERS, STOCK
 from numaproof.reports import answers
 from numaproof.reports.answers import (
     AnswerReport,
@@ -59,7 +59,7 @@ def test_nothing_is_cut_where_no_terminal_limits_the_width(
     monkeypatch.setenv("COLUMNS", "60")
     long = "not enough CPUs of one node are free for this pod " * 5
     shaped = ShapedAnswer(long, "shaped", (("answer", long, "admitted"),), ())
-    told = replace(answer(make_machine(2, 1, 2, 1), long), shaped=(shaped,))
+    told = replace(answer(make_machine(2, 1, 2, 1), long), shaped_answers=(shaped,))
     text = "\n".join(map(as_plain, answers.parts(told, 100)))
     assert text.count(long.strip()) == 11
     assert "…" not in text.replace("…            3 more sets", "")

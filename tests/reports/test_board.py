@@ -25,10 +25,10 @@ from numaproof.reports.board.data import (
     FoundIn,
     RunData,
     data_name,
-    encoded,
+    encode_board_data,
 )
 from numaproof.reports.board.digest import run_data, summaries
-from numaproof.reports.board.reading import Known, RunsRead
+from numaproof.reports.board.reading import RunContext, RunsRead
 from numaproof.reports.board.standing import implementations
 from numaproof.reports.board.views import VersionChange, changes, met_text, shown_findings
 from numaproof.reports.summary import summarize
@@ -65,7 +65,7 @@ def test_text_from_outside_is_bounded_and_visible(stream: MakeStream, run: MakeR
     wrong = run("fail", case=long, machine=long, message=long, requirements=(long,), title=long)
     made = digest(stream(wrong, start={"requirements": (requirement,), "kubernetes": long}))
     # What is longer would not be read again.
-    again = msgspec.json.decode(encoded([made]), type=BoardData)
+    again = msgspec.json.decode(encode_board_data([made]), type=BoardData)
     assert again.runs == (made,)
     assert made.findings[0].case.startswith("⟨U+202E⟩xxx")
 
@@ -84,7 +84,7 @@ def test_runs_of_one_version_are_added_and_the_same_run_counts_once() -> None:
     (one,) = implementations([first, other, first])
     assert one.newest.requirements == {"R": {"pass": 2, "fail": 1}}
     assert one.newest.score.counts == {"failed": 1, "pass": 2}
-    assert (one.newest.met.good, one.newest.met.asked) == (0, 1)
+    assert (one.newest.requirement_score.good, one.newest.requirement_score.asked_count) == (0, 1)
 
 
 def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> None:
@@ -94,16 +94,16 @@ def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> N
         "C": {"unsupported": 1},
     }
     (one,) = implementations([data(requirements=outcomes)])
-    met = one.newest.met
-    assert (met.good, met.as_kubelet, met.asked, met.is_all) == (1, 1, 2, True)
+    met = one.newest.requirement_score
+    assert (met.good, met.as_kubelet, met.asked_count, met.is_all) == (1, 1, 2, True)
     assert met_text(one.newest) == "1 of 2, 1 as the kubelet"
     (none,) = implementations([data(requirements={"C": {"unsupported": 1}})])
-    assert not none.newest.met.is_all
+    assert not none.newest.requirement_score.is_all
     assert met_text(none.newest) == "nothing asked"
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "parts"),
     [
         ("numaproof check --implementation './it --machine x'", ()),
         ("numaproof check '", ()),
@@ -116,32 +116,32 @@ def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> N
     ],
 )
 def test_a_run_of_a_part_is_incomplete(
-    stream: MakeStream, run: MakeRun, command: str, said: tuple[str, ...]
+    stream: MakeStream, run: MakeRun, command: str, parts: tuple[str, ...]
 ) -> None:
     made = digest(stream(run(), start={"command": command}))
-    assert made.gaps == tuple(f"Only a part was asked for: {one}" for one in said)
+    assert made.gaps == tuple(f"Only a part was asked for: {one}" for one in parts)
 
 
 def test_a_part_does_not_take_the_place_of_a_whole_run() -> None:
     whole, part = data(outcomes={"pass": 9}), data(gaps=("Only a part.",))
-    known = Known((), no_text)
+    known = RunContext((), no_text)
     assert RunsRead(known, [part], [whole]).runs == (whole,)
-    assert RunsRead(known, [part], [whole]).passed_over == (part,)
-    assert RunsRead(known, [part], [part]).passed_over == ()
+    assert RunsRead(known, [part], [whole]).superseded_runs == (part,)
+    assert RunsRead(known, [part], [part]).superseded_runs == ()
     assert RunsRead(known, [whole], [part]).runs == (whole,)
 
 
 def test_a_part_is_not_added_to_a_whole_run() -> None:
     whole, part = data(outcomes={"pass": 9}), data(gaps=("Only a part.",))
     other = data(kind="fuzz", gaps=("Only a part.",))
-    known = Known((), no_text)
+    known = RunContext((), no_text)
     for reported, kept in (([part, whole, other], []), ([], [part, whole, other])):
         found = RunsRead(known, reported, kept)
         assert found.runs == (whole, other)
-        assert found.passed_over == (part,)
+        assert found.superseded_runs == (part,)
     # Names that have one slug are two.
     alike = data(author=Author("Pinner", "1.0", "Go"), gaps=("Only a part.",))
-    assert RunsRead(known, [whole, alike], []).passed_over == ()
+    assert RunsRead(known, [whole, alike], []).superseded_runs == ()
 
 
 def test_known_failures_are_scored_by_their_kinds() -> None:
@@ -214,15 +214,15 @@ def test_a_finding_in_several_releases_is_one() -> None:
 
 
 def test_board_data_is_read_as_it_was_written(
-    stream: MakeStream, story: MakeRun, started: MakeStarted
+    stream: MakeStream, story: MakeRun, run_start: MakeStarted
 ) -> None:
-    requirements = started().requirements
+    requirements = run_start().requirements
     made = digest(stream(story(), story("known failure", reason="finding: x", case="y")))
-    text = encoded([made], requirements)
+    text = encode_board_data([made], requirements)
     again = msgspec.json.decode(text, type=BoardData)
     assert again.runs == (made,)
     assert again.requirements == requirements
-    assert encoded(again.runs, again.requirements) == text
+    assert encode_board_data(again.runs, again.requirements) == text
     assert data_name(made) == "kubelet-1-35-4-1-35-kubelet-check.board.json"
 
 
@@ -279,7 +279,7 @@ def journal(run: MakeRun) -> list[CampaignEvent]:
 def test_a_campaign_is_a_run_of_cases_and_one_of_scenarios_for_each_release(run: MakeRun) -> None:
     end = RunEnded(2.0, complete=True, outcomes={})
     made = list(summaries([*journal(run), end], ()))
-    told = [(one.kind, one.started and one.started.kubernetes, one.tally.counts) for one in made]
+    told = [(one.kind, one.start and one.start.kubernetes, one.tally.counts) for one in made]
     assert told == [
         ("check", "1.35", {"pass": 1}),
         ("fuzz", "1.35", {"pass": 1, "fail": 1}),

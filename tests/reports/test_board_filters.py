@@ -131,10 +131,10 @@ def test_findings_and_machines_keep_their_filters_too(visit: Visit) -> None:
     assert query(page) == "outcome=pass"
 
 
-@pytest.mark.parametrize("asked", [*HOSTILE, "?text=" + "%F0%9F%98%80x" * 3000])
-def test_a_query_that_says_nothing_stops_nothing(visit: Visit, asked: str) -> None:
+@pytest.mark.parametrize("address_query", [*HOSTILE, "?text=" + "%F0%9F%98%80x" * 3000])
+def test_a_query_that_says_nothing_stops_nothing(visit: Visit, address_query: str) -> None:
     for name in ("matrix.html", "findings.html", "machines.html"):
-        page = visit.open(name + asked)
+        page = visit.open(name + address_query)
         shown = set_filters(page)
         assert shown.keys() <= {"text"}
         assert len(shown.get("text", "")) <= 200

@@ -54,7 +54,7 @@ def test_a_check_by_the_file_of_a_board_knows_every_failure_by_its_reason(
         for one in runs
         if one.outcome not in {"pass", "expected failure"}
     ]
-    judged = [known.judged(one) for one in bare]
+    judged = [known.judge(one) for one in bare]
     assert [(one.outcome, one.reason) for one in judged] == [
         ("known failure", "not accounted for yet"),
         ("known failure", "not accounted for yet"),
@@ -77,7 +77,7 @@ def test_a_site_has_the_file_and_the_command_that_reads_it(
     asked = "--kubernetes '1.37; rm -r .' --level kubelet --known-failures kubelet.yaml"
     assert f'numaproof check --implementation "CMD" {asked}</code>' in page
     (entry,) = entries.read(tmp_path / "known-failures" / "kubelet.yaml")
-    assert entry.written.signature == "admit: half"
+    assert entry.known_failure.signature == "admit: half"
     assert "numaproof fuzz" not in page
     assert "<code>check</code> then fails only on new failures:" in page
     # What is known no more leaves no file behind.
@@ -87,7 +87,7 @@ def test_a_site_has_the_file_and_the_command_that_reads_it(
 
 
 def test_what_fuzzing_found_is_known_of_fuzzing(
-    started: MakeStarted,
+    run_start: MakeStarted,
     stream: MakeStream,
     run: MakeRun,
     divergence: MakeDivergence,
@@ -98,7 +98,7 @@ def test_what_fuzzing_found_is_known_of_fuzzing(
         write_site(Board(implementations(runs), (), 1), tmp_path)
         return html.unescape((tmp_path / "implementations" / "kubelet.html").read_text())
 
-    fuzzed = [started(kind="fuzz"), divergence(signature="admit: cpus differs")]
+    fuzzed = [run_start(kind="fuzz"), divergence(signature="admit: cpus differs")]
     given = '--implementation "CMD" --kubernetes 1.35 --level kubelet --known-failures kubelet.yaml'
     alone = page(fuzzed)
     assert f"<code>numaproof fuzz {given}</code>" in alone

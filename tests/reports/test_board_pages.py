@@ -27,7 +27,7 @@ PAGES = (
 )
 
 
-def focused(page: Page) -> str:
+def focused_id(page: Page) -> str:
     """The id of the cell, or the name of the field, that has the focus."""
     found: str = page.evaluate(
         "(document.activeElement.closest('td') || {}).id || document.activeElement.name || ''"
@@ -55,8 +55,8 @@ def reset(page: Page, every: int) -> None:
 def test_pages_load_only_what_is_in_their_folder(visit: Visit) -> None:
     for name in PAGES:
         assert "numaproof board" in visit.open(name).title()
-    assert len(visit.loaded) > len(PAGES)
-    assert [one for one in visit.loaded if not one.startswith(visit.site.as_uri())] == []
+    assert len(visit.requested_urls) > len(PAGES)
+    assert [one for one in visit.requested_urls if not one.startswith(visit.site.as_uri())] == []
 
 
 def test_every_link_leads_somewhere(site: Path) -> None:
@@ -176,22 +176,22 @@ def test_the_table_is_used_with_the_keyboard_alone(visit: Visit) -> None:
     in_order = page.locator("#matrix td > a:not([tabindex='-1']), #matrix td[tabindex='0']")
     assert in_order.count() == 1
     page.keyboard.press("/")
-    assert focused(page) == "text"
+    assert focused_id(page) == "text"
     page.keyboard.type("cpu-static-00/")
     assert page.input_value("[name=text]") == "cpu-static-00/"
     page.keyboard.press("Backspace")
     page.keyboard.press("Escape")
     assert page.input_value("[name=text]") == "cpu-static-00"
-    assert focused(page).startswith("CPU-STATIC-001/")
-    first = focused(page)
+    assert focused_id(page).startswith("CPU-STATIC-001/")
+    first = focused_id(page)
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
-    assert focused(page).startswith("CPU-STATIC-002/")
-    assert focused(page).partition("/")[2] != first.partition("/")[2]
-    while focused(page) != CELL:
-        before = focused(page)
+    assert focused_id(page).startswith("CPU-STATIC-002/")
+    assert focused_id(page).partition("/")[2] != first.partition("/")[2]
+    while focused_id(page) != CELL:
+        before = focused_id(page)
         page.keyboard.press("ArrowRight")
-        assert focused(page) != before
+        assert focused_id(page) != before
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
     page.keyboard.press("Enter")
@@ -199,7 +199,7 @@ def test_the_table_is_used_with_the_keyboard_alone(visit: Visit) -> None:
     assert page.evaluate("decodeURIComponent(location.hash)") == f"#{CELL}"
     page.keyboard.press("Escape")
     assert page.locator("#details").is_hidden()
-    assert focused(page) == CELL
+    assert focused_id(page) == CELL
     assert page.evaluate("location.hash") == ""
     assert in_order.count() == 1
 

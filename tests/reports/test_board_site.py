@@ -14,7 +14,7 @@ from builders.boards import pinner, registry
 from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.protocol.events import ReportedRequirement
 from numaproof.reports.board.data import Author, BoardFinding, FoundIn, MachineSize
-from numaproof.reports.board.reading import Known, RunsRead
+from numaproof.reports.board.reading import RunContext, RunsRead
 from numaproof.reports.board.site import OWN_MACHINE, Board, board_of, write_site
 from numaproof.reports.board.standing import Score, implementations
 from numaproof.reports.board.views import MEANINGS, SIGNS
@@ -30,8 +30,8 @@ def board(*runs: RunData) -> Board:
     return Board(implementations(runs), registry(), len(runs))
 
 
-def pages(made: Board, folder: Path) -> dict[str, str]:
-    write_site(made, folder)
+def pages(site_board: Board, folder: Path) -> dict[str, str]:
+    write_site(site_board, folder)
     return {path.name: path.read_text() for path in folder.rglob("*.html")}
 
 
@@ -79,12 +79,12 @@ def test_what_no_document_has_is_in_no_count_of_requirements(tmp_path: Path) -> 
     bare = ReportedRequirement("OURS", "ours", "As we like it.", "", "")
     asked: Any = {"CPU-STATIC-001": tally, "RECORDED": {"fail": 1}, "OURS": tally}
     run = pinner(findings=(), requirements=asked)
-    known = Known((*registry(), bare), lambda _: "")
+    known = RunContext((*registry(), bare), lambda _: "")
     reading = RunsRead(known, [run])
     reading.add([recorded])
     made = board_of(reading)
     (one,) = made.implementations
-    assert one.newest.met == Score({"pass": 1})
+    assert one.newest.requirement_score == Score({"pass": 1})
     assert made.plain()["implementations"][0]["requirements"]["asked"] == 1
     shown = pages(made, tmp_path)
     said = f"{len(registry()):,} documented requirements, of which 1 is tested"
@@ -115,7 +115,7 @@ def test_a_badge_is_red_where_the_exit_code_is_and_not_for_a_known_crash(
     )
     asked: Any = {"CPU-STATIC-001": {"known failure": 1}, "CPU-STATIC-002": {"pass": 3}}
     run = pinner(findings=(known,), requirements=asked, outcomes=outcomes)
-    pages(board_of(RunsRead(Known(registry(), lambda _: ""), [run])), tmp_path)
+    pages(board_of(RunsRead(RunContext(registry(), lambda _: ""), [run])), tmp_path)
     assert colour in (tmp_path / "badges" / "pinner.svg").read_text()
 
 

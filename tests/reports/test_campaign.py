@@ -46,7 +46,7 @@ PLAN = CampaignPlanned(
     program=("mine",),
     timeout=30.0,
     implementation=HELLO,
-    configurations=(Configuration("1.36", "kubelet", judged_as="documented"),),
+    configurations=(Configuration("1.36", "kubelet", baseline="documented"),),
     cases="",
     selected_cases="",
     machines={"laptop": ""},
@@ -128,7 +128,7 @@ def test_files_are_for_programs_and_for_people(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("standing", "shown"),
+    ("standing", "text"),
     [
         (Standing(0, 10, 0, 0, 0, 0.0), "0 failed, 0.0 units/s"),
         (Standing(5, 10, 1234, 2, 5, 2.0), "1,234 failed (2 distinct), 2.5 units/s, 0:02 left"),
@@ -138,9 +138,9 @@ def test_files_are_for_programs_and_for_people(tmp_path: Path) -> None:
     ],
 )
 def test_the_standing_has_failures_the_rate_and_the_time_left(
-    standing: Standing, shown: str
+    standing: Standing, text: str
 ) -> None:
-    assert str(standing) == shown
+    assert str(standing) == text
 
 
 def test_plain_lines_come_now_and_then_and_at_the_end() -> None:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.text import Text
 
-from builders.drawn import GIB, OWNERS, STOCK
+from builders.drawing_data import GIB, OWNERS, STOCK
 from numaproof.protocol.events import Owner
 from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
 from numaproof.reports.drawing import draw_svg, draw_text
@@ -29,7 +29,7 @@ def titles(svg: str) -> list[str]:
 DRAWN = "drawings.txt"
 
 
-def drawn(make_machine: MakeMachine) -> Iterator[tuple[str, str]]:
+def drawings(make_machine: MakeMachine) -> Iterator[tuple[str, str]]:
     """Drawings as text, each below what it shows."""
     own = make_machine(1, 1, 8, 1)
     owners = (Owner("reserved", "0"), Owner("web/app", "1-2"), Owner("db/main", "2-3"))
@@ -72,7 +72,7 @@ def drawn(make_machine: MakeMachine) -> Iterator[tuple[str, str]]:
 
 
 def test_drawings_are_as_on_their_page(make_machine: MakeMachine, compare: Compare) -> None:
-    parts = (f"{title}\n\n{text}\n" for title, text in drawn(make_machine))
+    parts = (f"{title}\n\n{text}\n" for title, text in drawings(make_machine))
     compare(DRAWN, "\n\n".join(line for line in parts))
 
 

@@ -78,24 +78,24 @@ with Recorder(Path(sys.argv[1])) as recorder:
 def test_a_run_that_breaks_off_is_reported_as_incomplete(
     tmp_path: Path, stream: MakeStream, run: MakeRun
 ) -> None:
-    def broken() -> None:
+    def record_and_raise() -> None:
         with Recorder(tmp_path) as recorder:
             for event in stream(run())[:-1]:
                 recorder.record(event)
             raise RuntimeError("broken")
 
     with pytest.raises(RuntimeError):
-        broken()
+        record_and_raise()
     assert set(contents(tmp_path)) == set(FILES)
     assert b'type="incomplete"' in (tmp_path / "junit.xml").read_bytes()
 
 
 def test_the_end_of_an_interrupted_run_has_the_latest_time(
-    tmp_path: Path, started: MakeStarted
+    tmp_path: Path, run_start: MakeStarted
 ) -> None:
     with Recorder(tmp_path) as recorder:
         for event in (
-            started(kind="fuzz"),
+            run_start(kind="fuzz"),
             Progress(7.5, 50),
             RunEnded(0.0, False, {"pass": 50}, message="interrupted"),
         ):

@@ -79,7 +79,7 @@ def test_text_of_an_implementation_stays_text(
             story(EVIL, case=EVIL, title=EVIL, machine=EVIL, stderr=EVIL, reproduce=EVIL),
             run("expected failure", defect=EVIL),
             start={"implementation": hello(name=EVIL, homepage=EVIL), "command": EVIL},
-            untested=(EVIL,),
+            untested_requirements=(EVIL,),
         ),
         stream(run("fail", message=EVIL), complete=False, message=EVIL),
         stream(divergence(title=EVIL, message=EVIL, file=EVIL), start={"kind": "fuzz"}),

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import AnyEvent
 
 
-def parsed(events: list[AnyEvent]) -> ET.Element:
+def parse_report(events: list[AnyEvent]) -> ET.Element:
     return ET.XML(junit(summarize(events)))
 
 
 def test_the_answer_is_shown_where_nothing_was_expected(stream: MakeStream, story: MakeRun) -> None:
     step = story().steps[1]
     bare = type(step)(step.operation, step.args, step.answer, step.problems)
-    (failure,) = parsed(stream(story(steps=(bare,)))).iter("failure")
+    (failure,) = parse_report(stream(story(steps=(bare,)))).iter("failure")
     assert 'answer {"ok": {"cpus": "0-1"' in (failure.text or "")
 
 
 def test_the_end_of_standard_error_is_kept(stream: MakeStream, run: MakeRun) -> None:
-    root = parsed(stream(run("crash", stderr="x" * 9000 + "panic: \x1b[31mend")))
+    root = parse_report(stream(run("crash", stderr="x" * 9000 + "panic: \x1b[31mend")))
     text = root.findtext(".//system-err") or ""
     assert text.endswith("panic: ⟨U+001B⟩[31mend")
     assert len(text) < 8200
@@ -32,9 +32,9 @@ def test_the_end_of_standard_error_is_kept(stream: MakeStream, run: MakeRun) -> 
 def test_what_failed_is_a_property_and_changes_neither_name_nor_class(
     stream: MakeStream, run: MakeRun
 ) -> None:
-    good = parsed(stream(run()))
-    violated = run("fail", violated=("NONE-1", "STATIC-2"), signature="invariant none")
-    bad = parsed(stream(violated))
+    good = parse_report(stream(run()))
+    violated = run("fail", violated_requirements=("NONE-1", "STATIC-2"), signature="invariant none")
+    bad = parse_report(stream(violated))
     assert _identities(good) == _identities(bad)
     properties = [
         (one.get("name"), one.get("value")) for one in bad.iterfind(".//testcase/properties/*")
@@ -50,15 +50,15 @@ def test_an_entry_that_matches_nothing_is_a_test_of_its_own(
     stream: MakeStream, run: MakeRun
 ) -> None:
     missing = run("missing known failure", signature="fault at admit")
-    bad = parsed(stream(run(), missing))
+    bad = parse_report(stream(run(), missing))
     assert _identities(bad) == [
-        *_identities(parsed(stream(run()))),
+        *_identities(parse_report(stream(run()))),
         ("numaproof.known failures", "static.exclusive [desktop]: fault at admit"),
     ]
 
 
 def test_no_two_tests_of_a_run_have_one_name(stream: MakeStream, run: MakeRun) -> None:
-    names = [name for _, name in _identities(parsed(stream(run(), run(), run(case="x"))))]
+    names = [name for _, name in _identities(parse_report(stream(run(), run(), run(case="x"))))]
     assert names == ["static.exclusive [desktop]", "static.exclusive [desktop] (2)", "x [desktop]"]
 
 
@@ -67,7 +67,7 @@ def test_a_finding_is_named_by_its_signature(
 ) -> None:
     fuzz = {"kind": "fuzz", "total": 10}
     found = divergence(signature="invariant exclusive-to-one")
-    root = parsed(stream(found, start=fuzz, outcomes={"pass": 9, "fail": 1}))
+    root = parse_report(stream(found, start=fuzz, outcomes={"pass": 9, "fail": 1}))
     assert _identities(root) == [
         ("numaproof.fuzz", "examples"),
         ("numaproof.fuzz", "invariant exclusive-to-one"),
@@ -85,4 +85,4 @@ def test_characters_that_xml_forbids_are_gone(stream: MakeStream, story: MakeRun
 
 
 def test_a_stream_without_beginning_is_written_all_the_same() -> None:
-    assert parsed([]).get("errors") == "1"
+    assert parse_report([]).get("errors") == "1"

@@ -26,7 +26,9 @@ def test_a_message_that_is_the_title_is_said_once(
 
 
 def test_untested_requirements_are_listed_up_to_a_bound(stream: MakeStream, run: MakeRun) -> None:
-    text = markdown(summarize(stream(run(), untested=("NONE-1", *(f"X-{n}" for n in range(50))))))
+    text = markdown(
+        summarize(stream(run(), untested_requirements=("NONE-1", *(f"X-{n}" for n in range(50)))))
+    )
     assert "51 requirements untested; the registry says why" in text
     assert "No affinity is given." in text
     assert "and 11 more" in text

@@ -59,19 +59,24 @@ class Runs:
     """The runs that pages are about, each made by a method of its name."""
 
     stream: MakeStream
-    started: MakeStarted
+    run_start: MakeStarted
     run: MakeRun
     story: MakeRun
     divergence: MakeDivergence
     machine: MakeMachine
 
-    def passed(self) -> list[AnyEvent]:
+    def all_pass(self) -> list[AnyEvent]:
         """All is well, but for what is unsupported, untested, and left behind."""
         runs = (self.run(), self.run(machine="server"), self.run(requirements=("NONE-1",)))
         skipped = self.run("unsupported", case="other", requirements=())
-        return self.stream(*runs, skipped, untested=("STATIC-2",), left=("12 sleep 999",))
+        return self.stream(
+            *runs,
+            skipped,
+            untested_requirements=("STATIC-2",),
+            leftover_processes=("12 sleep 999",),
+        )
 
-    def failed(self) -> list[AnyEvent]:
+    def failures(self) -> list[AnyEvent]:
         """A wrong answer, with what the harness did before it, and programs that broke."""
         start, admit = self.story().steps
         deeds = ("deleted cpu_manager_state", "took CPUs 7 offline")
@@ -87,7 +92,7 @@ class Runs:
         """Every outcome there is."""
         return self.stream(*(self.run(one, case=one, message="because") for one in OUTCOMES))
 
-    def known(self) -> list[AnyEvent]:
+    def known_failures_run(self) -> list[AnyEvent]:
         """Failures that are known, and an entry that no run needs any more."""
         found = different("containers.app.cpus")
         known = {
@@ -119,7 +124,7 @@ class Runs:
         new = [self.run("fail", case="new", machine=at, **boom) for at in ("desktop", "server")]
         return self.stream(*known, *new, self.run("crash", case="last", signature="crash at admit"))
 
-    def discovered(self) -> list[AnyEvent]:
+    def discovery(self) -> list[AnyEvent]:
         """Machines discovered wrongly, which breaks the requirements on their wrong fields."""
         every = ("STATIC-1", "STATIC-2", "NONE-1")
         area = ReportedRequirement("D-1", "Discovery", "Cores are read.", "cadvisor", "sysinfo")
@@ -127,11 +132,18 @@ class Runs:
         own, sizes = ({"reason": one} for one in ("own rules: ours", "finding: sizes"))
         kept = ("STATIC-1", "NONE-1")
         return self.stream(
-            self.run("known failure", kept=("STATIC-2", "NONE-1"), **own, **known),
-            self.run("known failure", machine="server", kept=kept, **own, **known),
-            self.run("known failure", case="b", kept=kept[:1], unseen=kept[1:], **sizes, **known),
-            self.run(requirements=every, unseen=("NONE-1",), case="b", machine="server"),
-            start={"requirements": (*self.started().requirements, area)},
+            self.run("known failure", unaffected=("STATIC-2", "NONE-1"), **own, **known),
+            self.run("known failure", machine="server", unaffected=kept, **own, **known),
+            self.run(
+                "known failure",
+                case="b",
+                unaffected=kept[:1],
+                undiscovered=kept[1:],
+                **sizes,
+                **known,
+            ),
+            self.run(requirements=every, undiscovered=("NONE-1",), case="b", machine="server"),
+            start={"requirements": (*self.run_start().requirements, area)},
         )
 
     def alike(self) -> list[AnyEvent]:
@@ -141,7 +153,7 @@ class Runs:
         others = (self.run("fail", case="b", message="else"), self.run("crash", case="last"))
         return self.stream(*runs, *others, start={"machines": machines})
 
-    def fuzzed(self) -> list[AnyEvent]:
+    def fuzzing(self) -> list[AnyEvent]:
         """A finding, a known one, and what was reached."""
         reached = Coverage(
             at=1.0,
@@ -163,7 +175,7 @@ class Runs:
         counts = {"pass": 4, "fail": 1, "nondeterministic": 1, "known failure": 6}
         return self.stream(*found, start={"kind": "fuzz", "seed": 42}, outcomes=counts)
 
-    def compared(self) -> list[AnyEvent]:
+    def comparison(self) -> list[AnyEvent]:
         """A difference between two programs, and an answer that chance decides."""
         title = "seed 3: admit: containers.app.cpus differs"
         seen = different("containers.app.cpus differs")
@@ -195,9 +207,9 @@ class Runs:
     def claims(self) -> list[AnyEvent]:
         """What the run showed of the claims of the program."""
         review = ClaimsReview(
-            assumed=True,
-            unclaimed={"operation devices": 213, "feature restart": 1},
-            declined=12,
+            assumes_features=True,
+            missing_claims={"operation devices": 213, "feature restart": 1},
+            declined_runs=12,
             possible=("feature restart", "level placement (no answer differed)"),
             untrue=("claims feature sidecars, but failed all 2 case runs that need it",),
         )
@@ -209,7 +221,7 @@ class Runs:
         hello = Hello(1, EVIL, EVIL, EVIL, ("1.35",), "kubelet", (), Policies(), Options())
         hello = msgspec.structs.replace(hello, homepage="javascript:alert(3)")
         start = {"implementation": hello, "command": EVIL}
-        return self.stream(self.story(EVIL, **odd), start=start, untested=(EVIL,))
+        return self.stream(self.story(EVIL, **odd), start=start, untested_requirements=(EVIL,))
 
 
 def terminal(events: Sequence[AnyEvent]) -> str:
@@ -256,7 +268,7 @@ def board(events: Sequence[AnyEvent]) -> str:
     """What a board makes of a run, and the file of known failures that it offers."""
     data = run_data(summarize(events), "folder", lambda name: f"the case of {name}\n")
     (one,) = implementations([data])
-    shown = msgspec.to_builtins((data, one.newest.states, one.newest.met))
+    shown = msgspec.to_builtins((data, one.newest.states, one.newest.requirement_score))
     return f"{json.dumps(shown, indent=1, ensure_ascii=False)}\n{known_failures(one.newest)}"
 
 
@@ -275,13 +287,13 @@ NAMES = [name for name in vars(Runs) if not name.startswith("_") and callable(ge
 @pytest.fixture
 def runs(
     stream: MakeStream,
-    started: MakeStarted,
+    run_start: MakeStarted,
     run: MakeRun,
     story: MakeRun,
     divergence: MakeDivergence,
     make_machine: MakeMachine,
 ) -> Runs:
-    return Runs(stream, started, run, story, divergence, make_machine)
+    return Runs(stream, run_start, run, story, divergence, make_machine)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -293,7 +305,7 @@ def test_a_report_of_a_run_is_as_on_its_page(
 
 
 def test_a_replayed_run_is_as_on_its_page(runs: Runs, compare: Compare) -> None:
-    failed = [one for one in runs.failed() if isinstance(one, CaseFinished)]
+    failed = [one for one in runs.failures() if isinstance(one, CaseFinished)]
     shown = "\n".join(line for one in failed for line in transcript(one))
     compare("failed/transcript.txt", shown + "\n")
 
@@ -320,7 +332,7 @@ def test_verdicts_are_as_on_their_page(runs: Runs, compare: Compare) -> None:
         "fuzzing cut short": [*stream(runs.divergence(), start=fuzz)[:-1], Progress(3.0, 40)],
         "fuzzing of nothing": stream(start={"kind": "fuzz"}),
         "an outcome of another version": [
-            runs.started(kind="fuzz"),
+            runs.run_start(kind="fuzz"),
             RunEnded(1.0, True, {"pass": 3, "new kind": 1}),
         ],
     }

@@ -53,7 +53,7 @@ def test_what_an_encoding_lacks_does_not_end_the_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("::error file=a::b", "⟨U+003A⟩:error file=a::b"),
         ("a\n  ::stop-commands::x", "a\n  ⟨U+003A⟩:stop-commands::x"),
@@ -61,11 +61,11 @@ def test_what_an_encoding_lacks_does_not_end_the_command() -> None:
         ("std::vector::iterator, ::1 and ##", "std::vector::iterator, ::1 and ##"),
     ],
 )
-def test_no_line_is_a_command_to_github(text: str, shown: str) -> None:
+def test_no_line_is_a_command_to_github(text: str, expected: str) -> None:
     made, written = stream()
     made.write(text)
     made.flush()
-    assert written.getvalue().decode() == shown
+    assert written.getvalue().decode() == expected
 
 
 def test_the_streams_come_back_as_they_were() -> None:
@@ -77,12 +77,12 @@ def test_the_streams_come_back_as_they_were() -> None:
     assert not sys.stdout.closed
 
 
-@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
-def test_closed_streams_are_no_traceback(closed: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("redirection", ["<&-", "2>&-", "<&- 2>&-"])
+def test_closed_streams_are_no_traceback(redirection: str, tmp_path: Path) -> None:
     numaproof = Path(sys.executable).parent / "numaproof"
     for args, code in (("profile list", 0), ("profile show nothing", 2)):
         ended = subprocess.run(
-            ["sh", "-c", f"{numaproof} {args} {closed}"],
+            ["sh", "-c", f"{numaproof} {args} {redirection}"],
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -93,11 +93,11 @@ def test_closed_streams_are_no_traceback(closed: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["profile list", "check"])
-@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
-def test_a_closed_standard_output_is_2(command: str, closed: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("redirection", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_output_is_2(command: str, redirection: str, tmp_path: Path) -> None:
     numaproof = Path(sys.executable).parent / "numaproof"
     ended = subprocess.run(
-        ["sh", "-c", f"{numaproof} {command} {closed}"],
+        ["sh", "-c", f"{numaproof} {command} {redirection}"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -105,7 +105,7 @@ def test_a_closed_standard_output_is_2(command: str, closed: str, tmp_path: Path
     )
     assert ended.returncode == 2
     told = "numaproof: standard output is closed; redirect it to /dev/null to discard it\n"
-    assert ended.stderr == ("" if "2>&-" in closed else told)
+    assert ended.stderr == ("" if "2>&-" in redirection else told)
     assert [*tmp_path.iterdir()] == []
 
 

@@ -26,7 +26,10 @@ def test_a_case_counts_in_the_area_of_its_first_known_requirement(
 def test_a_case_has_one_area_however_it_ends(stream: MakeStream, run: MakeRun) -> None:
     good, bad = (
         summarize(stream(run(), one))
-        for one in (run(machine="server"), run("fail", machine="server", violated=("NONE-1",)))
+        for one in (
+            run(machine="server"),
+            run("fail", machine="server", violated_requirements=("NONE-1",)),
+        )
     )
     totals = [{area: tally.total for area, tally in one.areas.items()} for one in (good, bad)]
     assert totals[0] == totals[1] == {"static policy": 2}
@@ -46,6 +49,6 @@ def test_counts_are_kept_by_case_machine_requirement_and_both_area_and_machine(
 
 
 def test_a_requirement_that_the_registry_lacks_says_so(stream: MakeStream, run: MakeRun) -> None:
-    named = summarize(stream(run())).named(("STATIC-1", "GONE-1"))
+    named = summarize(stream(run())).find_requirements(("STATIC-1", "GONE-1"))
     assert named[0].statement == "CPUs are exclusive."
     assert "not in the registry" in named[1].statement

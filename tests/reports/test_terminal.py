@@ -34,7 +34,7 @@ class Stream(io.TextIOWrapper):
         return self.bytes.getvalue().decode(self.encoding)
 
 
-def shown(events: list[AnyEvent], stream: Stream | None = None, **environment: str) -> str:
+def terminal_text(events: list[AnyEvent], stream: Stream | None = None, **environment: str) -> str:
     stream = stream or Stream()
     with Terminal(stream, environment) as terminal:
         terminal.reports = "out"
@@ -65,7 +65,9 @@ def test_a_message_that_is_the_title_is_said_once_in_each_place(
     stream: MakeStream, divergence: MakeDivergence
 ) -> None:
     said = "two containers have CPU 1"
-    lines = shown(stream(divergence(title=said, message=said), start={"kind": "fuzz"})).split("\n")
+    lines = terminal_text(
+        stream(divergence(title=said, message=said), start={"kind": "fuzz"})
+    ).split("\n")
     assert [line for line in lines if said in line] == [f"✗ FAIL  {said}"] * 2
 
 
@@ -75,8 +77,8 @@ def test_commands_and_paths_are_shown_whole_however_long(
     file = "out/findings/" + "a-long-name-" * 12 + "end.yaml"
     command = f"numaproof replay {file} --kubernetes 1.35 --reference"
     events = stream(divergence(file=file, reproduce=command), start={"kind": "fuzz"})
-    live = shown(events, Stream(terminal=True), **TERMINAL)
-    for text in (shown(events), re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", live)):
+    live = terminal_text(events, Stream(terminal=True), **TERMINAL)
+    for text in (terminal_text(events), re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", live)):
         lines = [line.strip() for line in text.split("\n")]
         assert f"case file: {file}" in lines
         assert f"reproduce: {command}" in lines
@@ -84,14 +86,16 @@ def test_commands_and_paths_are_shown_whole_however_long(
 
 def test_plain_output_of_a_large_run_is_short(stream: MakeStream, run: MakeRun) -> None:
     runs = [run(at=number / 100, case=f"case-{number}") for number in range(6000)]
-    text = shown(stream(*runs))
+    text = terminal_text(stream(*runs))
     assert 8 <= text.count(" done, 0 failed") <= 20
     assert len(text.split("\n")) < 40
 
 
-def test_plain_output_says_now_and_then_how_far_it_is_without_a_total(started: MakeStarted) -> None:
-    events = [started(kind="fuzz"), *(Progress(float(n), n * 10) for n in range(35))]
-    text = shown(events)
+def test_plain_output_says_now_and_then_how_far_it_is_without_a_total(
+    run_start: MakeStarted,
+) -> None:
+    events = [run_start(kind="fuzz"), *(Progress(float(n), n * 10) for n in range(35))]
+    text = terminal_text(events)
     assert re.findall(r"([\d.]+) s  (\d+) done", text) == [
         ("10.0", "100"),
         ("20.0", "200"),
@@ -102,26 +106,26 @@ def test_plain_output_says_now_and_then_how_far_it_is_without_a_total(started: M
 
 
 def test_thousands_of_failures_are_counted_and_not_listed(stream: MakeStream, run: MakeRun) -> None:
-    text = shown(stream(*(run("crash", case=f"case-{number}") for number in range(500))))
+    text = terminal_text(stream(*(run("crash", case=f"case-{number}") for number in range(500))))
     assert text.count("† CRASH") == MAX_FAILURE_LINES + 10
     assert "Further failures are only counted" in text
     assert "490 failures with 490 more causes in the reports" in text
 
 
 def test_nothing_is_shown_of_nothing() -> None:
-    assert shown([]) == ""
+    assert terminal_text([]) == ""
 
 
-def test_a_fuzz_run_begins_with_its_seed_and_its_budget(started: MakeStarted) -> None:
-    timed = shown([started(kind="fuzz", seed=42)])
+def test_a_fuzz_run_begins_with_its_seed_and_its_budget(run_start: MakeStarted) -> None:
+    timed = terminal_text([run_start(kind="fuzz", seed=42)])
     assert "level kubelet, seed 42, until time is up\n" in timed
-    counted = shown([started(kind="fuzz", seed=42, total=1000)])
+    counted = terminal_text([run_start(kind="fuzz", seed=42, total=1000)])
     assert "level kubelet, seed 42, 1,000 examples\n" in counted
 
 
-def test_an_interrupted_fuzz_run_says_how_long_it_took(started: MakeStarted) -> None:
+def test_an_interrupted_fuzz_run_says_how_long_it_took(run_start: MakeStarted) -> None:
     end = RunEnded(0.0, False, {"pass": 50}, message="interrupted")
-    text = shown([started(kind="fuzz"), Progress(3.0, 25), Progress(7.5, 50), end])
+    text = terminal_text([run_start(kind="fuzz"), Progress(3.0, 25), Progress(7.5, 50), end])
     assert "50 examples (50 pass) in 7.5 s" in text
 
 
@@ -130,19 +134,19 @@ def test_nothing_but_a_terminal_folds_lines(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     title = "The first of many words of a title, " * 5
-    assert title.strip() in shown(stream(story(title=title)))
+    assert title.strip() in terminal_text(stream(story(title=title)))
 
 
 def test_many_differences_of_a_step_are_cut(stream: MakeStream, story: MakeRun) -> None:
     step = story().steps[1]
     wide = type(step)("state", {}, {}, (), {f"key{number}": number for number in range(20)})
-    assert "14 more differences in the reports" in shown(stream(story(steps=(wide,))))
+    assert "14 more differences in the reports" in terminal_text(stream(story(steps=(wide,))))
 
 
 def test_a_stream_that_cannot_encode_the_signs_gets_ascii(
     stream: MakeStream, story: MakeRun
 ) -> None:
-    text = shown(stream(story()), Stream(encoding="ascii"))
+    text = terminal_text(stream(story()), Stream(encoding="ascii"))
     assert "x FAIL  static.exclusive" in text
     assert "` Node 0 . 1 GiB" in text
 
@@ -151,7 +155,7 @@ def test_a_terminal_gets_a_bar_colours_and_the_same_summary(
     stream: MakeStream, story: MakeRun, run: MakeRun
 ) -> None:
     runs = [run(case=f"case-{number}") for number in range(50)]
-    text = shown(stream(*runs, story()), Stream(terminal=True), **TERMINAL)
+    text = terminal_text(stream(*runs, story()), Stream(terminal=True), **TERMINAL)
     assert "\x1b[" in text
     assert "51/51" in text
     plain = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", text)
@@ -163,21 +167,21 @@ def test_a_terminal_gets_a_bar_colours_and_the_same_summary(
 def test_a_terminal_is_left_clean_when_the_run_breaks_off(stream: MakeStream, run: MakeRun) -> None:
     target = Stream(terminal=True)
 
-    def broken() -> None:
+    def show_and_interrupt() -> None:
         with Terminal(target, TERMINAL) as terminal:
             for event in stream(run())[:-1]:
                 terminal.show(event)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        broken()
+        show_and_interrupt()
     text = target.text()
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is shown again
     assert "Incomplete run" in text
 
 
 def test_markup_in_names_is_not_read_as_markup(stream: MakeStream, run: MakeRun) -> None:
-    text = shown(
+    text = terminal_text(
         stream(run("fail", message="[bold]x[/bold] :smile:")), Stream(terminal=True), **TERMINAL
     )
     assert "[bold]x[/bold] :smile:" in text

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.protocol.events import ClaimsReview
 from numaproof.reports.summary import summarize
-from numaproof.reports.wording import claims_lines, left_lines
+from numaproof.reports.wording import claims_lines, leftover_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def test_of_many_processes_the_first_are_named(stream: MakeStream) -> None:
-    lines = left_lines(summarize(stream(left=tuple(map(str, range(23))))))
+    lines = leftover_lines(summarize(stream(leftover_processes=tuple(map(str, range(23))))))
     assert lines[-1] == "Could not end 3 more; see events.jsonl."
     assert len(lines) == 21
 
 
 def test_only_the_most_frequent_missing_claims_are_named(stream: MakeStream) -> None:
-    many = ClaimsReview(unclaimed={f"operation o{number}": 2 for number in range(23)})
+    many = ClaimsReview(missing_claims={f"operation o{number}": 2 for number in range(23)})
     lines = claims_lines(summarize(stream(claims=many)))
     assert lines[-1] == "Other claims not made: 6 case runs not asked."
     assert len(lines) == 21

@@ -15,9 +15,9 @@ from numaproof.reports.board.data import MachineSize, kind_of
 from numaproof.reports.board.standing import Score, version_key, worst
 from numaproof.reports.board.views import bars, size_text, tally_text
 from numaproof.reports.html import is_web_address
-from numaproof.reports.markdown import escaped
+from numaproof.reports.markdown import escape
 from numaproof.reports.story import both_ends
-from numaproof.reports.untrusted import one_line, shortened, visible
+from numaproof.reports.untrusted_text import one_line, shorten, visible
 from numaproof.reports.values import diff_lines, differences, pretty, without_machine
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WORDS = Table(__file__, "words.yaml", compact=True)
 
 
-def _traced(head: str, end: str) -> str:
+def _trace_log(head: str, end: str) -> str:
     """A long log with a trace in it, cut to its ends."""
     log = [*("chatter" for _ in range(30)), head, *("frame" for _ in range(40)), end]
     return both_ends("\n".join(log), 6)
@@ -35,14 +35,14 @@ def _traced(head: str, end: str) -> str:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "hidden characters": lambda text: visible(json.loads(f'"{text}"')),
     "one line": one_line,
-    "long text": shortened,
+    "long text": shorten,
     "the ends of a log": both_ends,
-    "the ends of a log with a trace": _traced,
+    "the ends of a log with a trace": _trace_log,
     "a value laid out": pretty,
     "differences": lambda *sides: [msgspec.to_builtins(one) for one in differences(*sides)],
     "lines that differ": diff_lines,
     "arguments without their machine": without_machine,
-    "a cell of a Markdown table": escaped,
+    "a cell of a Markdown table": escape,
     "a web address": lambda text: is_web_address(json.loads(f'"{text}"')),
     "what a reason begins with": kind_of,
     "versions as people count them": lambda names: sorted(names, key=version_key),

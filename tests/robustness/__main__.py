@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 from robustness import playing
-from robustness.attack import attack, told
+from robustness.attack import attack, error_text
 from robustness.kinds import KINDS
 
 BATCH = 200
@@ -26,14 +26,14 @@ def main() -> int:
     sizes = [min(BATCH, args.count - begun) for begun in range(0, args.count, BATCH)]
     codes: Counter[int | None] = Counter()
     failed = []
-    with playing.prepared() as scratch:
+    with playing.trial_folder() as scratch:
         for number, size in enumerate(sizes[:1] if seed else sizes, first):
             for kind in [only] if only else KINDS:
                 try:
                     codes += attack(kind, scratch, seed=number, count=size)
                 except (playing.BrokenError, ExceptionGroup) as error:
                     failed.append(f"{kind}:{number}")
-                    print(f"{kind}:{number}: {told(error)}\n", flush=True)
+                    print(f"{kind}:{number}: {error_text(error)}\n", flush=True)
     print(f"{sum(codes.values())} trials; exit codes {dict(sorted(codes.items()))}")
     print(f"failures: {' '.join(failed) or 'none'}")
     return bool(failed)

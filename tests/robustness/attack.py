@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import seed as with_seed
 
 from robustness.kinds import KINDS
-from robustness.playing import broken, play
+from robustness.playing import error_type, play
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,19 +41,19 @@ def attack(kind: str, scratch: Path, *, seed: int, count: int) -> Counter[int | 
     )
     @with_seed(seed)
     @given(KINDS[kind])
-    def one(trial: Trial) -> None:
+    def play_trial(trial: Trial) -> None:
         ended = play(trial, scratch)
         codes[ended.code] += 1
         if ended.cause:
-            note(f"{trial}\n--- told\n{ended.told}")
+            note(f"{trial}\n--- told\n{ended.output}")
             note(f"again: tox run -e robustness -- --count {count} --only {kind}:{seed}")
-            raise broken(ended.cause)(ended.cause)
+            raise error_type(ended.cause)(ended.cause)
 
-    one()
+    play_trial()
     return codes
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An error of an attack with its notes, and those within it."""
     within = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    return "\n".join((str(error), *getattr(error, "__notes__", ()), *map(told, within)))
+    return "\n".join((str(error), *getattr(error, "__notes__", ()), *map(error_text, within)))

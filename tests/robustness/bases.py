@@ -135,18 +135,18 @@ CAMPAIGN = (
 """The campaign of `journal`; its units are not done in a trial, as no workers are started."""
 
 
-def _ran(*args: str, made: str = "events.jsonl") -> bytes:
+def _command_output(*args: str, output_name: str = "events.jsonl") -> bytes:
     """The file that a command makes; `FOLDER` in an argument is where."""
     quiet = redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO())
     with tempfile.TemporaryDirectory() as name, without_workers(), quiet[0], quiet[1]:
         cli.main([one.replace("FOLDER", name) for one in args], standalone_mode=False)
-        return (Path(name) / made).read_bytes()
+        return (Path(name) / output_name).read_bytes()
 
 
 @cache
 def journal() -> tuple[Any, ...]:
     """The lines of a campaign's file: its plan, two units with a failure, and its end."""
-    plan = _ran(*CAMPAIGN, "--out", "FOLDER").splitlines()[0]
+    plan = _command_output(*CAMPAIGN, "--out", "FOLDER").splitlines()[0]
     planned = codec.decode(plan, CampaignPlanned)
     with tempfile.TemporaryDirectory() as name:
         with Journal(Path(name), planned, lambda: 1.0) as opened:
@@ -164,7 +164,7 @@ def journal() -> tuple[Any, ...]:
 def events() -> tuple[Any, ...]:
     """The lines of a run with a case that passed, a known failure and a crash."""
     way = ("check", "--select", "example-besteffort-runs-shared", "--machine", MACHINE)
-    first, passed, last = map(json.loads, _ran(*way, "--out", "FOLDER").splitlines())
+    first, passed, last = map(json.loads, _command_output(*way, "--out", "FOLDER").splitlines())
     # As short as it may be, but for what the site shows of it.
     first["requirements"] = [one for one in first["requirements"] if one["id"].startswith("CPU-EX")]
     step = {"operation": "state", "args": {}, "answer": {}, "problems": ["one CPU too many"]}
@@ -182,7 +182,7 @@ def board_data() -> Any:
         stream = Path(name) / "events.jsonl"
         stream.write_bytes(b"".join(codec.encode(one) + b"\n" for one in events()))
         way = ("board", name, "--out", "FOLDER/site", "--out-data", "FOLDER/run.json")
-        return json.loads(_ran(*way, made="run.json"))
+        return json.loads(_command_output(*way, output_name="run.json"))
 
 
 def without_workers() -> Any:

@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 
 from numaproof.fakesys.entries import Directory, Symlink
 from robustness import bases
-from robustness.mutations import HOSTILE, TEXTS, changed, damaged, poisoned, written
+from robustness.mutations import (
+    HOSTILE,
+    TEXTS,
+    changed_documents,
+    damaged_files,
+    poisoned_documents,
+    serialize,
+)
 from robustness.trials import File, Folder, Link, Trial
 
 if TYPE_CHECKING:
@@ -51,10 +58,10 @@ class Sound:
     def write(self, document: Any) -> bytes:
         """A document, or a list of them, as the content of this file."""
         if not self.lines:
-            return written(document, self.form)
+            return serialize(document, self.form)
         heads = self.prefixes() or [b""] * len(document)
         lines = zip(heads, document, strict=True)
-        return b"".join(head + written(one, "line") + b"\n" for head, one in lines)
+        return b"".join(head + serialize(one, "line") + b"\n" for head, one in lines)
 
 
 def _texts(*names: str) -> Callable[[], list[Any]]:
@@ -100,7 +107,7 @@ class Kind(msgspec.Struct, frozen=True):
         ways: the commands that read it.
         keys: where most mutations are made.
         lines: whether an error must name the line.
-        named: whether an error must name the file.
+        must_name_file: whether an error must name the file.
         stdin: the file on standard input.
     """
 
@@ -108,7 +115,7 @@ class Kind(msgspec.Struct, frozen=True):
     files: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     lines: bool = True
-    named: bool = True
+    must_name_file: bool = True
     stdin: str = ""
 
     def commands(self, name: str) -> list[tuple[str, ...]]:
@@ -124,25 +131,25 @@ _COMMANDS = FILES.pop("arguments").commands("")
 
 
 @st.composite
-def _mutated(draw: Draw, sound: Sound, document: Any, keys: tuple[str, ...]) -> bytes:
+def _mutated_files(draw: Draw, sound: Sound, document: Any, keys: tuple[str, ...]) -> bytes:
     """The content of a file with one to three changes, or with damaged bytes."""
     if draw(st.integers(0, 4)) == 4:
         other = sound.write(draw(st.sampled_from(sound.documents())))
-        return draw(damaged(sound.write(document), other))
+        return draw(damaged_files(sound.write(document), other))
     for _ in range(draw(st.sampled_from((1, 1, 2, 3)))):
-        document = draw(changed(document, keys=keys if draw(st.booleans()) else ()))
-    return written(document, sound.form, escaped=draw(st.booleans()))
+        document = draw(changed_documents(document, keys=keys if draw(st.booleans()) else ()))
+    return serialize(document, sound.form, ascii_only=draw(st.booleans()))
 
 
 @st.composite
 def _mutated_lines(draw: Draw, sound: Sound, documents: list[Any]) -> bytes:
     """Lines, of which one or two are changed, and perhaps one is missing, doubled or moved."""
     heads = sound.prefixes() or [b""] * len(documents)
-    lines = [head + written(one, "line") for head, one in zip(heads, documents, strict=True)]
+    lines = [head + serialize(one, "line") for head, one in zip(heads, documents, strict=True)]
     for _ in range(draw(st.sampled_from((1, 1, 2)))):
         # What is read first is changed most: many commands read no more than that.
         spot = draw(st.just(0) | st.integers(0, len(lines) - 1))
-        body = draw(_mutated(Sound(lambda: documents, "line"), documents[spot], ()))
+        body = draw(_mutated_files(Sound(lambda: documents, "line"), documents[spot], ()))
         lines[spot] = heads[spot] + body
     ways = st.integers(0, 11)
     way, spot = draw(ways), draw(st.integers(0, len(lines) - 1))
@@ -155,7 +162,7 @@ def _mutated_lines(draw: Draw, sound: Sound, documents: list[Any]) -> bytes:
     return b"\n".join(lines) + b"\n"
 
 
-def _packed(name: str, content: bytes) -> bytes:
+def _pack(name: str, content: bytes) -> bytes:
     return lzma.compress(content, preset=0) if name.endswith(".xz") else content
 
 
@@ -168,7 +175,7 @@ def _read_by(args: tuple[str, ...], stdin: str) -> list[str]:
 def sound_files(args: tuple[str, ...], stdin: str = "") -> dict[str, File]:
     """The files that a command reads, without any mutation."""
     names = _read_by(args, stdin)
-    return {n: _packed(n, SOUND[n].write(SOUND[n].documents()[0])) for n in names}
+    return {n: _pack(n, SOUND[n].write(SOUND[n].documents()[0])) for n in names}
 
 
 @st.composite
@@ -181,16 +188,16 @@ def _of_file(draw: Draw, kind: Kind) -> Trial:
     if sound.lines:
         content = draw(_mutated_lines(sound, document))
     else:
-        content = draw(_mutated(sound, document, kind.keys))
+        content = draw(_mutated_files(sound, document, kind.keys))
     into = args[args.index("--out") + 1] if "--out" in args and args[0] == "profile" else ""
     return Trial(
         args,
-        sound_files(args, kind.stdin) | {name: _packed(name, content)},
+        sound_files(args, kind.stdin) | {name: _pack(name, content)},
         sound={} if name.endswith(".xz") else {name: sound.write(document)},
-        subject=name.rpartition("/")[2] if kind.named else "",
+        subject=name.rpartition("/")[2] if kind.must_name_file else "",
         has_lines=kind.lines,
         stdin=kind.stdin,
-        made=into,
+        output_name=into,
         terminal=draw(st.booleans()),
     )
 
@@ -201,8 +208,10 @@ def _of_hostile_text(draw: Draw) -> Trial:
     kind = FILES[draw(st.sampled_from(list(FILES)))]
     name = draw(st.sampled_from(kind.files))
     args = draw(st.sampled_from(kind.commands(name)))
-    content = SOUND[name].write(draw(poisoned(draw(st.sampled_from(SOUND[name].documents())))))
-    files = sound_files(args, kind.stdin) | {name: _packed(name, content)}
+    content = SOUND[name].write(
+        draw(poisoned_documents(draw(st.sampled_from(SOUND[name].documents()))))
+    )
+    files = sound_files(args, kind.stdin) | {name: _pack(name, content)}
     return Trial(args, files, stdin=kind.stdin, terminal=True)
 
 
@@ -222,7 +231,7 @@ def _tree_files(draw: Draw) -> dict[str, File]:
         odd = amounts.map(lambda text: text.encode(errors="surrogatepass") + b"\n")
         others = (targets.map(Link), st.just(Folder()), st.none(), odd, odd)
         if isinstance(was, bytes):
-            others += (damaged(was, b"7\n"),)
+            others += (damaged_files(was, b"7\n"),)
         files[path] = draw(st.one_of(others))
     return {path: file for path, file in files.items() if file is not None}
 
@@ -232,7 +241,7 @@ def _of_tree(draw: Draw) -> Trial:
     ways = (("discover", "tree"), ("discover", "tree", "--json"))
     ways += (("profile", "capture", "tree", "--out", "made.yaml"),)
     files: dict[str, File] = {f"tree/{name}": one for name, one in draw(_tree_files()).items()}
-    return Trial(draw(st.sampled_from(ways)), files, subject="tree", made="made.yaml")
+    return Trial(draw(st.sampled_from(ways)), files, subject="tree", output_name="made.yaml")
 
 
 @st.composite
@@ -249,7 +258,7 @@ def _of_archive(draw: Draw) -> Trial:
         members[spot] = draw(st.sampled_from(ways))
     content = archive(members)
     if draw(st.integers(0, 4)) == 4:
-        content = draw(damaged(content, b"x" * 512))
+        content = draw(damaged_files(content, b"x" * 512))
     name = draw(st.sampled_from(("t.tar", "t.tar.xz", "t.tar.gz")))
     ways = (("discover", name), ("profile", "capture", name), ("discover", name, "--json"))
     return Trial(draw(st.sampled_from(ways)), {name: content}, subject=name)
@@ -277,7 +286,9 @@ def _of_examples(draw: Draw) -> Trial:
     numbers = st.integers(0, 3)
     names = (numbers.map("db/{0:016x}/{0:016x}".format), numbers.map("db/{}".format))
     name = st.one_of(*names, st.just("db/.hypothesis-keys"))
-    files = st.dictionaries(name, damaged(bytes(range(40)), b"\x00" * 16), min_size=1, max_size=3)
+    files = st.dictionaries(
+        name, damaged_files(bytes(range(40)), b"\x00" * 16), min_size=1, max_size=3
+    )
     args = ("fuzz", "--explore", "--seed", "1", "--examples", "1")
     return Trial((*args, "--database", "db"), draw(files))
 

@@ -73,7 +73,7 @@ def _items(value: Any) -> list[tuple[Any, Any]]:
 
 
 @st.composite
-def changed(draw: Draw, root: Any, keys: Sequence[str] = ()) -> Any:
+def changed_documents(draw: Draw, root: Any, keys: Sequence[str] = ()) -> Any:
     """A document with one change.
 
     Args:
@@ -158,7 +158,7 @@ POISON = "x\x1b]0;t\x07\x9b5m\x7f\u202e\u2066\u200b\u0600\U000e0041"
 
 
 @st.composite
-def poisoned(draw: Draw, root: Any) -> Any:
+def poisoned_documents(draw: Draw, root: Any) -> Any:
     """A document with `POISON` in one of its texts or keys."""
     box = [copy.deepcopy(root)]
     texts_ = [one for one in paths(root) if isinstance(reduce(getitem, one, root), str)]
@@ -180,7 +180,7 @@ _WHOLES = (b"", b"\n", b"\x00" * 64, b"[" * 5000, b"{" * 3000, b"- " * 500)
 
 
 @st.composite
-def damaged(draw: Draw, text: bytes, other: bytes) -> bytes:
+def damaged_files(draw: Draw, text: bytes, other: bytes) -> bytes:
     """The bytes of a file with one change; `other` is a file whose parts may be put in."""
     spot = draw(st.integers(0, len(text)))
     rest = text[spot + draw(st.integers(0, 40)) :]
@@ -189,7 +189,7 @@ def damaged(draw: Draw, text: bytes, other: bytes) -> bytes:
     between = st.one_of(
         st.sampled_from(_BYTES),
         st.binary(max_size=4),
-        texts.map(lambda one: one.encode(errors="surrogatepass")),
+        texts.map(lambda word: word.encode(errors="surrogatepass")),
     )
     return draw(
         st.one_of(
@@ -197,7 +197,7 @@ def damaged(draw: Draw, text: bytes, other: bytes) -> bytes:
             st.just(b"".join((*lines[: line + 1], *lines[line:]))),
             st.just(text[:spot] + rest),
             st.just(text[:spot]),
-            between.map(lambda one: text[:spot] + one + rest),
+            between.map(lambda middle: text[:spot] + middle + rest),
             st.permutations(lines).map(b"".join),
             st.sampled_from(_HEADS).map(lambda head: head + text),
             st.sampled_from(_BREAKS).map(lambda end: text.replace(b"\n", end)),
@@ -207,26 +207,28 @@ def damaged(draw: Draw, text: bytes, other: bytes) -> bytes:
     )
 
 
-def written(value: Any, form: Form, *, escaped: bool = True) -> bytes:
-    """A document as a file; `escaped` for text without characters beyond ASCII."""
+def serialize(value: Any, form: Form, *, ascii_only: bool = True) -> bytes:
+    """A document as a file; `ascii_only` for text without characters beyond ASCII."""
     raws: list[str] = []
 
-    def plain(one: Any) -> Any:
-        if isinstance(one, dict):
-            return {str(key): plain(below) for key, below in one.items()}
-        if isinstance(one, list | tuple):
-            return [plain(below) for below in one]
-        if isinstance(one, Raw):
-            raws.append(str(one))
+    def plain(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {str(key): plain(below) for key, below in part.items()}
+        if isinstance(part, list | tuple):
+            return [plain(below) for below in part]
+        if isinstance(part, Raw):
+            raws.append(str(part))
             return f"RAW{len(raws) - 1}RAW"
-        return one
+        return part
 
     if form == "yaml":
-        made = yaml.dump(plain(value), Dumper=_Dumper, sort_keys=False, allow_unicode=not escaped)
+        made = yaml.dump(
+            plain(value), Dumper=_Dumper, sort_keys=False, allow_unicode=not ascii_only
+        )
     else:
         indent = 1 if form == "json" else None
-        made = json.dumps(plain(value), indent=indent, ensure_ascii=escaped)
-    made = re.sub('"?RAW([0-9]+)RAW"?', lambda found: raws[int(found[1])], made)
+        made = json.dumps(plain(value), indent=indent, ensure_ascii=ascii_only)
+    made = re.sub('"?RAW([0-9]+)RAW"?', lambda match: raws[int(match[1])], made)
     return made.encode(errors="surrogatepass")
 
 

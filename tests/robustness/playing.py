@@ -61,28 +61,28 @@ class HangError(BaseException):
 
 
 @dataclass(frozen=True)
-class Ended:
+class TrialResult:
     """How a trial ended.
 
     Attributes:
         cause: what is wrong with that, the same for trials that fail alike; empty for nothing.
-        told: the output, and the traceback if there is one.
+        output: the output, and the traceback if there is one.
         code: the exit code.
     """
 
     cause: str
-    told: str
+    output: str
     code: int | None
 
 
 @cache
-def broken(cause: str) -> type[BrokenError]:
+def error_type(cause: str) -> type[BrokenError]:
     """An error type for each cause, so that Hypothesis tells causes apart."""
     return type(f"BrokenError[{cause}]", (BrokenError,), {})
 
 
 @contextmanager
-def prepared() -> Iterator[Path]:
+def trial_folder() -> Iterator[Path]:
     """A folder for trials; what every trial would load again is loaded once, within a ``with``."""
     for module in pkgutil.walk_packages(numaproof.__path__, "numaproof."):
         if not module.name.startswith(("numaproof.plugin", "numaproof.cli.templates")):
@@ -92,7 +92,7 @@ def prepared() -> Iterator[Path]:
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a folder in it
     with (
         patch.object(loading, "bundled_cases", cache(loading.bundled_cases)),
-        patch.object(recordings, "bundled", cache(recordings.bundled)),
+        patch.object(recordings, "bundled", cache(recordings.bundled_recordings)),
         patch.dict(os.environ),
         patch.object(tempfile, "tempdir", None),
         bases.without_workers(),
@@ -103,7 +103,7 @@ def prepared() -> Iterator[Path]:
         yield Path(scratch)
 
 
-def play(trial: Trial, scratch: Path) -> Ended:
+def play(trial: Trial, scratch: Path) -> TrialResult:
     """Runs the command of a trial in an empty folder of `scratch`."""
     here, temporary, outputs = (scratch / name for name in ("here", "tmp", "written"))
     for folder in (here, temporary, outputs):
@@ -122,11 +122,11 @@ def play(trial: Trial, scratch: Path) -> Ended:
     parts = [ascii(one.decode(errors="replace")[:_LONGEST])[1:-1] for one in written]
     if error is not None:
         parts.append("".join(traceback.format_exception(error))[-_LONGEST:])
-    return Ended(cause, "\n".join(one.replace("\\n", "\n") for one in parts if one), code)
+    return TrialResult(cause, "\n".join(one.replace("\\n", "\n") for one in parts if one), code)
 
 
 @contextmanager
-def _limited() -> Iterator[None]:
+def _resource_limits() -> Iterator[None]:
     """Limits on processor time, time, memory and the size of a file."""
 
     def late(number: int, _frame: object) -> None:
@@ -168,7 +168,7 @@ def _run(trial: Trial, outputs: Path) -> tuple[int | None, BaseException | None]
     # The terminal has to be closed before what was written to it is read to its end.
     with Screen(outputs / "out") if trial.terminal else nullcontext():
         try:
-            return _called(trial)
+            return _call_main(trial)
         finally:
             sys.stdin, sys.stdout, sys.stderr, sys.argv = streams
             for number, one in enumerate(kept):
@@ -176,7 +176,7 @@ def _run(trial: Trial, outputs: Path) -> tuple[int | None, BaseException | None]
                 os.close(one)
 
 
-def _called(trial: Trial) -> tuple[int | None, BaseException | None]:
+def _call_main(trial: Trial) -> tuple[int | None, BaseException | None]:
     """Calls the entry point on the process's own descriptors."""
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -187,7 +187,7 @@ def _called(trial: Trial) -> tuple[int | None, BaseException | None]:
     args = [os.fsdecode(one.encode(errors="surrogatepass")) for one in trial.args]
     sys.argv = ["numaproof", *args]
     try:
-        with _limited():
+        with _resource_limits():
             main()
     except SystemExit as ended:
         return (ended.code if isinstance(ended.code, int) else 1), None
@@ -219,31 +219,31 @@ def _wrong(
     reports = (here / "numaproof-report").rglob("*")
     written |= {one.name: one.read_bytes() for one in reports if one.suffix in _SHOWN_FILES}
     for name, content in written.items():
-        if hidden := _hidden(content):
+        if hidden := _hidden_character(content):
             yield f"raw text: {hidden} in {name} of {trial.args[0]}"
     if code == _WRONG_INPUT:
-        yield from _unnamed(trial, out + err)
+        yield from _missing_names(trial, out + err)
     if "--implementation" not in trial.args and "--right" not in trial.args:
-        yield from _blamed(here)
-    yield from _left(trial, scratch, code)
+        yield from _reference_faults(here)
+    yield from _leftovers(trial, scratch, code)
 
 
 _RIGHT = bases.document("messages")
 
 
-def _unnamed(trial: Trial, said: str) -> Iterator[str]:
+def _missing_names(trial: Trial, message: str) -> Iterator[str]:
     """What a message about wrong input does not say."""
-    if not trial.subject or re.search("|".join(_RIGHT["of no file"]), said):
+    if not trial.subject or re.search("|".join(_RIGHT["of no file"]), message):
         return
-    if trial.subject not in said:
+    if trial.subject not in message:
         yield f"no file name: {trial.args[0]}"
         return
     has_line = rf"{re.escape(trial.subject)}(:|, line )\d"
-    if trial.has_lines and not re.search("|".join((has_line, *_RIGHT["of no line"])), said):
+    if trial.has_lines and not re.search("|".join((has_line, *_RIGHT["of no line"])), message):
         yield f"no line: {trial.args[0]}"
 
 
-def _blamed(here: Path) -> Iterator[str]:
+def _reference_faults(here: Path) -> Iterator[str]:
     """Faults of the reference in answers to a case: what is wrong is the case, or numaproof."""
     for stream in (here / "numaproof-report").rglob("events.jsonl"):
         for event in map(json.loads, stream.read_bytes().splitlines()):
@@ -261,7 +261,7 @@ def _answers(out: str) -> tuple[str, list[str]]:
     return kept, [f"traceback: fault of the reference: {one.partition(':')[0]}" for one in made]
 
 
-def _left(trial: Trial, scratch: Path, code: int | None) -> Iterator[str]:
+def _leftovers(trial: Trial, scratch: Path, code: int | None) -> Iterator[str]:
     """What a command left behind that it should not have."""
     here = scratch / "here"
     if any((scratch / "tmp").iterdir()):
@@ -274,11 +274,11 @@ def _left(trial: Trial, scratch: Path, code: int | None) -> Iterator[str]:
                 ET.parse(path)  # noqa: S314 - we wrote it
             except ET.ParseError:
                 yield "broken report: junit.xml"
-    if trial.made and code == _WRONG_INPUT and (here / trial.made).exists():
-        yield f"left behind: {trial.made} of {trial.args[0]}"
+    if trial.output_name and code == _WRONG_INPUT and (here / trial.output_name).exists():
+        yield f"left behind: {trial.output_name} of {trial.args[0]}"
 
 
-def _hidden(content: bytes) -> str:
+def _hidden_character(content: bytes) -> str:
     """The first character that no terminal should get, if there is any."""
     if content.isascii() and not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", content):
         return ""

@@ -23,12 +23,12 @@ class Screen:
     """Puts a terminal behind standard output and standard error. Use it in a ``with``.
 
     Args:
-        kept: the file that gets what was written, at the end.
+        path: the file that gets what was written, at the end.
     """
 
-    def __init__(self, kept: Path) -> None:
-        self._kept = kept
-        self._written = bytearray()
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._output = bytearray()
 
     def __enter__(self) -> Self:
         self._ours, theirs = pty.openpty()
@@ -47,11 +47,11 @@ class Screen:
         # A terminal whose other side is closed ends in an error, not in an empty read.
         with suppress(OSError):
             while chunk := os.read(self._ours, 65536):
-                self._written += chunk
+                self._output += chunk
 
     def __exit__(self, *_: object) -> None:
         self._reader.join()
         os.close(self._ours)
         for name in _SETTINGS:
             os.environ.pop(name)
-        self._kept.write_bytes(_OURS.sub(b"", bytes(self._written)))
+        self._path.write_bytes(_OURS.sub(b"", bytes(self._output)))

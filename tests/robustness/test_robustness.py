@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from robustness import bases, kinds, playing
-from robustness.attack import attack, told
+from robustness.attack import attack, error_text
 from robustness.kinds import KINDS, ON, archive
-from robustness.mutations import POISON, written
+from robustness.mutations import POISON, serialize
 from robustness.trials import Trial
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SLOW = {"answer": 12, "example": 12, "finding": 20, "case": 20}
 
 @pytest.fixture(scope="module")
 def scratch() -> Iterator[Path]:
-    with playing.prepared() as folder:
+    with playing.trial_folder() as folder:
         yield folder
 
 
@@ -81,7 +81,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_goes_wrong_is_found(scratch: Path, argument: str, cause: str) -> None:
-    ended = playing.play(Trial((argument,), {"f": b""}, subject="f", made="made"), scratch)
+    ended = playing.play(Trial((argument,), {"f": b""}, subject="f", output_name="made"), scratch)
     assert ended.cause.startswith(cause)
     assert bool(ended.cause) == bool(cause)
     assert not playing.play(Trial(("fine",)), scratch).cause
@@ -98,7 +98,7 @@ def test_a_failure_is_shrunk_and_shows_what_changed(
     monkeypatch.setattr(playing, "main", command)
     with pytest.raises(playing.BrokenError) as caught:
         attack("configuration", scratch, seed=0, count=100)
-    text = told(caught.value)
+    text = error_text(caught.value)
     assert "traceback: LookupError" in text
     assert "--only configuration:0" in text
     assert "+null" in text
@@ -107,7 +107,7 @@ def test_a_failure_is_shrunk_and_shows_what_changed(
 def test_no_text_of_a_program_is_shown_raw(scratch: Path) -> None:
     (first, hello), *others = bases.answers()
     lines = [(first, {**hello, "ok": {**hello["ok"], "name": POISON}}), *others]
-    answers = b"".join(op.encode() + b"\t" + written(one, "line") + b"\n" for op, one in lines)
+    answers = b"".join(op.encode() + b"\t" + serialize(one, "line") + b"\n" for op, one in lines)
     for args in kinds.FILES["answer"].commands("answers"):
         files = {**kinds.sound_files(args), "answers": answers}
         assert playing.play(Trial(args, files, terminal=True), scratch).cause == ""
@@ -145,7 +145,7 @@ def test_raw_text_would_be_noticed(
     cases = bases.document("own")
     cases["cases"][0]["title"] = "\x1b[5m\u202e"
     args = ("case", "list", "--cases", "own.yaml", "own-*")
-    trial = Trial(args, {"own.yaml": written(cases, "yaml")}, terminal=terminal)
+    trial = Trial(args, {"own.yaml": serialize(cases, "yaml")}, terminal=terminal)
     what = "format" if terminal else "control"
     expected = f"raw text: a {what} character in out of case"
     assert playing.play(trial, scratch).cause == expected

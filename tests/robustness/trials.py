@@ -35,7 +35,7 @@ class Trial:
         subject: the file that an error must name; empty where it need not.
         has_lines: whether an error must name a line of it as well.
         stdin: the file on standard input.
-        made: the file that the command writes only if it succeeds.
+        output_name: the file that the command writes only if it succeeds.
         terminal: whether it writes to a terminal, in colour.
     """
 
@@ -45,7 +45,7 @@ class Trial:
     subject: str = ""
     has_lines: bool = False
     stdin: str = ""
-    made: str = ""
+    output_name: str = ""
     terminal: bool = False
 
     def write(self, folder: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from builders import machines, seeding
 from numaproof.cli.simulate_view import answer
-from numaproof.cli.upgrade_view import Setting, told
+from numaproof.cli.upgrade_view import Setting, upgrade_lines
 from numaproof.protocol import codec
 from numaproof.reference.deviations.defects import DEFECTS
 from numaproof.reports import answers
@@ -63,10 +63,10 @@ def closest() -> seeding.Asked:
         "topologyManagerPolicyOptions": {"prefer-closest-numa-nodes": "true"},
     }
     made = msgspec.structs.replace(machine, topology=tuple(nodes))
-    return Question(made, config, "1.37"), (seeding.guaranteed("pod", 3),)
+    return Question(made, config, "1.37"), (seeding.guaranteed_pod("pod", 3),)
 
 
-def seeded(defect: Defect, folder: Path) -> tuple[Question, CheckedSimulation]:
+def simulate_defect(defect: Defect, folder: Path) -> tuple[Question, CheckedSimulation]:
     """A simulation whose answers the defect shapes."""
     asked = (
         [closest()]
@@ -82,15 +82,17 @@ def seeded(defect: Defect, folder: Path) -> tuple[Question, CheckedSimulation]:
     pytest.fail(f"no simulation shows {defect.name}: give it one, or a reason in OUT_OF_REACH")
 
 
-def names(found: CheckedSimulation) -> set[str]:
-    return {each.name for one in found.warnings for each in one.defects}
+def names(simulation: CheckedSimulation) -> set[str]:
+    return {each.name for one in simulation.warnings for each in one.defects}
 
 
 @pytest.mark.parametrize(
-    "defect", [one for one in ANSWERED if one.name not in OUT_OF_REACH], ids=lambda one: one.name
+    "defect",
+    [one for one in ANSWERED if one.name not in OUT_OF_REACH],
+    ids=lambda defect: defect.name,
 )
 def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -> None:
-    question, found = seeded(defect, tmp_path)
+    question, found = simulate_defect(defect, tmp_path)
     report = answer(found, question, "machine")
     parts = answers.parts(report, 100)
     text = "\n".join(as_plain(part) for part in parts)
@@ -98,7 +100,7 @@ def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -
         assert f"docs/findings.md#{defect.name}" in shown
         assert defect.issue in shown
     one = next(one for one in found.warnings if defect.name in {d.name for d in one.defects})
-    assert one.kubelet != one.documented
+    assert one.kubelet != one.documented_answer
 
 
 def test_only_defects_with_an_answer_are_out_of_reach() -> None:
@@ -116,7 +118,9 @@ def test_an_upgrade_whose_outcome_a_defect_shapes_names_it(defect: Defect, tmp_p
     (tmp_path / "play").mkdir()
     found = upgrade(question, pods, tmp_path / "play")
     assert defect.name in {each.name for one in found.warnings for each in one.defects}
-    text = "\n".join(str(line) for line in told(found, Setting("machine", None, True, True)))
+    text = "\n".join(
+        str(line) for line in upgrade_lines(found, Setting("machine", None, True, True))
+    )
     assert f"docs/findings.md#{defect.name}" in text
 
 
@@ -134,7 +138,7 @@ def test_a_file_that_only_a_defect_refuses_is_said_to_be_sound(name: str, tmp_pa
     found = checkpoints.judge(question, checkpoint, tmp_path / "check")
     (warning,) = found.warnings
     assert [one.name for one in warning.defects] == [name]
-    assert (warning.kubelet, warning.documented) == (found.refusal, None)
+    assert (warning.kubelet, warning.documented_answer) == (found.refusal, None)
     assert found.refusal is not None
 
 
@@ -152,9 +156,9 @@ def test_findings_about_a_configuration_name_the_defect_that_shaped_them(
 @pytest.mark.parametrize("name", ["reservation-by-best-fit", "reservation-beyond-node-wraps"])
 def test_what_follows_from_a_shaped_start_says_so(name: str, tmp_path: Path) -> None:
     defect = next(one for one in ANSWERED if one.name == name)
-    question, found = seeded(defect, tmp_path)
+    question, found = simulate_defect(defect, tmp_path)
     if len(found.warnings) == 1:
-        pods = tuple(seeding.guaranteed(f"pod-{n}", 1) for n in range(2))
+        pods = tuple(seeding.guaranteed_pod(f"pod-{n}", 1) for n in range(2))
         (tmp_path / "more").mkdir()
         found = simulate(question, pods, tmp_path / "more")
     start, *others = found.warnings

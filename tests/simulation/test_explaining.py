@@ -14,7 +14,7 @@ from builders import machines, pods
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.topology.hints import Demand, Need, Supply
-from numaproof.reference.topology.search.evaluation import listed
+from numaproof.reference.topology.search.evaluation import list_hints
 from numaproof.simulation import devices
 from numaproof.simulation.admission import Question, Simulation, admit_all, begin
 from numaproof.simulation.explaining import Allocation, Merge, candidates, observe
@@ -33,22 +33,22 @@ MEMORY = {
 WHOLE = {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}}
 
 
-def question(name: str, config: dict[str, Any], *given: str) -> Question:
-    found = machines.discovered(name)
+def question(name: str, config: dict[str, Any], *device_flags: str) -> Question:
+    found = machines.discover_profile(name)
     all_of = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0,1", **config}
-    return Question(found, all_of, "1.36", devices=devices.read(given, found))
+    return Question(found, all_of, "1.36", devices=devices.read(device_flags, found))
 
 
 def pod(name: str, *limits: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> DescribedPod:
     def resources(each: dict[str, Any]) -> dict[str, Any]:
         return {"limits": {"memory": "1Gi", **each}}
 
-    return DescribedPod(name, pods.numbered(name, map(resources, limits), map(resources, init)))
+    return DescribedPod(name, pods.numbered_pod(name, map(resources, limits), map(resources, init)))
 
 
-def ask(asked: Question, *pods: DescribedPod, explain_all: bool = False) -> Simulation:
+def ask(node_question: Question, *pods: DescribedPod, explain_all: bool = False) -> Simulation:
     with tempfile.TemporaryDirectory() as folder:
-        return admit_all(asked, pods, folder, explain_all=explain_all)
+        return admit_all(node_question, pods, folder, explain_all=explain_all)
 
 
 REQUESTS = st.lists(
@@ -139,10 +139,10 @@ def test_the_explanation_of_a_set_of_nodes_agrees_with_the_hints(
 
 
 def check(demand: Demand, names: tuple[str, ...]) -> None:
-    hints = {hint.nodes: hint.preferred for hint in listed(demand)}
+    hints = {hint.nodes: hint.preferred for hint in list_hints(demand)}
     found = candidates(demand, names)
-    assert len(found.told) <= 10
-    for one in found.told:
+    assert len(found.sets) <= 10
+    for one in found.sets:
         marks = {None: "impossible", True: "preferred", False: "possible"}
         assert one.mark == marks[hints.get(one.numa.mask)]
         assert one.text
@@ -252,7 +252,7 @@ ASKED: dict[str, Asked] = {
 }
 
 
-def told() -> Iterator[str]:
+def explanation_lines() -> Iterator[str]:
     """The explanation of the last pod of each question."""
     for title, (machine, config, asked_pods, given_devices) in ASKED.items():
         asked = question(machine, config, *given_devices)
@@ -267,7 +267,7 @@ def told() -> Iterator[str]:
 
 def test_explanations_are_as_on_their_page() -> None:
     page = Path(__file__).parent / "pages" / "explained.txt"
-    shown = "\n".join(told()) + "\n"
+    shown = "\n".join(explanation_lines()) + "\n"
     if os.environ.get("NUMAPROOF_WRITE_PAGES"):
         page.parent.mkdir(exist_ok=True)
         page.write_text(shown, "utf-8")
@@ -289,15 +289,15 @@ def demand(free: list[int], amount: int, total: int = 16, **more: Any) -> Demand
 
 def test_interchangeable_nodes_are_listed_once_on_large_machines() -> None:
     found = candidates(demand([2] + [5] * 33, 8), ("cpu",))
-    first, second, *_ = found.told
+    first, second, *_ = found.sets
     assert (str(first.numa), first.text, first.alike) == ("0", "2 CPUs free, 8 needed", 0)
     assert (str(second.numa), second.text, second.alike) == ("1", "5 CPUs free, 8 needed", 32)
 
 
 def test_of_many_sets_those_that_lack_least_are_shown() -> None:
     found = candidates(demand([1, 2, 3, 4, 5, 6, 7, 0], 20, 16), ("cpu",))
-    assert len(found.told) == 10
-    assert str(found.told[0].numa) == "1,6"
+    assert len(found.sets) == 10
+    assert str(found.sets[0].numa) == "1,6"
     assert found.more > 20
 
 
@@ -306,16 +306,16 @@ def test_an_init_containers_nodes_and_groups_in_use_are_named() -> None:
         demand([16, 16], 4, touching=(0b10,), cells=((0, 0b01),)),
         ("memory",),
     )
-    told = {str(one.numa): one.text for one in found.told}
+    told = {str(one.numa): one.text for one in found.sets}
     assert told["0"] == "an init container of the pod used node 1, which must be reused"
     assert told["1"] == "16 B of memory free"
-    assert NUMASet((0, 1)) not in [one.numa for one in found.told]
+    assert NUMASet((0, 1)) not in [one.numa for one in found.sets]
 
 
 def test_sizes_that_look_the_same_are_shown_with_more_digits() -> None:
     (one,) = candidates(
         demand([10 * GIB + GIB // 50], 10 * GIB + GIB // 20, 20 * GIB), ("memory",)
-    ).told
+    ).sets
     assert one.text == "10.01 GiB of memory free, 10.04 GiB needed"
-    (one,) = candidates(demand([10 * GIB], 10 * GIB + 1, 20 * GIB), ("memory",)).told
+    (one,) = candidates(demand([10 * GIB], 10 * GIB + 1, 20 * GIB), ("memory",)).sets
     assert one.text == "10737418240 B of memory free, 10737418241 B needed"

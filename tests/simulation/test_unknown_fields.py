@@ -24,25 +24,25 @@ DOCUMENTS = {
 FIELD = re.compile(r"[ -]*(\w+):")
 
 
-def doubled(name: str) -> str:
+def double_letter(name: str) -> str:
     return name[:1] * 2 + name[1:]
 
 
-def dropped(name: str) -> str:
+def drop_letter(name: str) -> str:
     return name[:-2] + name[-1:]
 
 
-def swapped(name: str) -> str:
+def swap_letters(name: str) -> str:
     """The name with its first two different neighbours swapped."""
     place = next(n for n in range(len(name) - 1) if name[n] != name[n + 1])
     return name[:place] + name[place + 1] + name[place] + name[place + 2 :]
 
 
-def cased(name: str) -> str:
+def capitalize(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-SLIPS = (doubled, dropped, swapped, cased)
+SLIPS = (double_letter, drop_letter, swap_letters, capitalize)
 
 
 def slips() -> Iterator[Any]:
@@ -58,7 +58,7 @@ def slips() -> Iterator[Any]:
 def read(title: str, text: str) -> None:
     if title == "configuration":
         found = documents.configuration(text, "file", RELEASE)
-        documents.refuse((*found.unknown, *found.mistyped))
+        documents.refuse((*found.unknown, *found.type_errors))
     else:
         pods.read([("file", text)], releases=RELEASE)
 
@@ -68,14 +68,14 @@ def test_a_document_without_slips_is_read(title: str) -> None:
     read(title, DOCUMENTS[title])
 
 
-@pytest.mark.parametrize(("title", "number", "name", "written"), [*slips()])
-def test_a_slip_in_a_field_is_named(title: str, number: int, name: str, written: str) -> None:
+@pytest.mark.parametrize(("title", "number", "name", "misspelling"), [*slips()])
+def test_a_slip_in_a_field_is_named(title: str, number: int, name: str, misspelling: str) -> None:
     lines = DOCUMENTS[title].splitlines()
-    lines[number - 1] = lines[number - 1].replace(f"{name}:", f"{written}:", 1)
+    lines[number - 1] = lines[number - 1].replace(f"{name}:", f"{misspelling}:", 1)
     with pytest.raises(DocumentError) as raised:
         read(title, "\n".join(lines))
     error = raised.value
-    assert (error.line, error.field.rpartition(".")[2]) == (number, written)
+    assert (error.line, error.field.rpartition(".")[2]) == (number, misspelling)
     assert error.fix == f"did you mean {name}?"
 
 
@@ -127,4 +127,4 @@ HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nm
 
 def test_the_kubelet_words_what_is_wrong_with_the_fields_that_it_decodes_here() -> None:
     found = documents.configuration(f"{HEAD}cpuManagerPolicyOptions: 5\n", "file", RELEASE)
-    assert found.mistyped == ()
+    assert found.type_errors == ()

@@ -40,7 +40,7 @@ def test_gates_and_options_are_those_of_the_reference(script: Any) -> None:
 @pytest.mark.parametrize("title", ["A full node"])
 def test_nodes_are_told_as_the_reference_upgrades_them(script: Any, title: str) -> None:
     (node,) = (one for one in script.nodes() if one.title == title)
-    assert script.of_node(node, script.played(node, Reference())) in WRITTEN
+    assert script.of_node(node, script.node_upgrades(node, Reference())) in WRITTEN
 
 
 @pytest.mark.parametrize("name", ["openshift", "strict-reservation", "intel-numa"])

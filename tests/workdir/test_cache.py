@@ -22,7 +22,7 @@ KIND = tuple[Case, ...]
 
 
 @pytest.fixture(autouse=True)
-def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "numaproof" / "cases.msgpack"
 
@@ -42,23 +42,23 @@ def test_a_value_made_of_other_files_or_by_other_code_is_not_read(
 
 
 @pytest.mark.parametrize("damage", [b"", KEY, KEY + b"\x91\xc1"])
-def test_a_damaged_file_counts_as_none(saved: Path, damage: bytes) -> None:
+def test_a_damaged_file_counts_as_none(cache_file: Path, damage: bytes) -> None:
     cache.write("cases", KEY, CASES)
-    saved.write_bytes(damage)
+    cache_file.write_bytes(damage)
     assert cache.read("cases", KEY, KIND) is None
 
 
-def test_without_room_nothing_is_written(saved: Path) -> None:
-    saved.parent.write_bytes(b"a file in the place of the folder")
+def test_without_room_nothing_is_written(cache_file: Path) -> None:
+    cache_file.parent.write_bytes(b"a file in the place of the folder")
     cache.write("cases", KEY, CASES)
     assert cache.read("cases", KEY, KIND) is None
 
 
-@pytest.mark.parametrize(("name", "kept"), [("vm-1-cpu", True), ("my-own", False)])
-def test_only_bundled_machines_are_kept(saved: Path, name: str, kept: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("name", "is_cached"), [("vm-1-cpu", True), ("my-own", False)])
+def test_only_bundled_machines_are_kept(cache_file: Path, name: str, is_cached: bool) -> None:  # noqa: FBT001
     profile = msgspec.structs.replace(fakesys.load_profile("vm-1-cpu"), name=name)
     for _ in range(2):
-        info = ProfileMachine(profile, saved.parent).info
+        info = ProfileMachine(profile, cache_file.parent).info
         assert info is not None
         assert info.num_cores == 1
-    assert saved.with_name(f"machine-{name}.msgpack").exists() == kept
+    assert cache_file.with_name(f"machine-{name}.msgpack").exists() == is_cached

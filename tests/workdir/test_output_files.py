@@ -84,10 +84,10 @@ def test_a_failed_write_leaves_what_was_there_and_names_the_file(
 def test_an_interrupt_leaves_no_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(_: int) -> None:
+    def interrupt(_: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "fsync", interrupted)
+    monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_file(tmp_path / "file", "new")
     assert names(tmp_path) == set()
@@ -133,7 +133,7 @@ def unfit(folder: Path) -> dict[str, Path]:
 def test_what_is_not_a_regular_file_is_refused_before_the_work(tmp_path: Path) -> None:
     before = names(tmp_path)
     for said, path in unfit(tmp_path).items():
-        for refused in (require_writable, lambda one: write_file(one, "")):
+        for refused in (require_writable, lambda target: write_file(target, "")):
             with pytest.raises(OSError, match=said) as error:
                 refused(path)
             assert error.value.filename in {str(path), str(path.parent)}

@@ -134,9 +134,9 @@ def test_a_folder_that_somebody_fills_is_given_up(
     (folder / "0").touch()
     unlink = os.unlink
 
-    def another(name: str, *, dir_fd: int) -> None:
+    def unlink_and_refill(name: str, *, dir_fd: int) -> None:
         unlink(name, dir_fd=dir_fd)
         os.close(os.open(str(int(name) + 1), os.O_CREAT | os.O_WRONLY, dir_fd=dir_fd))
 
-    monkeypatch.setattr(os, "unlink", another)
+    monkeypatch.setattr(os, "unlink", unlink_and_refill)
     assert remove_tree(folder) == "it is being filled"

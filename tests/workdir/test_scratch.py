@@ -24,7 +24,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "place"
     made.mkdir()
     monkeypatch.setattr(scratch, "_place", lambda: str(made))
-    monkeypatch.setattr(scratch, "_cleared", set())
+    monkeypatch.setattr(scratch, "_cleared_places", set())
     return made
 
 

@@ -21,7 +21,7 @@ NAME = "cpu_manager_state"
 
 @pytest.fixture
 def state(tmp_path: Path) -> StateDirectory:
-    return StateDirectory.made(tmp_path / "run" / "state")
+    return StateDirectory.create(tmp_path / "run" / "state")
 
 
 @pytest.fixture

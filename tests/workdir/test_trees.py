@@ -119,7 +119,7 @@ def test_a_folder_with_too_many_entries_is_not_listed(
 def test_all_files_together_are_bounded(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = FolderTree.root(tree)
     size = len((root / CPUINFO).read_bytes())
-    monkeypatch.setattr(root._tree, "left", size)
+    monkeypatch.setattr(root._tree, "remaining_bytes", size)
     (root / CPUINFO).read_bytes()
     with pytest.raises(UnfitFileError, match="larger than 0 bytes"):
         (root / CPUINFO).read_bytes()

@@ -21,7 +21,9 @@ Json = dict[str, Any]
 class Allocator(Protocol):
     """What chooses CPUs for a node."""
 
-    def start(self, machine: Json, allocatable: set[int], held: list[set[int]], at: Path) -> None:
+    def start(
+        self, machine: Json, allocatable: set[int], held_cpus: list[set[int]], at: Path
+    ) -> None:
         """Takes over a machine on which these sets are held; `at` is a folder of its own."""
 
     def take(self, count: int) -> set[int]:
@@ -41,7 +43,7 @@ class Ledger:
     def __init__(self, allocator: Allocator) -> None:
         self._allocator = allocator
         self._file: Path | None = None
-        self._held: dict[str, dict[str, list[int]]] = {}
+        self._allocations: dict[str, dict[str, list[int]]] = {}
 
     def handlers(self) -> dict[str, Any]:
         """The operations by name."""
@@ -63,13 +65,13 @@ class Ledger:
         folder = Path(args["state_dir"])
         saved = folder / "held.json"
         before = json.loads(saved.read_text()) if saved.exists() else {}
-        self._held = {}
+        self._allocations = {}
         for pod in args.get("pods") or []:
             uid, names = pod["metadata"]["uid"], [one["name"] for one in pod["spec"]["containers"]]
-            self._held[uid] = {name: before.get(uid, {}).get(name, []) for name in names}
+            self._allocations[uid] = {name: before.get(uid, {}).get(name, []) for name in names}
         if not self._exclusive() <= self._allocatable:
             raise Refusal("a pod holds CPUs that are gone", stage="cpu")
-        held = [set(own) for pod in self._held.values() for own in pod.values() if own]
+        held = [set(own) for pod in self._allocations.values() for own in pod.values() if own]
         self._allocator.start(machine, self._allocatable, held, folder)
         self._file = saved
         self._save()
@@ -77,70 +79,70 @@ class Ledger:
         return {"cpus": {"all": cpu_list(cpus), "allocatable": allocatable}, "memory": []}
 
     def admit(self, args: Json) -> Json:
-        self._started()
+        self._require_start()
         pod = args["pod"]
         uid, spec = pod["metadata"]["uid"], pod["spec"]
         if spec.get("initContainers") or spec.get("resources"):
             raise Unsupporting("init containers and pod-level resources")
-        was = self._held.get(uid)
-        held = self._held[uid] = dict(was or {})
+        was = self._allocations.get(uid)
+        held = self._allocations[uid] = dict(was or {})
         try:
             for container in spec["containers"]:
                 if held.get(container["name"]):
                     continue  # admitted again: it keeps what it holds
                 count = _exclusive_count(pod, container)
-                held[container["name"]] = sorted(self._taken(count)) if count else []
+                held[container["name"]] = sorted(self._allocate(count)) if count else []
         except Exception:  # whatever it was, the pod is not on the node
-            for name, own in self._held.pop(uid).items():
+            for name, own in self._allocations.pop(uid).items():
                 if own and not (was or {}).get(name):
                     self._allocator.give_back(set(own))
             if was is not None:
-                self._held[uid] = was
+                self._allocations[uid] = was
             raise
         self._save()
-        return {"containers": self._shown(held)}
+        return {"containers": self._containers(held)}
 
     def remove(self, args: Json) -> Json:
-        self._started()
-        pod = self._held.get(args["uid"], {})
+        self._require_start()
+        pod = self._allocations.get(args["uid"], {})
         for name in [args["container"]] if args.get("container") else list(pod):
             if pod.get(name):
                 self._allocator.give_back(set(pod[name]))
                 pod[name] = []
         if not args.get("container"):
-            self._held.pop(args["uid"], None)
+            self._allocations.pop(args["uid"], None)
         self._save()
         return {}
 
     def state(self, _args: Json) -> Json:
-        self._started()
-        pods = {uid: self._shown(held) for uid, held in self._held.items()}
+        self._require_start()
+        pods = {uid: self._containers(held) for uid, held in self._allocations.items()}
         return {"shared": cpu_list(self._all - self._exclusive()), "pods": pods}
 
-    def _taken(self, count: int) -> set[int]:
+    def _allocate(self, count: int) -> set[int]:
         free = self._allocatable - self._exclusive()
         if count > len(free):
             raise Refusal(f"{count} CPUs are wanted, {len(free)} are free")
         return self._allocator.take(count)
 
     def _exclusive(self) -> set[int]:
-        return {cpu for pod in self._held.values() for own in pod.values() for cpu in own}
+        return {cpu for pod in self._allocations.values() for own in pod.values() for cpu in own}
 
-    def _shown(self, held: dict[str, list[int]]) -> Json:
+    def _containers(self, cpus_by_name: dict[str, list[int]]) -> Json:
         pool = cpu_list(self._all - self._exclusive())
         rest = {"memory": [], "affinity": {"numa": None, "preferred": False}}
-        own = {name: cpu_list(cpus) for name, cpus in held.items()}
+        own = {name: cpu_list(cpus) for name, cpus in cpus_by_name.items()}
         return {
             name: {"cpus": cpus or pool, "exclusive": cpus, **rest} for name, cpus in own.items()
         }
 
-    def _started(self) -> None:
+    def _require_start(self) -> None:
         if self._file is None:
             raise RuntimeError("nothing was started")
 
     def _save(self) -> None:
         if self._file:
-            self._file.write_text(json.dumps(self._held))
+            self._file.write_text(json.dumps(self._allocations))
 
 
 def _reserved(config: Json, cpus: set[int]) -> set[int]:

@@ -35,7 +35,7 @@ class Refusal(Exception):  # noqa: N818 - a deliberate answer and no error
         self.answer = {"refused": {**kind, "message": message}}
 
 
-class Unsupporting(Exception):  # noqa: N818 - a deliberate answer and no error
+class UnsupportedOperation(Exception):  # noqa: N818 - a deliberate answer and no error
     """The implementation does not have what was asked for."""
 
 
@@ -52,11 +52,11 @@ def serve(hello: Mapping[str, Any], handlers: Mapping[str, Handler]) -> None:
 def _answer(requests: Iterable[bytes], out: IO[str], handlers: Mapping[str, Handler]) -> None:
     for line in requests:
         request = json.loads(line)
-        answer = {"id": request["id"], **_answered(request, handlers)}
+        answer = {"id": request["id"], **_respond(request, handlers)}
         print(json.dumps(answer), file=out, flush=True)
 
 
-def _answered(request: Mapping[str, Any], handlers: Mapping[str, Handler]) -> dict[str, Any]:
+def _respond(request: Mapping[str, Any], handlers: Mapping[str, Handler]) -> dict[str, Any]:
     handler = handlers.get(request["op"])
     if handler is None:
         return {"unsupported": {"what": f"operation {request['op']}"}}
@@ -64,7 +64,7 @@ def _answered(request: Mapping[str, Any], handlers: Mapping[str, Handler]) -> di
         return {"ok": handler(request.get("args") or {})}
     except Refusal as refusal:
         return refusal.answer
-    except Unsupporting as lack:
+    except UnsupportedOperation as lack:
         return {"unsupported": {"what": str(lack)}}
     except Exception as error:  # noqa: BLE001 - whatever broke is told, with its trace
         return {"fault": {"message": repr(error), "trace": traceback.format_exc()}}

@@ -61,7 +61,7 @@ def effort(check: Path) -> str:
     first, *_, last = (check / "events.jsonl").read_text(encoding="utf-8").splitlines()
     machines = len(json.loads(first)["machines"])
     outcomes: dict[str, int] = json.loads(last)["outcomes"]
-    ends = sorted(outcomes.items(), key=lambda one: -one[1])
+    ends = sorted(outcomes.items(), key=lambda item: -item[1])
     told = ", ".join(f"{count:,} {outcome}" for outcome, count in ends)
     return (
         f"\nfrom {sum(outcomes.values()):,} case runs on {machines} machines ({told}), the calls in"

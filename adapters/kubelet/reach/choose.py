@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import building
-from cover import as_ranges, filled_up, from_ranges, smallest_cover
-from statements import reached
+from cover import as_ranges, fill_up, from_ranges, smallest_cover
+from statements import reached_blocks
 
 from numaproof.conformance.differential import recordings
 from numaproof.conformance.execution.implementation import ImplementationFailure, handshake
@@ -60,7 +60,7 @@ def play(
                 kept = None
             handshake(program, "reach")
             if kept is not None:
-                yield seed, reached(read(counters))
+                yield seed, reached_blocks(read(counters))
         program.close()
 
 
@@ -91,7 +91,7 @@ def main() -> int:
             if not number % _PROGRESS_EVERY:
                 sys.stderr.write(f"{number} scenarios played\n")
     chosen = smallest_cover(found)
-    kept = filled_up(chosen, found, options.least)
+    kept = fill_up(chosen, found, options.least)
     sys.stderr.write(
         f"Kubernetes {options.release}: {len(found):,} scenarios reach"
         f" {len(frozenset().union(*found.values())):,} blocks of statements;"

@@ -11,17 +11,22 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 
-def smallest_cover(reached: Mapping[int, AbstractSet[str]]) -> list[int]:
+def smallest_cover(names_by_seed: Mapping[int, AbstractSet[str]]) -> list[int]:
     """The seeds of a few scenarios that reach everything that any of them reaches, in order.
 
     Greedy: always the one that adds most, the lowest of equals; then those are left out that the
     others make needless. Fewest of all it need not be, which is hard to find.
 
     Args:
-        reached: by seed, the names of what its scenario reaches.
+        names_by_seed: by seed, the names of what its scenario reaches.
     """
-    bits = {name: 1 << number for number, name in enumerate(sorted(set().union(*reached.values())))}
-    masks = {seed: sum(bits[name] for name in names) for seed, names in sorted(reached.items())}
+    bits = {
+        name: 1 << number
+        for number, name in enumerate(sorted(set().union(*names_by_seed.values())))
+    }
+    masks = {
+        seed: sum(bits[name] for name in names) for seed, names in sorted(names_by_seed.items())
+    }
     left = _union(masks.values())
     chosen: list[int] = []
     while left:
@@ -40,11 +45,11 @@ def _union(masks: Iterable[int]) -> int:
     return reduce(or_, masks, 0)
 
 
-def filled_up(chosen: Iterable[int], seeds: Iterable[int], least: int) -> list[int]:
-    """The chosen seeds plus the first of the others, up to `least` in all."""
-    kept = set(chosen)
+def fill_up(cover_seeds: Iterable[int], seeds: Iterable[int], min_seeds: int) -> list[int]:
+    """The chosen seeds plus the first of the others, up to `min_seeds` in all."""
+    kept = set(cover_seeds)
     for seed in sorted(seeds):
-        if len(kept) >= least:
+        if len(kept) >= min_seeds:
             break
         kept.add(seed)
     return sorted(kept)

@@ -31,18 +31,18 @@ class Package:
 
     name: str
     statements: int
-    reached: int
-    explained: int
+    reached_count: int
+    explained_count: int
 
     @property
     def open(self) -> int:
         """Statements that were not reached but could be."""
-        return self.statements - self.reached - self.explained
+        return self.statements - self.reached_count - self.explained_count
 
     @property
     def percent(self) -> float:
         """Percentage of all statements that were reached."""
-        return 100 * self.reached / self.statements
+        return 100 * self.reached_count / self.statements
 
     @property
     def good(self) -> bool:
@@ -51,14 +51,14 @@ class Package:
 
     def row(self) -> tuple[str, ...]:
         """The figures as text: of all statements, and of the reachable ones."""
-        reachable = self.statements - self.explained
+        reachable = self.statements - self.explained_count
         return (
             self.name,
             str(self.statements),
             f"{self.percent:.1f} %",
-            str(self.explained),
+            str(self.explained_count),
             str(self.open),
-            f"{100 * self.reached / reachable:.1f} %" if reachable else "-",
+            f"{100 * self.reached_count / reachable:.1f} %" if reachable else "-",
         )
 
 
@@ -93,18 +93,20 @@ class ReachReport:
             Package(
                 name,
                 sum(one.statements for one in found[name]),
-                sum(one.statements for one in found[name] if one.reached),
-                sum(one.statements for one in found[name] if not one.reached and self.reason(one)),
+                sum(one.statements for one in found[name] if one.is_reached),
+                sum(
+                    one.statements for one in found[name] if not one.is_reached and self.reason(one)
+                ),
             )
             for name in GOALS
             if found[name]
         ]
 
-    def unreached(self, reason: Reason | None) -> Iterator[tuple[str, str, str]]:
+    def unreached_lines(self, reason: Reason | None) -> Iterator[tuple[str, str, str]]:
         """File, function and lines not reached for this reason; None means open statements."""
         lines: dict[tuple[str, str], list[str]] = defaultdict(list)
         for block in self.blocks:
-            if block.reached or not block.statements or self.reason(block) is not reason:
+            if block.is_reached or not block.statements or self.reason(block) is not reason:
                 continue
             where = (block.file, self.sources[block.file].function(block))
             same = block.first == block.last
@@ -120,7 +122,7 @@ class ReachReport:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
         ]
-        left = [f"{file} {name}: {lines}" for file, name, lines in self.unreached(None)]
+        left = [f"{file} {name}: {lines}" for file, name, lines in self.unreached_lines(None)]
         return "\n".join([f"Kubernetes {self.version}", *table, "", "open:", *left, ""])
 
     def page(self) -> str:
@@ -133,7 +135,7 @@ class ReachReport:
         )
         parts = [heading, note, table(HEADS, (one.row() for one in self.packages()))]
         for reason in (*self.reasons, None):
-            found = list(self.unreached(reason))
+            found = list(self.unreached_lines(reason))
             if found:
                 why = reason.why if reason else "Open: a case could reach these."
                 parts += [f"\n## {why}\n", table(("file", "function", "lines"), found)]

@@ -25,7 +25,7 @@ class StatementBlock:
     first: int
     last: int
     statements: int
-    reached: bool
+    is_reached: bool
 
     @property
     def package(self) -> str:
@@ -39,19 +39,21 @@ _BLOCK = re.compile(r"(.+):(\d+)\.\d+,(\d+)\.\d+ (\d+) (\d+)")
 def read_profile(text: str) -> list[StatementBlock]:
     """The blocks of a Go text profile that count, in source order."""
     blocks = []
-    for line in _counted(text):
+    for line in _counted_lines(text):
         file, first, last, statements, count = _BLOCK.fullmatch(line).groups()  # type: ignore[union-attr]
         name = file.removeprefix(MANAGERS)
         blocks.append(StatementBlock(name, int(first), int(last), int(statements), count != "0"))
     return sorted(blocks)
 
 
-def reached(text: str) -> frozenset[str]:
+def reached_blocks(text: str) -> frozenset[str]:
     """Where the blocks are that count and were reached: file, lines, columns."""
-    return frozenset(line.partition(" ")[0] for line in _counted(text) if not line.endswith(" 0"))
+    return frozenset(
+        line.partition(" ")[0] for line in _counted_lines(text) if not line.endswith(" 0")
+    )
 
 
-def _counted(text: str) -> Iterator[str]:
+def _counted_lines(text: str) -> Iterator[str]:
     return (line for line in text.splitlines()[1:] if _counts(line.partition(":")[0]))
 
 

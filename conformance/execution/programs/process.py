@@ -55,8 +55,9 @@ class Supervision:
 
     Attributes:
         pid: the program's process id.
-        found: at the end, the processes that there were besides the program, by command line.
-        left: at the end, the processes that can't be killed, by id and command line.
+        found_processes: at the end, the processes that there were besides the program, by command
+            line.
+        leftover_processes: at the end, the processes that can't be killed, by id and command line.
     """
 
     def __init__(self, command: tuple[str, ...], environment: Mapping[str, str] | None) -> None:
@@ -64,11 +65,11 @@ class Supervision:
         self._control, theirs = socket.socketpair()
         self._unread = b""
         self._status: int | None = None
-        self._gone = self._done = self._ended = False
-        self._failed = 0
+        self._is_supervisor_gone = self._is_done = self._has_ended = False
+        self._start_error = 0
         self.pid = 0
-        self.found: tuple[str, ...] = ()
-        self.left: tuple[str, ...] = ()
+        self.found_processes: tuple[str, ...] = ()
+        self.leftover_processes: tuple[str, ...] = ()
         words = (sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno()))
         try:
             self._popen = subprocess.Popen(  # noqa: S603 - the user's own command
@@ -87,12 +88,12 @@ class Supervision:
         finally:
             theirs.close()
         try:
-            self._listen(_STARTING, lambda: bool(self.pid or self._failed))
+            self._listen(_STARTING, lambda: bool(self.pid or self._start_error))
         finally:
             if not self.pid:
                 self._close()
-        if self._failed:
-            raise _cannot(command, os.strerror(self._failed))
+        if self._start_error:
+            raise _cannot(command, os.strerror(self._start_error))
         if not self.pid:
             raise _cannot(command, "its supervisor does not answer")
 
@@ -102,14 +103,14 @@ class Supervision:
         streams = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
         return [stream for stream in streams if stream is not None]
 
-    def ended(self, seconds: float) -> int | None:
+    def wait(self, seconds: float) -> int | None:
         """The program's exit code, or its signal below zero; None if it runs on for so long."""
-        if self._status is None and not self._ended:
+        if self._status is None and not self._has_ended:
             self._listen(seconds, lambda: self._status is not None)
         return None if self._status is None else os.waitstatus_to_exitcode(self._status)
 
     @property
-    def alone(self) -> bool:
+    def has_no_children(self) -> bool:
         """Whether neither the program nor anything that it has started is left."""
         return not supervisor.children(self._popen.pid)
 
@@ -117,34 +118,34 @@ class Supervision:
         """The descriptor of its socket, for a selector."""
         return self._control.fileno()
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         """Takes in what it has said."""
         self._listen(0, lambda: False)
 
     @property
-    def lost(self) -> bool:
+    def supervisor_killed(self) -> bool:
         """Whether the supervisor has gone without being asked to: the program has killed it."""
-        return self._gone and not self._done
+        return self._is_supervisor_gone and not self._is_done
 
     def end(self) -> None:
         """Ends the program and all that it has started; waits until they are gone."""
-        if self._ended:
+        if self._has_ended:
             return
         # The program may have stopped it.
         self._popen.send_signal(signal.SIGCONT)
         with suppress(OSError):
             self._control.send(b"end")
         try:
-            self._listen(ENDING, lambda: self._done)
+            self._listen(ENDING, lambda: self._is_done)
         finally:
             self._close()
-            if not self._done:
-                self._hunt()
-            self._ended = True
+            if not self._is_done:
+                self._kill_descendants()
+            self._has_ended = True
 
     def _close(self) -> None:
         """Makes sure that the supervisor is gone."""
-        if not self._done:
+        if not self._is_done:
             self._popen.kill()
         self._popen.wait()
         self._control.close()
@@ -157,7 +158,7 @@ class Supervision:
         deadline = time.monotonic() + seconds
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
-        while not (enough() or self._gone):
+        while not (enough() or self._is_supervisor_gone):
             left = deadline - time.monotonic()
             if not poll.poll(max(left, 0) * 1000):
                 return
@@ -165,27 +166,27 @@ class Supervision:
                 said = self._control.recv(1 << 16)
             except OSError:
                 said = b""
-            self._gone = not said
+            self._is_supervisor_gone = not said
             *lines, self._unread = (self._unread + said).split(b"\n")
             for line in lines:
-                self._hear(*line.decode().split(" ", 2))
+                self._handle(*line.decode().split(" ", 2))
 
-    def _hear(self, what: str, number: str = "", name: str = "") -> None:
+    def _handle(self, what: str, number: str = "", name: str = "") -> None:
         match what:
             case "started":
                 self.pid = int(number)
             case "failed":
-                self._failed = int(number)
+                self._start_error = int(number)
             case "ended":
                 self._status = int(number)
             case "found":
-                self.found += (name,)
+                self.found_processes += (name,)
             case "left":
-                self.left += (f"{number} {name}",)
+                self.leftover_processes += (f"{number} {name}",)
             case "done":
-                self._done = True
+                self._is_done = True
 
-    def _hunt(self) -> None:
+    def _kill_descendants(self) -> None:
         """Kills what the program has started, without the supervisor that knew of it."""
         empty = 0
         for _ in range(MAX_ROUNDS):
@@ -198,7 +199,7 @@ class Supervision:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.005)
-        self.left = tuple(f"{pid} {name}" for pid, name in self._alive())
+        self.leftover_processes = tuple(f"{pid} {name}" for pid, name in self._alive())
 
     def _alive(self) -> Iterator[tuple[int, str]]:
         """The processes of the program's session or with its mark, by id and command line."""
@@ -302,14 +303,14 @@ class Process:
         self._selector = selectors.DefaultSelector()
         for source in (self._stdout, self._stderr, self.supervision):
             self._selector.register(source, selectors.EVENT_READ)
-        self._received = bytearray()
-        self._sent = 0
+        self._receive_buffer = bytearray()
+        self._bytes_sent = 0
         self.log = ProgramLog()
 
     @property
     def returncode(self) -> int | None:
         """How it ended, as far as is known; None while it runs."""
-        return self.supervision.ended(0)
+        return self.supervision.wait(0)
 
     def exchange(self, request: bytes, deadline: float) -> bytes:
         """Writes a request and reads one line, without its line break.
@@ -319,9 +320,9 @@ class Process:
             EOFError: the program closed its output, or killed its supervisor.
             codec.ProtocolError: the line has no end.
         """
-        self._sent = 0
+        self._bytes_sent = 0
         self.drain()
-        if self._received:
+        if self._receive_buffer:
             raise codec.ProtocolError("there was output that no request asked for")
         return self.next_line(deadline, request)
 
@@ -336,26 +337,26 @@ class Process:
         unsent = memoryview(request)
         self._selector.register(self._stdin, selectors.EVENT_WRITE)
         try:
-            while (end := self._received.find(b"\n")) < 0:
-                unsent = self._turn(unsent, deadline)
+            while (end := self._receive_buffer.find(b"\n")) < 0:
+                unsent = self._transfer(unsent, deadline)
         finally:
             with contextlib.suppress(KeyError):
                 self._selector.unregister(self._stdin)
-        line = bytes(self._received[:end])
-        del self._received[: end + 1]
+        line = bytes(self._receive_buffer[:end])
+        del self._receive_buffer[: end + 1]
         return line
 
-    def unasked(self, seconds: float) -> bytes:
+    def read_unsolicited(self, seconds: float) -> bytes:
         """What the program has written since its last line, or writes within a time; it is lost."""
         deadline = time.monotonic() + seconds
         with contextlib.suppress(TimeoutError, EOFError, codec.ProtocolError):
             while True:
-                self._turn(memoryview(b""), deadline)
-        written = bytes(self._received)
-        self._received.clear()
+                self._transfer(memoryview(b""), deadline)
+        written = bytes(self._receive_buffer)
+        self._receive_buffer.clear()
         return written
 
-    def _turn(self, unsent: memoryview, deadline: float) -> memoryview:
+    def _transfer(self, unsent: memoryview, deadline: float) -> memoryview:
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -367,8 +368,8 @@ class Process:
             elif key.fileobj is self._stderr:
                 self._read_log()
             else:
-                self.supervision.hear()
-                if self.supervision.lost:
+                self.supervision.receive()
+                if self.supervision.supervisor_killed:
                     raise EOFError
         return unsent
 
@@ -379,7 +380,7 @@ class Process:
             fcntl.ioctl(self._stdin.fileno(), termios.FIONREAD, waiting)
         except OSError:
             return True
-        return int.from_bytes(waiting, sys.byteorder) < self._sent
+        return int.from_bytes(waiting, sys.byteorder) < self._bytes_sent
 
     def drain(self) -> None:
         """Reads what the program has written already."""
@@ -398,7 +399,7 @@ class Process:
             # Its output may still hold the reason, or an answer: stop writing, go on reading.
             sent = len(unsent)
         else:
-            self._sent += sent
+            self._bytes_sent += sent
         if sent == len(unsent):
             self._selector.unregister(self._stdin)
         return unsent[sent:]
@@ -407,8 +408,8 @@ class Process:
         chunk = os.read(self._stdout.fileno(), _CHUNK)
         if not chunk:
             raise EOFError
-        self._received += chunk
-        if len(self._received) > codec.LONGEST_ANSWER:
+        self._receive_buffer += chunk
+        if len(self._receive_buffer) > codec.LONGEST_ANSWER:
             raise codec.ProtocolError(f"a line is longer than {codec.LONGEST_ANSWER} bytes")
         return True
 
@@ -429,7 +430,7 @@ class Process:
 
     def wait(self, seconds: float) -> None:
         """Gives the program time to end by itself, for its own exit code."""
-        self.supervision.ended(seconds)
+        self.supervision.wait(seconds)
 
     def kill(self) -> None:
         """Kills the program and all that it has started, and keeps the last of its log."""

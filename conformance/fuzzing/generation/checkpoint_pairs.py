@@ -222,12 +222,12 @@ def old_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
     """The states of the part that earlier releases read, by name."""
     whole = manager.whole(policy)
     yield "no old part", ""
-    yield "whole", _built(whole)
-    yield "fields of no content", _built({"policyName": "", "checksum": 0})
+    yield "whole", _members_text(whole)
+    yield "fields of no content", _members_text({"policyName": "", "checksum": 0})
     yield "null fields", _raw({**dict.fromkeys(whole), "checksum": None})
     yield "upper case", _raw({name.upper(): one for name, one in whole.items()})
     yield "an extra field", _raw({"extra": 1, **whole, "checksum": checkpoints.checksum(whole)})
-    yield "no checksum", _built({**whole, "checksum": None})
+    yield "no checksum", _members_text({**whole, "checksum": None})
     for given in (0, 1, -1, "x", None):
         yield f"checksum {given}", _raw({**whole, "checksum": given})
     for version in manager.structures:
@@ -236,10 +236,10 @@ def old_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
             _raw({**whole, "checksum": checkpoints.checksum(whole, version)}),
         )
     other = manager.policies[policy == manager.policies[0]]
-    yield "other policy", _built({**whole, "policyName": other})
+    yield "other policy", _members_text({**whole, "policyName": other})
     with_pods = {**whole, "podEntries": dict(manager.pods)}
-    yield "pod entries", _built(with_pods)
-    yield "pod entries without checksum", _built({**with_pods, "checksum": None})
+    yield "pod entries", _members_text(with_pods)
+    yield "pod entries without checksum", _members_text({**with_pods, "checksum": None})
     yield (
         "pod entries with the checksum of before",
         _raw({**with_pods, "checksum": checkpoints.checksum(whole)}),
@@ -251,16 +251,16 @@ def old_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
         )
     if manager is CPUS:
         by_id = {**whole, "entries": {"uid-held/app": "1,3"}}
-        yield "entries by id", _built(by_id)
-        yield "entries by an id that is gone", _built({**whole, "entries": {"gone": "1,3"}})
+        yield "entries by id", _members_text(by_id)
+        yield "entries by an id that is gone", _members_text({**whole, "entries": {"gone": "1,3"}})
     for name, edit in manager.says_else.items():
-        edited = _edited(whole, edit)
+        edited = _apply_edit(whole, edit)
         summed = {
             key: one for key, one in edited.items() if one is not None or key != "defaultCpuSet"
         }
         yield name, _raw({**edited, "checksum": checkpoints.checksum(summed)})
     for name, edit in {**manager.says_badly, **manager.data_only}.items():
-        yield f"{name}, no checksum", _raw(_edited(with_pods, edit))
+        yield f"{name}, no checksum", _raw(_apply_edit(with_pods, edit))
 
 
 def new_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
@@ -287,17 +287,17 @@ def new_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
     edits = {**manager.says_else, **manager.says_badly, "other policy": ("policyName", other)}
     edits |= {"an extra field": ("extra", 1), "policy null": ("policyName", None)}
     for name, edit in edits.items():
-        yield name, _data(_json(_edited(whole, edit)))
+        yield name, _data(_json(_apply_edit(whole, edit)))
     with_pods = {**whole, "podEntries": dict(manager.pods)}
     yield "pod entries", _data(_json(with_pods))
     for name, edit in manager.data_only.items():
-        yield name, _data(_json(_edited(with_pods, edit)))
+        yield name, _data(_json(_apply_edit(with_pods, edit)))
         # Of two errors one may hide the other.
-        badly = _edited({**with_pods, "entries": []}, edit)
+        badly = _apply_edit({**with_pods, "entries": []}, edit)
         yield f"{name}; entries []", _data(_json(badly))
 
 
-def damaged(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
+def damaged_texts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
     """Damage to the text of a file of either format, by name."""
     whole = manager.whole(policy)
     texts = {"old": checkpoints.text(whole), "new": checkpoints.text({**whole, "data": whole})}
@@ -311,7 +311,7 @@ def damaged(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
         yield f"just {text!r}", text
 
 
-def _edited(fields: Mapping[str, Any], edit: tuple[str, Any]) -> dict[str, Any]:
+def _apply_edit(fields: Mapping[str, Any], edit: tuple[str, Any]) -> dict[str, Any]:
     """The fields with an edit; a place that is not there is made."""
     found: dict[str, Any] = copy.deepcopy(dict(fields))
     place = found
@@ -333,7 +333,7 @@ def _raw(fields: Mapping[str, Any]) -> str:
     return _json(fields)[1:-1]
 
 
-def _built(fields: Mapping[str, Any]) -> str:
+def _members_text(fields: Mapping[str, Any]) -> str:
     return checkpoints.text(fields)[1:-1]
 
 
@@ -359,7 +359,7 @@ _CONFIG: dict[str, Any] = {
 _RESERVED = [{"numaNode": 0, "limits": {"memory": str(SYSTEM)}}]
 
 
-class FoundFile(NamedTuple):
+class CheckpointPair(NamedTuple):
     """One file, and the kubelet that finds it; `what` says what is wrong with which part."""
 
     manager: ManagersFile
@@ -370,11 +370,11 @@ class FoundFile(NamedTuple):
 
 
 @cache
-def pairs(kubernetes: str) -> tuple[FoundFile, ...]:
+def pairs(kubernetes: str) -> tuple[CheckpointPair, ...]:
     """Every pair that a release is tried with."""
     known = release(kubernetes).gates
     return tuple(
-        FoundFile(manager, policy, gates, what, text)
+        CheckpointPair(manager, policy, gates, what, text)
         for manager in (CPUS, MEMORY)
         for policy in manager.policies
         for gates in _GATES[manager.file]
@@ -388,7 +388,7 @@ def _files(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
         old_parts(manager, policy), new_parts(manager, policy)
     ):
         yield f"{name}; {other}", "{" + ",".join(filter(None, (old, new))) + "}"
-    yield from damaged(manager, policy)
+    yield from damaged_texts(manager, policy)
 
 
 def checkpoint_pair(seed: int, capabilities: Capabilities) -> Case:

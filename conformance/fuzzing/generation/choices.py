@@ -71,11 +71,11 @@ def _integers(low: int, high: int) -> st.SearchStrategy[int]:
     return st.integers(low, high)
 
 
-def drawn(make: Callable[[Choices], _T]) -> st.SearchStrategy[_T]:
+def strategy_of(make: Callable[[Choices], _T]) -> st.SearchStrategy[_T]:
     """A strategy of the values that `make` builds from choices."""
-    return _made(make)
+    return _build(make)
 
 
 @st.composite
-def _made(draw: st.DrawFn, make: Callable[[Choices], _T]) -> _T:
+def _build(draw: st.DrawFn, make: Callable[[Choices], _T]) -> _T:
     return make(Drawn(draw))

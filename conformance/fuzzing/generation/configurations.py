@@ -258,7 +258,7 @@ def _named_beside_amounts(_: Choices, config: dict[str, Any], facts: Facts) -> N
     config["kubeReserved"] = {**config.get("kubeReserved", {}), "cpu": str(len(facts.all) // 2)}
 
 
-def _written(**fields: Any) -> Callable[[Choices, dict[str, Any], Facts], None]:
+def _set_fields(**fields: Any) -> Callable[[Choices, dict[str, Any], Facts], None]:
     """Fields that are wrong on any machine."""
     return lambda _, config, __: config.update(fields)
 
@@ -271,11 +271,11 @@ _MISTAKES = (
     _other_sum,
     _no_such_node,
     _odd_entry,
-    _written(evictionHard={"memory.available": "0"}),
+    _set_fields(evictionHard={"memory.available": "0"}),
     _nothing_reserved,
     _odd_gate,
-    _written(reservedSystemCPUs="0", systemReservedCgroup="/system.slice"),
+    _set_fields(reservedSystemCPUs="0", systemReservedCgroup="/system.slice"),
     _named_beside_amounts,
-    _written(evictionHard={"nodefs.available": "5%"}),
-    _written(topologyManagerPolicyOptions={MAX_ALLOWABLE_NUMA_NODES: "7"}),
+    _set_fields(evictionHard={"nodefs.available": "5%"}),
+    _set_fields(topologyManagerPolicyOptions={MAX_ALLOWABLE_NUMA_NODES: "7"}),
 )

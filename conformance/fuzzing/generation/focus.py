@@ -134,33 +134,37 @@ def _inits(capabilities: Capabilities) -> tuple[InitKind, ...]:
     return tuple(kind for kind, claim in kinds if capabilities.makes(claim))
 
 
-def _only(claimed: Sequence[str], wanted: str, other: str, *, on: bool) -> tuple[str, ...]:
+def _only(
+    claimed_policies: Sequence[str], main_policy: str, other_policy: str, *, on: bool
+) -> tuple[str, ...]:
     """The policies to choose from, mostly the wanted one; none if none is claimed."""
-    weighted = (wanted,) * 7 + (other,) if on else (other,)
-    return tuple(policy for policy in weighted if policy in claimed)
+    weighted = (main_policy,) * 7 + (other_policy,) if on else (other_policy,)
+    return tuple(policy for policy in weighted if policy in claimed_policies)
 
 
-def _topology_policies(choices: Choices, claimed: Sequence[str]) -> tuple[str, ...]:
-    if not claimed:
+def _topology_policies(choices: Choices, claimed_policies: Sequence[str]) -> tuple[str, ...]:
+    if not claimed_policies:
         return ()
     kind = choices.pick(("one", "one", "some", "single"))
     if kind == "one":
-        return (choices.pick(claimed),)
+        return (choices.pick(claimed_policies),)
     if kind == "single":
-        return tuple(policy for policy in claimed if policy in _SINGLE) or (claimed[0],)
-    return tuple(claimed)
+        return tuple(policy for policy in claimed_policies if policy in _SINGLE) or (
+            claimed_policies[0],
+        )
+    return tuple(claimed_policies)
 
 
-def _scopes(choices: Choices, claimed: Sequence[str]) -> tuple[str, ...]:
-    return tuple(choices.some(claimed, 1, len(claimed))) if claimed else ()
+def _scopes(choices: Choices, claimed_scopes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(choices.some(claimed_scopes, 1, len(claimed_scopes))) if claimed_scopes else ()
 
 
-def _cpu_options(choices: Choices, claimed: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+def _cpu_options(choices: Choices, claimed_options: Sequence[str]) -> tuple[tuple[str, ...], bool]:
     """Options to choose from, and whether the pair that may loop for ever is always on."""
-    both = {FULL_CORES, ACROSS_NUMA} <= set(claimed)
+    both = {FULL_CORES, ACROSS_NUMA} <= set(claimed_options)
     if both and choices.chance(8):
-        return tuple(claimed), True
-    chosen = choices.some(claimed, 0, 3)
+        return tuple(claimed_options), True
+    chosen = choices.some(claimed_options, 0, 3)
     if both and FULL_CORES in chosen and ACROSS_NUMA in chosen:
         chosen.remove(choices.pick((ACROSS_NUMA, FULL_CORES)))
     return tuple(chosen), False

@@ -24,7 +24,7 @@ from numaproof.conformance.cases.schema import (
     open_step,
 )
 from numaproof.conformance.claims import needs
-from numaproof.conformance.fuzzing.generation import alone, pods
+from numaproof.conformance.fuzzing.generation import pods, stateless
 from numaproof.conformance.fuzzing.generation.configurations import configuration
 from numaproof.conformance.fuzzing.generation.focus import focus as choose_focus
 from numaproof.conformance.fuzzing.generation.machines import page_kinds
@@ -51,7 +51,7 @@ _LATE = 4
 """Pods that were offered late in a life."""
 
 
-class Life:
+class NodeScenario:
     """One node's life.
 
     Args:
@@ -62,7 +62,7 @@ class Life:
     Attributes:
         facts: of the machine as it is now.
         config: the configuration of the last start.
-        offered: every pod by name, in the order in which they were first offered.
+        offered_pods: every pod by name, in the order in which they were first offered.
         alive: the names of those that have not been removed since they were last offered.
         devices: what the device plugins report now.
         removals: how many pods have been removed.
@@ -73,7 +73,7 @@ class Life:
         self.capabilities = capabilities
         self.focus = choose_focus(choices, self.facts, capabilities, page_kinds(machine))
         self.config: KubeletConfiguration = {}
-        self.offered: dict[str, PodSpec] = {}
+        self.offered_pods: dict[str, PodSpec] = {}
         self.alive: dict[str, int] = {}
         self.devices: pods.DeviceLists = {}
         self.removals = 0
@@ -95,13 +95,13 @@ class Life:
         gates = {
             name: on
             for name, on in config.get("featureGates", {}).items()
-            if self.claimed({**config, "featureGates": {name: on}})
+            if self.is_claimed({**config, "featureGates": {name: on}})
         }
         bare = {name: value for name, value in config.items() if name not in _OPTIONS}
         tries = (config, {**config, "featureGates": gates}, {**bare, "featureGates": gates}, bare)
-        return next((one for one in tries if self.claimed(one)), bare)
+        return next((one for one in tries if self.is_claimed(one)), bare)
 
-    def claimed(self, config: KubeletConfiguration) -> bool:
+    def is_claimed(self, config: KubeletConfiguration) -> bool:
         """Whether a first start with a configuration needs nothing that is not claimed."""
         args = StartArgs(config=config, state_dir="")
         kubernetes = self.capabilities.kubernetes
@@ -135,11 +135,11 @@ class Life:
         static = (self.config.get(key) for key in ("cpuManagerPolicy", "memoryManagerPolicy"))
         return sum(policy in ("static", "Static") for policy in static) + len(self.devices)
 
-    def asked_resources(self) -> set[str]:
+    def requested_resources(self) -> set[str]:
         """The resources that any pod has asked for so far."""
         return {
             resource
-            for pod in self.offered.values()
+            for pod in self.offered_pods.values()
             for container in (*pod.init.values(), *pod.containers.values())
             for resource in (*container.requests, *container.limits)
         }
@@ -148,14 +148,14 @@ class Life:
 
     def admit(self, choices: Choices) -> tuple[Step, ...]:
         """Offers a new pod."""
-        pod = make_pod(choices, f"pod{len(self.offered)}", self.room(), self.focus)
-        self.offered[pod.pod] = pod
+        pod = make_pod(choices, f"pod{len(self.offered_pods)}", self.room(), self.focus)
+        self.offered_pods[pod.pod] = pod
         self.alive[pod.pod] = _cpus(pod)
         return (open_step(admit=pod),)
 
     def admit_again(self, choices: Choices) -> tuple[Step, ...]:
         """Offers a pod that was offered before."""
-        pod = self.offered[choices.pick(tuple(self.offered))]
+        pod = self.offered_pods[choices.pick(tuple(self.offered_pods))]
         self.alive[pod.pod] = _cpus(pod)
         return (open_step(admit=pod),)
 
@@ -171,7 +171,7 @@ class Life:
         return [
             (name, container)
             for name in self.alive
-            for container, spec in self.offered[name].init.items()
+            for container, spec in self.offered_pods[name].init.items()
             if not spec.restartPolicy
         ]
 
@@ -181,8 +181,8 @@ class Life:
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
         """Asks for the hints of a new pod that is not on the node, or of one that may be."""
-        if self.offered and choices.chance(3):
-            pod = self.offered[choices.pick(tuple(self.offered))]
+        if self.offered_pods and choices.chance(3):
+            pod = self.offered_pods[choices.pick(tuple(self.offered_pods))]
         else:
             pod = make_pod(choices, "asked", self.room(), self.focus)
         container = choices.pick((*pod.containers, None, *pod.init))
@@ -198,7 +198,7 @@ class Life:
         if self.alive and choices.chance(4):
             gone = (choices.pick(tuple(self.alive)),)
             del self.alive[gone[0]]
-        return (self._start(gone=gone),)
+        return (self._start(removed_pods=gone),)
 
     def reconfigure(self, choices: Choices) -> tuple[Step, ...]:
         """Restarts with another configuration, often after the checkpoints were deleted.
@@ -226,16 +226,18 @@ class Life:
 
     def lose_cpu(self, choices: Choices) -> tuple[Step, ...]:
         """A CPU went offline while the kubelet was down."""
-        return self._recovered(choices, offline=str(choices.pick([*self.facts.all][1:])))
+        return self._start_changed_machine(
+            choices, offline=str(choices.pick([*self.facts.all][1:]))
+        )
 
     def change_memory(self, choices: Choices) -> tuple[Step, ...]:
         """A node has a little, or much, more or less memory after a reboot."""
         node = choices.pick([one for one in self.facts.machine.topology or () if one.memory])
         change = choices.pick((-_PAGE, _PAGE, -node.memory // 2, node.memory))
         memory = (MemoryChange(node.node_id, node.memory + change),)
-        return self._recovered(choices, memory=memory)
+        return self._start_changed_machine(choices, memory=memory)
 
-    def _recovered(self, choices: Choices, **change: Any) -> tuple[Step, ...]:
+    def _start_changed_machine(self, choices: Choices, **change: Any) -> tuple[Step, ...]:
         """A start on a changed machine; mostly the checkpoints are deleted and it starts again."""
         first = self._start(**change)
         if choices.chance(4) or not self.keeps_files:
@@ -244,7 +246,7 @@ class Life:
 
     def report_devices(self, choices: Choices) -> tuple[Step, ...]:
         """A device plugin reports a changed list, to the running kubelet or to its next start."""
-        asked = self.asked_resources()
+        asked = self.requested_resources()
         self.devices = pods.changed_devices(choices, self.facts, self.devices, asked)
         if choices.chance(4) and self.capabilities.makes(_RESTART):
             return (self._start(devices=self.devices),)
@@ -252,11 +254,11 @@ class Life:
 
     def merge(self, choices: Choices) -> tuple[Step, ...]:
         """Merges hints that no manager has made."""
-        return (open_step(merge=alone.merge(choices, self.capabilities)),)
+        return (open_step(merge=stateless.merge(choices, self.capabilities)),)
 
     def assign(self, choices: Choices) -> tuple[Step, ...]:
         """Assigns CPUs without a node."""
-        return (open_step(assign=alone.assign(choices, self.facts, self.capabilities)),)
+        return (open_step(assign=stateless.assign(choices, self.facts, self.capabilities)),)
 
     def _start(self, **what: Any) -> Step:
         step = StartStep(config=self.config, **what)
@@ -278,18 +280,18 @@ class Action:
     """
 
     needs: tuple[str, ...]
-    possible: Callable[[Life], bool]
-    act: Callable[[Life, Choices], tuple[Step, ...]]
+    possible: Callable[[NodeScenario], bool]
+    act: Callable[[NodeScenario, Choices], tuple[Step, ...]]
     weight: int = 1
 
 
-def _always(_: Life) -> bool:
+def _always(_: NodeScenario) -> bool:
     return True
 
 
-def _may_stay_down(life: Life) -> bool:
+def _may_stay_down(life: NodeScenario) -> bool:
     """Whether the life may end in a start that is refused for good: late, or never."""
-    return life.keeps_files or len(life.offered) >= _LATE
+    return life.keeps_files or len(life.offered_pods) >= _LATE
 
 
 _ADMIT = ("operation admit",)
@@ -297,34 +299,34 @@ _AGAIN = ("operation start", _RESTART)
 _CHANGED = (*_AGAIN, "feature reconfiguration")
 
 ACTIONS: Mapping[str, Action] = {
-    "admit": Action(_ADMIT, _always, Life.admit, 6),
-    "admit_again": Action(_ADMIT, lambda life: bool(life.offered), Life.admit_again),
-    "remove": Action(("operation remove",), lambda life: bool(life.alive), Life.remove, 3),
+    "admit": Action(_ADMIT, _always, NodeScenario.admit, 6),
+    "admit_again": Action(_ADMIT, lambda life: bool(life.offered_pods), NodeScenario.admit_again),
+    "remove": Action(("operation remove",), lambda life: bool(life.alive), NodeScenario.remove, 3),
     "end_container": Action(
         ("operation remove", "feature container-removal"),
         lambda life: bool(life.passing()),
-        Life.end_container,
+        NodeScenario.end_container,
     ),
-    "ask_hints": Action(("operation hints",), _always, Life.ask_hints),
-    "reconcile": Action(("operation reconcile",), _always, Life.reconcile),
-    "restart": Action(_AGAIN, _always, Life.restart, 2),
-    "reconfigure": Action(_CHANGED, _always, Life.reconfigure),
-    "damage": Action((*_AGAIN, needs.CHECKPOINT_FILES), _always, Life.damage),
+    "ask_hints": Action(("operation hints",), _always, NodeScenario.ask_hints),
+    "reconcile": Action(("operation reconcile",), _always, NodeScenario.reconcile),
+    "restart": Action(_AGAIN, _always, NodeScenario.restart, 2),
+    "reconfigure": Action(_CHANGED, _always, NodeScenario.reconfigure),
+    "damage": Action((*_AGAIN, needs.CHECKPOINT_FILES), _always, NodeScenario.damage),
     "lose_cpu": Action(
         _CHANGED,
         lambda life: len(life.facts.all) > 1 and not life.focus.endless and _may_stay_down(life),
-        Life.lose_cpu,
+        NodeScenario.lose_cpu,
     ),
     "change_memory": Action(
         _CHANGED,
         lambda life: life.focus.static_memory and _may_stay_down(life),
-        Life.change_memory,
+        NodeScenario.change_memory,
     ),
     "report_devices": Action(
-        ("operation devices",), lambda life: bool(life.devices), Life.report_devices, 2
+        ("operation devices",), lambda life: bool(life.devices), NodeScenario.report_devices, 2
     ),
-    "merge": Action(("operation merge",), _always, Life.merge),
-    "assign": Action(("operation assign",), _always, Life.assign),
+    "merge": Action(("operation merge",), _always, NodeScenario.merge),
+    "assign": Action(("operation assign",), _always, NodeScenario.assign),
 }
 """All that may come after the first start, by name."""
 

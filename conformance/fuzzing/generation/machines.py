@@ -48,10 +48,10 @@ def machine(
     shape = _shape(choices, most_nodes, most_cpus)
     nodes = _cores(choices, shape)
     if choices.chance(6):
-        nodes = _thinned(choices, nodes)
+        nodes = _drop_threads(choices, nodes)
     bare: list[tuple[Core, ...]] = [()] * shape.bare
     nodes = [*bare, *nodes] if shape.bare and choices.chance(4) else [*nodes, *bare]
-    return _assembled(choices, shape, nodes)
+    return _assemble(choices, shape, nodes)
 
 
 _FAMILIES: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, ...]]] = {
@@ -114,7 +114,7 @@ def _caches(core: int, per_cache: int) -> tuple[UncoreCache, ...] | None:
     return (UncoreCache(core // per_cache, _CACHE_BYTES, "Unified", 3),)
 
 
-def _thinned(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> list[tuple[Core, ...]]:
+def _drop_threads(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> list[tuple[Core, ...]]:
     """Some CPUs are offline, or some cores have one thread only; CPU 0 stays."""
     cores = [core for node in nodes for core in node]
     if choices.chance(2):
@@ -133,7 +133,7 @@ def _thinned(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> list[tuple[
     ]
 
 
-def _assembled(choices: Choices, shape: _Shape, nodes: Sequence[tuple[Core, ...]]) -> MachineInfo:
+def _assemble(choices: Choices, shape: _Shape, nodes: Sequence[tuple[Core, ...]]) -> MachineInfo:
     cores = [core for node in nodes for core in node]
     memory = _memory(choices, nodes)
     pages = _pages(choices, memory)

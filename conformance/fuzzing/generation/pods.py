@@ -198,7 +198,7 @@ def device_lists(choices: Choices, facts: Facts, count: int) -> DeviceLists:
 
 
 def changed_devices(
-    choices: Choices, facts: Facts, now: DeviceLists, asked: Collection[str]
+    choices: Choices, facts: Facts, now: DeviceLists, requested_resources: Collection[str]
 ) -> DeviceLists:
     """The lists after one change: health, more devices, or the last ones gone.
 
@@ -206,15 +206,15 @@ def changed_devices(
     of a resource that have the same nodes, and new ones stand behind the others: what is answered
     later does not depend on which device was picked.
 
-    Devices go only where no pod has asked for their resource (`asked`): a kubelet panics on a
-    container whose device has gone.
+    Devices go only where no pod has asked for their resource (`requested_resources`): a kubelet
+    panics on a container whose device has gone.
     """
     resource = choices.pick(tuple(now))
     devices = now[resource]
     kind = choices.pick(("health", "health", "more", "fewer"))
     if kind == "more" or not devices:
         after = (*devices, *_some(choices, facts, 2))
-    elif kind == "fewer" and resource not in asked:
+    elif kind == "fewer" and resource not in requested_resources:
         after = devices[: choices.integer(0, len(devices) - 1)]
     else:
         chosen = choices.pick(devices)

@@ -18,7 +18,7 @@ from numaproof.conformance.cases.schema import (
 )
 from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.choices import Choices, Seeded
-from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
+from numaproof.conformance.fuzzing.generation.life import ACTIONS, NodeScenario
 from numaproof.conformance.fuzzing.generation.machines import machine
 from numaproof.protocol.discovery import WHOLE
 from numaproof.protocol.sets import CPUSet
@@ -70,7 +70,7 @@ def seeded_scenario(seed: int, capabilities: Capabilities) -> Case:
 def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario") -> Case:
     """A scenario of up to sixteen actions, some of whose kinds are left out."""
     info = machine(choices)
-    life = Life(choices, info, capabilities)
+    life = NodeScenario(choices, info, capabilities)
     steps = [*life.begin(choices)]
     kinds = [
         name for name in ACTIONS if life.may(name) and (name == "admit" or not choices.chance(3))
@@ -212,7 +212,7 @@ def start(choices: Choices, capabilities: Capabilities, name: str = "start") -> 
     life.
     """
     info = machine(choices)
-    life = Life(choices, info, capabilities)
+    life = NodeScenario(choices, info, capabilities)
     (first,) = life.begin(choices)
     assert first.start is not None
     steps = []
@@ -225,7 +225,7 @@ def start(choices: Choices, capabilities: Capabilities, name: str = "start") -> 
     if not steps or choices.chance(2):
         field = choices.pick(sorted(_FIELDS))
         odd = {**config, field: choices.pick(_FIELDS[field])}
-        config = odd if life.claimed(odd) else config
+        config = odd if life.is_claimed(odd) else config
     begun = StartStep(config=config, devices=first.start.devices)
     steps.append(open_step(start=begun))
     if capabilities.has("admit"):
@@ -277,14 +277,14 @@ def upgrade(
     `kind` is one of `CHANGES`.
     """
     info = machine(choices)
-    node = _Upgrade(Life(choices, info, capabilities), capabilities.kubernetes, after)
-    node.settle(kind)
+    node = _Upgrade(NodeScenario(choices, info, capabilities), capabilities.kubernetes, after)
+    node.choose_fixed_fields(kind)
     steps = [*node.live(choices, kind)]
     start = CHANGES[kind](node, choices)
     steps += [open_step(start=msgspec.structs.replace(start, kubernetes=after))]
     if choices.chance(2):
         steps += node.life.admit(choices)
-    steps += [*node.reconciled(), *node.drain(start)]
+    steps += [*node.reconcile_steps(), *node.drain(start)]
     title = f"A made-up node and its upgrade from {node.before} to {after}: {kind}"
     return on_its_tree(case_of(name, title, steps, info), choices, capabilities)
 
@@ -292,12 +292,12 @@ def upgrade(
 class _Upgrade:
     """A life that begins in the release `before` and goes on in the release `after`."""
 
-    def __init__(self, life: Life, before: str, after: str) -> None:
+    def __init__(self, life: NodeScenario, before: str, after: str) -> None:
         self.life = life
         self.before = before
         self.after = after
 
-    def settle(self, kind: str) -> None:
+    def choose_fixed_fields(self, kind: str) -> None:
         """Leaves out what would keep the node from living in its first release."""
         focus = replace(self.life.focus, mistakes=False, gates=False)
         knows = _POD_LEVEL in release(self.before).gates
@@ -337,7 +337,7 @@ class _Upgrade:
                 name
                 for name, gate in known.items()
                 if not gate.needs
-                and (name not in there or (there[name].locked and not gate.locked))
+                and (name not in there or (there[name].is_locked and not gate.is_locked))
             ]
             if gone:
                 name = choices.pick(gone)
@@ -347,7 +347,7 @@ class _Upgrade:
 
     # What changes with the upgrade
 
-    def kept(self, _: Choices) -> StartStep:
+    def nothing_changes(self, _: Choices) -> StartStep:
         """The same configuration, and all pods."""
         return StartStep(config=self.life.config)
 
@@ -357,14 +357,14 @@ class _Upgrade:
         gone = alive if choices.chance(3) else tuple(choices.some(alive, 1, len(alive)))
         for pod in gone:
             del self.life.alive[pod]
-        return StartStep(config=self.life.config, gone=gone)
+        return StartStep(config=self.life.config, removed_pods=gone)
 
     def cpus_leave(self, choices: Choices) -> StartStep:
         """CPUs are offline since."""
         cpus = [*self.life.facts.all][1:]
         # Without whole cores, one of the kubelets' options makes them loop for ever.
         if not cpus or self.life.focus.endless:
-            return self.kept(choices)
+            return self.nothing_changes(choices)
         return StartStep(config=self.life.config, offline=str(CPUSet(choices.some(cpus, 1, 2))))
 
     def policies_switched(self, choices: Choices) -> StartStep:
@@ -379,17 +379,17 @@ class _Upgrade:
             else:
                 reserved = _RESERVED if policy in fresh else ()
                 config = _with(config, fresh, (policy, *others, *reserved))
-        return self._switched(config)
+        return self._start_with(config)
 
     def options_switched(self, choices: Choices) -> StartStep:
         """The same policies with other options, and another scope."""
         fresh = self._fresh(choices)
         names = [f"{policy}Options" for policy in _POLICIES if policy in self.life.config]
-        return self._switched(_with(self.life.config, fresh, (*names, "topologyManagerScope")))
+        return self._start_with(_with(self.life.config, fresh, (*names, "topologyManagerScope")))
 
     def reservation_switched(self, choices: Choices) -> StartStep:
         """Other CPUs and other memory are reserved."""
-        return self._switched(_with(self.life.config, self._fresh(choices), _RESERVED))
+        return self._start_with(_with(self.life.config, self._fresh(choices), _RESERVED))
 
     def gates_left_out(self, _: Choices) -> StartStep:
         """Without the gates that the new release does not know."""
@@ -399,7 +399,7 @@ class _Upgrade:
             for name, on in self.life.config.get("featureGates", {}).items()
             if name in known
         }
-        return self._switched({**self.life.config, "featureGates": gates})
+        return self._start_with({**self.life.config, "featureGates": gates})
 
     def pods_as_a_whole(self, choices: Choices) -> StartStep:
         """Pods had resources as a whole; the gates for it stay where the release has them."""
@@ -407,13 +407,13 @@ class _Upgrade:
         if choices.chance(3):
             gates = dict(start.config["featureGates"])
             gates.pop(_POD_MANAGERS, None)
-            return self._switched({**start.config, "featureGates": gates})
+            return self._start_with({**start.config, "featureGates": gates})
         return start
 
     def _fresh(self, choices: Choices) -> KubeletConfiguration:
         return self.life.configuration(choices)
 
-    def _switched(self, config: KubeletConfiguration) -> StartStep:
+    def _start_with(self, config: KubeletConfiguration) -> StartStep:
         self.life.config = config
         return StartStep(config=config)
 
@@ -421,17 +421,19 @@ class _Upgrade:
 
     def drain(self, start: StartStep) -> Iterator[Step]:
         """All pods leave, the files are deleted, and pods of the same form come."""
-        pods = [self.life.offered[name] for name in self.life.alive]
+        pods = [self.life.offered_pods[name] for name in self.life.alive]
         files: tuple[FileName, ...] = ("cpu_manager_state", "memory_manager_state")
         for file in files if self.life.keeps_files else ():
             yield open_step(tamper=TamperStep(file, "delete"))
         gone = tuple(pod.pod for pod in pods)
-        yield open_step(start=StartStep(config=start.config, gone=gone, kubernetes=self.after))
+        yield open_step(
+            start=StartStep(config=start.config, removed_pods=gone, kubernetes=self.after)
+        )
         for pod in pods:
             yield open_step(admit=msgspec.structs.replace(pod, pod=f"{pod.pod}-again"))
-        yield from self.reconciled()
+        yield from self.reconcile_steps()
 
-    def reconciled(self) -> Iterator[Step]:
+    def reconcile_steps(self) -> Iterator[Step]:
         """A pass of the reconcile loop, where that can be asked for."""
         if self.life.may("reconcile"):
             yield open_step(reconcile=NoArguments())
@@ -441,14 +443,14 @@ _PODS_AS_A_WHOLE = "pod-level resources"
 _GATES_KEPT = "gates kept"
 
 CHANGES: Mapping[str, Callable[[_Upgrade, Choices], StartStep]] = {
-    "kept": _Upgrade.kept,
+    "kept": _Upgrade.nothing_changes,
     "pods leave": _Upgrade.pods_leave,
     "CPUs leave": _Upgrade.cpus_leave,
     "policies switched": _Upgrade.policies_switched,
     "options switched": _Upgrade.options_switched,
     "reservation switched": _Upgrade.reservation_switched,
     _PODS_AS_A_WHOLE: _Upgrade.pods_as_a_whole,
-    _GATES_KEPT: _Upgrade.kept,
+    _GATES_KEPT: _Upgrade.nothing_changes,
 }
 """What changes when the other release starts, by name."""
 

@@ -38,7 +38,7 @@ def on_start(view: View) -> Iterator[Violation]:
 
 def on_state(view: View) -> Iterator[Violation]:
     """What must hold of any state; of one with wrong pods or containers nothing more is said."""
-    wrong = next(node.listed(view), None)
+    wrong = next(node.check_pod_list(view), None)
     if wrong is not None:
         yield wrong
         return
@@ -48,7 +48,7 @@ def on_state(view: View) -> Iterator[Violation]:
 
 def on_affinity(view: View) -> Iterator[Violation]:
     """What must hold of the affinities of any state; as with `on_state`, of the right pods."""
-    if next(node.listed(view), None) is None:
+    if next(node.check_pod_list(view), None) is None:
         yield from affinity.on_state(view)
 
 
@@ -58,7 +58,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
     Of affinities it is said only where the state has the pods that are on the node.
     """
     yield from cpus.on_change(before, after)
-    if next(node.listed(after), None) is None:
+    if next(node.check_pod_list(after), None) is None:
         yield from affinity.on_change(before, after)
     yield from node.on_change(before, after)
 

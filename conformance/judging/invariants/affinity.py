@@ -12,8 +12,14 @@ from numaproof.conformance.judging.entitlement import (
     options,
     topology_policy,
 )
-from numaproof.conformance.judging.invariants.view import Place, View, Violation, named, nodes_of
-from numaproof.inputs.plurals import numbered, plural
+from numaproof.conformance.judging.invariants.view import (
+    Place,
+    View,
+    Violation,
+    format_place,
+    nodes_of,
+)
+from numaproof.inputs.plurals import format_numbers, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +38,7 @@ def on_state(view: View) -> Iterator[Violation]:
         yield from _as_policy(policy, place, container.affinity)
         # After a restart, or when it is offered again, the affinity of a pod follows from what its
         # containers hold, and what they hold stays.
-        holding = view.was_there(place[0]) or place[0] in view.returned
+        holding = view.was_there(place[0]) or place[0] in view.readmitted_pods
         chosen = container.affinity.preferred and not holding
         if chosen and container.affinity.numa is not None:
             yield from _within(view, place, container, container.affinity.numa)
@@ -59,8 +65,13 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
         uid, name = place
         had = before.state.pods.get(uid, {}).get(name)
         # An init container's memory may be another's by now.
-        passed = place in before.ended or name in after.passing(uid)
-        if had is None or passed or uid in after.reclassified or had.memory != container.memory:
+        passed = place in before.ended_containers or name in after.passing(uid)
+        if (
+            had is None
+            or passed
+            or uid in after.reclassified_pods
+            or had.memory != container.memory
+        ):
             continue
         numa = container.affinity.numa
         for block in container.memory:
@@ -70,7 +81,8 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
                 yield Violation(
                     "affinity-to-what-is-held",
                     "MEM-RESTART-001",
-                    f"after a restart {named(place)} has {block.type} on {nodes_of(block.numa)}"
+                    f"after a restart {format_place(place)} has {block.type}"
+                    f" on {nodes_of(block.numa)}"
                     f" and the affinity {nodes_of(numa)}",
                     places=(place,),
                 )
@@ -82,7 +94,7 @@ def _no_affinity(view: View) -> Iterator[Violation]:
             yield Violation(
                 "policy-none-has-no-affinity",
                 "TOPO-POLICY-006",
-                f"{named(place)} has the affinity {nodes_of(container.affinity.numa)}"
+                f"{format_place(place)} has the affinity {nodes_of(container.affinity.numa)}"
                 " under policy none",
                 places=(place,),
             )
@@ -90,12 +102,13 @@ def _no_affinity(view: View) -> Iterator[Violation]:
 
 def _as_policy(policy: str, place: Place, affinity: messages.Hint) -> Iterator[Violation]:
     if policy != "best-effort" and not affinity.preferred:
-        message = f"{named(place)} runs under {policy} with an affinity that is not preferred"
+        message = (
+            f"{format_place(place)} runs under {policy} with an affinity that is not preferred"
+        )
         yield Violation("admitted-if-preferred", "TOPO-POLICY-003", message, places=(place,))
     if policy == "single-numa-node" and affinity.numa is not None and len(affinity.numa) != 1:
-        message = (
-            f"{named(place)} has the affinity {nodes_of(affinity.numa)} under single-numa-node"
-        )
+        nodes = nodes_of(affinity.numa)
+        message = f"{format_place(place)} has the affinity {nodes} under single-numa-node"
         yield Violation("single-node-is-one", "TOPO-POLICY-004", message, places=(place,))
 
 
@@ -105,8 +118,8 @@ def _within(
     near = view.near(numa)
     if container.exclusive - near:
         message = (
-            f"{named(place)} has the affinity {nodes_of(numa)} and"
-            f" {numbered('CPU', container.exclusive - near)} elsewhere"
+            f"{format_place(place)} has the affinity {nodes_of(numa)} and"
+            f" {format_numbers('CPU', container.exclusive - near)} elsewhere"
         )
         yield Violation(
             "cpus-within-affinity", "NODE-ALIGN-002", message, container.exclusive - near, (place,)
@@ -117,7 +130,7 @@ def _within(
     for block in container.memory:
         if not block.numa.issubset(numa):
             message = (
-                f"{named(place)} has the affinity {nodes_of(numa)} and {block.type} on"
+                f"{format_place(place)} has the affinity {nodes_of(numa)} and {block.type} on"
                 f" {nodes_of(block.numa)}"
             )
             yield Violation("memory-within-affinity", "NODE-ALIGN-002", message, places=(place,))
@@ -139,7 +152,7 @@ def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
     fewest = 1 + sum(total < needed for total in accumulate(sizes))
     if needed and len(numa) > fewest:
         message = (
-            f"{named(place)} has the preferred affinity {nodes_of(numa)}, though"
+            f"{format_place(place)} has the preferred affinity {nodes_of(numa)}, though"
             f" {plural(fewest, 'NUMA node')} could hold the"
             f" {plural(needed, 'exclusive CPU')} that it aligns"
         )

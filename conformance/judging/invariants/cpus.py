@@ -14,8 +14,8 @@ from numaproof.conformance.judging.entitlement import (
     reserved_count,
     reserved_cpus,
 )
-from numaproof.conformance.judging.invariants.view import View, Violation, named
-from numaproof.inputs.plurals import counted, numbered, plural
+from numaproof.conformance.judging.invariants.view import View, Violation, format_place
+from numaproof.inputs.plurals import format_count, format_numbers, plural
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 def on_start(view: View) -> Iterator[Violation]:
     """What a start must say of the machine."""
     known = view.facts.all
-    if view.started.cpus.all != known:
-        message = f"all CPUs are {view.started.cpus.all}, the machine has {known}"
+    if view.start_answer.cpus.all != known:
+        message = f"all CPUs are {view.start_answer.cpus.all}, the machine has {known}"
         yield Violation("start-names-all-cpus", "DISCOVERY-001", message)
-    beyond = view.started.cpus.allocatable - known
+    beyond = view.start_answer.cpus.allocatable - known
     if beyond:
-        message = f"the allocatable CPUs include {numbered('CPU', beyond)}, which the machine lacks"
+        message = (
+            f"the allocatable CPUs include {format_numbers('CPU', beyond)}, which the machine lacks"
+        )
         yield Violation("allocatable-within-machine", "CPU-RESERVE-001", message, beyond)
     if is_static(view.config):
         yield from _reserved_as_configured(view)
@@ -42,15 +44,15 @@ def _reserved_as_configured(view: View) -> Iterator[Violation]:
     named, given = reserved_cpus(view.config), view.reserved()
     if named is not None and not named.issubset(given):
         message = (
-            f"the configuration reserves {numbered('CPU', named)}, but"
-            f" {numbered('CPU', named - given)} stayed allocatable"
+            f"the configuration reserves {format_numbers('CPU', named)}, but"
+            f" {format_numbers('CPU', named - given)} stayed allocatable"
         )
         yield Violation("named-cpus-are-reserved", "CPU-RESERVE-007", message, named - given)
     count = reserved_count(view.config, view.kubernetes)
     if len(given) != count:
         message = (
             f"the configuration reserves {plural(count, 'CPU')}, the implementation"
-            f" {counted('CPU', given)}"
+            f" {format_count('CPU', given)}"
         )
         yield Violation("reservation-in-full", "CPU-RESERVE-001", message, given)
 
@@ -64,20 +66,23 @@ def on_state(view: View) -> Iterator[Violation]:
 
 def _nothing_pinned(view: View) -> Iterator[Violation]:
     for (uid, name), cpus in view.exclusive().items():
-        message = f"container {uid}/{name} has exclusive {numbered('CPU', cpus)} under policy none"
+        message = (
+            f"container {uid}/{name} has exclusive {format_numbers('CPU', cpus)} under policy none"
+        )
         yield Violation("none-pins-nothing", "CPU-NONE-002", message, cpus, ((uid, name),))
     for place, container in view.containers():
         if container.cpus and not container.exclusive:
             message = (
-                f"container {'/'.join(place)} may run on {numbered('CPU', container.cpus)} under"
+                f"container {'/'.join(place)} may run on"
+                f" {format_numbers('CPU', container.cpus)} under"
                 " policy none, which gives nobody a set of their own"
             )
             yield Violation("none-gives-no-set", "CPU-NONE-002", message, container.cpus, (place,))
 
 
 def _counts(view: View) -> Iterator[Violation]:
-    for uid, pod in view.parsed.items():
-        if uid in view.reclassified:
+    for uid, pod in view.pod_readings.items():
+        if uid in view.reclassified_pods:
             continue
         entitled = exclusive_counts(pod)
         given = view.state.pods[uid]
@@ -85,12 +90,12 @@ def _counts(view: View) -> Iterator[Violation]:
             if uid in view.budgets and not (count and pod.budget_is_exclusive):
                 continue
             got = given[name].exclusive
-            if len(got) != count and (uid, name) not in view.ended:
+            if len(got) != count and (uid, name) not in view.ended_containers:
                 yield Violation(
                     "exclusive-count",
                     "CPU-STATIC-002" if count else "CPU-STATIC-001",
                     f"container {uid}/{name} is entitled to {plural(count, 'exclusive CPU')}"
-                    f" and has {counted('CPU', got)}",
+                    f" and has {format_count('CPU', got)}",
                     got,
                     ((uid, name),),
                 )
@@ -104,8 +109,8 @@ def _pools(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "runs-on-its-own-or-shared",
                     "CPU-POOL-002",
-                    f"container {uid}/{name} may run on {numbered('CPU', container.cpus)};"
-                    f" expected {numbered('CPU', pool)}",
+                    f"container {uid}/{name} may run on {format_numbers('CPU', container.cpus)};"
+                    f" expected {format_numbers('CPU', pool)}",
                     container.cpus,
                     ((uid, name),),
                 )
@@ -115,7 +120,9 @@ def _reservation(view: View) -> Iterator[Violation]:
     reserved = reserved_cpus(view.config) or view.reserved()
     for place, cpus in view.exclusive().items():
         if cpus & reserved:
-            message = f"container {'/'.join(place)} has reserved {numbered('CPU', cpus & reserved)}"
+            message = (
+                f"container {'/'.join(place)} has reserved {format_numbers('CPU', cpus & reserved)}"
+            )
             yield Violation(
                 "reserved-never-exclusive", "CPU-RESERVE-008", message, cpus & reserved, (place,)
             )
@@ -125,11 +132,13 @@ def _reservation(view: View) -> Iterator[Violation]:
                 "strict-reservation",
                 "CPU-OPT-STRICT-002",
                 "the shared pool has strictly reserved"
-                f" {numbered('CPU', view.state.shared & reserved)}",
+                f" {format_numbers('CPU', view.state.shared & reserved)}",
                 view.state.shared & reserved,
             )
     elif not reserved.issubset(view.state.shared):
-        message = f"the shared pool lacks reserved {numbered('CPU', reserved - view.state.shared)}"
+        message = (
+            f"the shared pool lacks reserved {format_numbers('CPU', reserved - view.state.shared)}"
+        )
         yield Violation(
             "reserved-stay-shared", "CPU-RESERVE-009", message, reserved - view.state.shared
         )
@@ -140,7 +149,7 @@ def _sharing(view: View) -> Iterator[Violation]:
     for place, cpus in exclusive:
         if cpus & view.state.shared:
             message = (
-                f"the shared pool has {numbered('CPU', cpus & view.state.shared)} of"
+                f"the shared pool has {format_numbers('CPU', cpus & view.state.shared)} of"
                 f" {'/'.join(place)} as well"
             )
             yield Violation(
@@ -153,7 +162,7 @@ def _sharing(view: View) -> Iterator[Violation]:
                     "exclusive-to-one",
                     "CPU-STATIC-003" if left[0] != right[0] else "CPU-INIT-007",
                     f"{'/'.join(left)} and {'/'.join(right)} both have"
-                    f" {numbered('CPU', cpus & others)}",
+                    f" {format_numbers('CPU', cpus & others)}",
                     cpus & others,
                     (left, right),
                 )
@@ -161,21 +170,21 @@ def _sharing(view: View) -> Iterator[Violation]:
 
 def _conservation(view: View) -> Iterator[Violation]:
     held = CPUSet.union(view.exclusive().values()) | view.state.shared
-    whole = view.started.cpus.all
+    whole = view.start_answer.cpus.all
     if "strict-cpu-reservation" in options(view.config):
-        whole = view.started.cpus.allocatable
+        whole = view.start_answer.cpus.allocatable
     if whole - held and not view.budgets:
         # A pod that lost CPUs when it was admitted again may have been refused then.
         again = view.starts > 1 and gives_budgets(view.config, view.kubernetes)
         yield Violation(
             "no-cpu-lost-by-budgets" if again else "no-cpu-lost",
             "CPU-POOL-007",
-            f"neither shared nor exclusive: {numbered('CPU', whole - held)}",
+            f"neither shared nor exclusive: {format_numbers('CPU', whole - held)}",
             whole - held,
         )
-    beyond = held - view.started.cpus.all
+    beyond = held - view.start_answer.cpus.all
     if beyond:
-        message = f"the machine lacks {numbered('CPU', beyond)}"
+        message = f"the machine lacks {format_numbers('CPU', beyond)}"
         yield Violation("no-cpu-invented", "CPU-POOL-007", message, beyond)
 
 
@@ -192,7 +201,8 @@ def _whole_cores(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "whole-cores-at-full-affinity" if full else "whole-cores-only",
                     "CPU-OPT-FULLPCPUS-002",
-                    f"{'/'.join(place)} has {numbered('CPU', core & cpus)} of the core {core}",
+                    f"{'/'.join(place)} has {format_numbers('CPU', core & cpus)}"
+                    f" of the core {core}",
                     core & cpus,
                     (place,),
                 )
@@ -248,8 +258,8 @@ def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Vi
             yield Violation(
                 "state-keeps-what-was-given",
                 "CPU-STATIC-006",
-                f"{uid}/{name} was given {numbered('CPU', container.exclusive)},"
-                f" the state says {numbered('CPU', kept[name].exclusive)}",
+                f"{uid}/{name} was given {format_numbers('CPU', container.exclusive)},"
+                f" the state says {format_numbers('CPU', kept[name].exclusive)}",
                 container.exclusive,
                 ((uid, name),),
             )
@@ -263,8 +273,8 @@ def _quotas(view: View) -> Iterator[Violation]:
     enforced = quota_limits(view.config)
     spares = quota_spares_exclusive(view.config, view.kubernetes)
     for (uid, name), container in view.containers():
-        pod = view.parsed[uid]
-        if container.quota is None or uid in view.reclassified or pod.budget is not None:
+        pod = view.pod_readings[uid]
+        if container.quota is None or uid in view.reclassified_pods or pod.budget is not None:
             continue
         reading = next(one for one in pod.containers if one.name == name)
         limited = reading.limits.get("cpu") or pod.limits.get("cpu")
@@ -273,13 +283,13 @@ def _quotas(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "exclusive-cpus-without-quota",
                     "CPU-STATIC-020",
-                    f"{named((uid, name))} has a CFS quota on its exclusive"
-                    f" {numbered('CPU', container.exclusive)}",
+                    f"{format_place((uid, name))} has a CFS quota on its exclusive"
+                    f" {format_numbers('CPU', container.exclusive)}",
                     places=((uid, name),),
                 )
         elif container.quota is not bool(enforced and limited):
             message = (
-                f"{named((uid, name))} has {'a' if container.quota else 'no'} CFS quota, and"
+                f"{format_place((uid, name))} has {'a' if container.quota else 'no'} CFS quota, and"
                 f" {'a' if limited else 'no'} CPU limit"
             )
             yield Violation("quota-enforces-limits", "CPU-NONE-003", message, places=((uid, name),))

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.entitlement import device_counts, topology_policy
-from numaproof.conformance.judging.invariants.view import Place, View, Violation, joined, named
+from numaproof.conformance.judging.invariants.view import (
+    Place,
+    View,
+    Violation,
+    format_names,
+    format_place,
+)
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
@@ -26,7 +32,9 @@ def on_state(view: View) -> Iterator[Violation]:
         for number, left in enumerate(places):
             for right in places[number + 1 :]:
                 if not view.may_share(left, right):
-                    message = f"{named(left)} and {named(right)} both have {resource} {one}"
+                    message = (
+                        f"{format_place(left)} and {format_place(right)} both have {resource} {one}"
+                    )
                     yield Violation(
                         "device-held-by-one", "DEV-ALLOCATE-002", message, places=(left, right)
                     )
@@ -41,10 +49,10 @@ def on_admission(
     """
     if uid not in view.pods:
         return
-    counts = device_counts(view.parsed[uid], [one.resource for one in view.devices])
-    had = _held(before, uid)
+    counts = device_counts(view.pod_readings[uid], [one.resource for one in view.devices])
+    had = _held_devices(before, uid)
     for name, container in answer.containers.items():
-        if (uid, name) in view.ended:
+        if (uid, name) in view.ended_containers:
             continue
         held = container.devices or {}
         for resource, count in counts.get(name, {}).items():
@@ -54,7 +62,7 @@ def on_admission(
                     "devices-of-pod-level-pods" if as_one else "devices-as-requested",
                     "DEV-ALLOCATE-003",
                     f"{uid}/{name} asked for {count} of {resource} and got"
-                    f" {joined(held.get(resource, ()))}",
+                    f" {format_names(held.get(resource, ()))}",
                     places=((uid, name),),
                 )
         for one in view.devices:
@@ -63,7 +71,7 @@ def on_admission(
             yield from _near((uid, name), one, ids, view, container.affinity)
 
 
-def _held(view: View | None, uid: str) -> set[tuple[str, str]]:
+def _held_devices(view: View | None, uid: str) -> set[tuple[str, str]]:
     """What a pod held at a moment, by resource and id."""
     return {
         (resource, one)
@@ -74,38 +82,38 @@ def _held(view: View | None, uid: str) -> set[tuple[str, str]]:
 
 
 def _healthy(
-    place: Place, reported: messages.DeviceResource, new: list[str]
+    place: Place, device_resource: messages.DeviceResource, new: list[str]
 ) -> Iterator[Violation]:
-    healthy = {device.id for device in reported.ids if device.healthy}
+    healthy = {device.id for device in device_resource.ids if device.healthy}
     wrong = sorted(set(new) - healthy)
     if wrong:
-        message = (
-            f"{named(place)} was given {reported.resource} {joined(wrong)}, which are not healthy"
-        )
+        names = f"{device_resource.resource} {format_names(wrong)}"
+        message = f"{format_place(place)} was given {names}, which are not healthy"
         yield Violation("devices-given-are-healthy", "DEV-HEALTH-001", message, places=(place,))
 
 
 def _near(
     place: Place,
-    reported: messages.DeviceResource,
+    device_resource: messages.DeviceResource,
     ids: tuple[str, ...],
     view: View,
     affinity: messages.Hint,
 ) -> Iterator[Violation]:
     if topology_policy(view.config) == "none" or affinity.numa is None or not affinity.preferred:
         return
-    nodes = {device.id: device.numa or NUMASet() for device in reported.ids}
+    nodes = {device.id: device.numa or NUMASet() for device in device_resource.ids}
     if not any(nodes.values()):
         return
     far = [one for one in ids if one in nodes and nodes[one].isdisjoint(affinity.numa)]
     if far:
-        left = _of_init_containers(view, place, reported.resource)
+        left = _of_init_containers(view, place, device_resource.resource)
         reused = all(one in left and not nodes[one] for one in far)
         yield Violation(
             "reused-devices-near-affinity" if reused else "devices-near-affinity",
             "DEV-ALLOCATE-001",
-            f"{named(place)} has the affinity {affinity.numa}, and {reported.resource}"
-            f" {joined(far)} are elsewhere",
+            f"{format_place(place)} has the affinity {affinity.numa},"
+            f" and {device_resource.resource}"
+            f" {format_names(far)} are elsewhere",
             places=(place,),
         )
 

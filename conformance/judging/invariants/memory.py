@@ -19,7 +19,7 @@ from numaproof.conformance.judging.invariants.view import (
     Place,
     View,
     Violation,
-    named,
+    format_place,
     nodes_of,
     read_file,
 )
@@ -133,8 +133,8 @@ def _entries(view: View, content: Content) -> Iterator[Violation]:
     for place in sorted({*said, *held}):
         if said.get(place) != held.get(place):
             message = (
-                f"{place} has {_written(held.get(place))}; {FILE_NAME} says"
-                f" {_written(said.get(place))}"
+                f"{place} has {_format_blocks(held.get(place))}; {FILE_NAME} says"
+                f" {_format_blocks(said.get(place))}"
             )
             yield Violation("memory-file-says-what-is-held", _REQUIREMENT, message)
 
@@ -144,7 +144,7 @@ def _numbers(nodes: Iterable[int]) -> str:
     return ",".join(map(str, sorted(nodes)))
 
 
-def _written(blocks: Iterable[tuple[str, str, int]] | None) -> str:
+def _format_blocks(blocks: Iterable[tuple[str, str, int]] | None) -> str:
     listed = (f"{size} of {kind} on {nodes}" for nodes, kind, size in blocks or ())
     return " and ".join(listed) or "no memory"
 
@@ -212,13 +212,13 @@ def _reserved_in_file(view: View, content: Content) -> Iterator[Violation]:
     back what was never reserved for it.
     """
     blocks = _all_blocks(content)
-    name = f"memory-file-reserves-{'for-returned-pods' if view.returned else 'what-is-held'}"
+    name = f"memory-file-reserves-{'for-returned-pods' if view.readmitted_pods else 'what-is-held'}"
     for group in sorted({frozenset(block.numa_affinity) for block in blocks}, key=sorted):
-        for message in _unreserved(content.machine_state or {}, group, blocks):
+        for message in _reservation_mismatches(content.machine_state or {}, group, blocks):
             yield Violation(name, _REQUIREMENT, message)
 
 
-def _unreserved(
+def _reservation_mismatches(
     nodes: Mapping[int, WrittenNode], group: frozenset[int], blocks: list[WrittenBlock]
 ) -> Iterator[str]:
     kinds = {kind for node in group if node in nodes for kind in nodes[node].memory_map}
@@ -248,7 +248,7 @@ def on_start(view: View) -> Iterator[Violation]:
     """What a start must say of the machine's memory: all of it but the reservation."""
     if not keeps_memory(view.config, view.kubernetes):
         return
-    given = {(block.numa, block.type): block.size for block in view.started.memory}
+    given = {(block.numa, block.type): block.size for block in view.start_answer.memory}
     due = {
         (NUMASet([node]), kind): size for (node, kind), size in allocatable(view).items() if size
     }
@@ -310,15 +310,15 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
 def _nothing_pinned(view: View) -> Iterator[Violation]:
     for place, container in view.containers():
         if container.memory:
-            message = f"container {named(place)} has memory pinned under policy None"
+            message = f"container {format_place(place)} has memory pinned under policy None"
             yield Violation("policy-none-pins-no-memory", "MEM-NONE-001", message, places=(place,))
 
 
 def _requests(view: View) -> Iterator[Violation]:
-    due = {uid: pinned_memory(pod) for uid, pod in view.parsed.items()}
+    due = {uid: pinned_memory(pod) for uid, pod in view.pod_readings.items()}
     for place, container in view.containers():
         uid, name = place
-        if uid in view.reclassified:
+        if uid in view.reclassified_pods:
             continue
         given: Counter[str] = Counter()
         for block in container.memory:
@@ -326,21 +326,22 @@ def _requests(view: View) -> Iterator[Violation]:
         wanted = due[uid][name]
         if not wanted and uid in view.budgets:
             continue
-        taken = _taken_over(view, place, due[uid])
+        taken = _max_reuse(view, place, due[uid])
         for kind in sorted({*given, *wanted}):
             got, asked = given[kind], wanted.get(kind, 0)
             if got > asked or (taken is not None and got < asked - taken[kind]):
                 yield Violation(
                     "memory-as-requested" if wanted else "memory-of-guaranteed-only",
                     "MEM-STATIC-001" if wanted else "MEM-STATIC-002",
-                    f"container {named(place)} is due {plural(asked, 'byte')} of {kind} and has"
+                    f"container {format_place(place)} is due"
+                    f" {plural(asked, 'byte')} of {kind} and has"
                     f" {got:,}",
                     places=(place,),
                     size=got,
                 )
 
 
-def _taken_over(view: View, place: Place, due: Mapping[str, Amounts]) -> Counter[str] | None:
+def _max_reuse(view: View, place: Place, amounts_due: Mapping[str, Amounts]) -> Counter[str] | None:
     """The most that others may have of a container's memory; None where that is not known.
 
     What an init container leaves to those after it is theirs. They may take it more than once if
@@ -350,11 +351,15 @@ def _taken_over(view: View, place: Place, due: Mapping[str, Amounts]) -> Counter
     taken: Counter[str] = Counter()
     if name not in view.passing(uid):
         return taken
-    if view.was_there(uid) or uid in view.returned or any(one == uid for one, _ in view.ended):
+    if (
+        view.was_there(uid)
+        or uid in view.readmitted_pods
+        or any(one == uid for one, _ in view.ended_containers)
+    ):
         return None
-    names = [one.name for one in view.parsed[uid].containers]
+    names = [one.name for one in view.pod_readings[uid].containers]
     for later in names[names.index(name) + 1 :]:
-        taken.update(due[later])
+        taken.update(amounts_due[later])
     return taken
 
 
@@ -380,27 +385,28 @@ def _groups(view: View) -> Iterator[Violation]:
                 later = _came_later(view, first[group], first[alone])
                 name = f"memory-node-{'in-use-joins-no-group' if later else 'alone-or-in-group'}"
             message = (
-                f"{named(first[left])} has memory on {nodes_of(left)}, {named(first[right])} on"
+                f"{format_place(first[left])} has memory on {nodes_of(left)},"
+                f" {format_place(first[right])} on"
                 f" {nodes_of(right)}"
             )
             yield Violation(name, "MEM-GROUP-001", message, places=(first[left], first[right]))
 
 
 def _first(view: View, places: list[Place]) -> Place:
-    return min(places, key=lambda place: _turn(view, place))
+    return min(places, key=lambda place: _admission_order(view, place))
 
 
-def _turn(view: View, place: Place) -> tuple[int, int]:
+def _admission_order(view: View, place: Place) -> tuple[int, int]:
     """When a container was served: with its pod, and there in the order of containers."""
     uid, name = place
-    names = [one.name for one in view.parsed[uid].containers]
+    names = [one.name for one in view.pod_readings[uid].containers]
     return list(view.pods).index(uid), names.index(name)
 
 
 def _came_later(view: View, place: Place, other: Place) -> bool:
     """Whether a container was surely served after another; a restart may serve some anew."""
-    anew = view.starts > 1 or view.returned & {place[0], other[0]}
-    return not anew and _turn(view, place) > _turn(view, other)
+    anew = view.starts > 1 or view.readmitted_pods & {place[0], other[0]}
+    return not anew and _admission_order(view, place) > _admission_order(view, other)
 
 
 def _capacity(view: View) -> Iterator[Violation]:

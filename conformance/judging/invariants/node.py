@@ -14,12 +14,12 @@ from numaproof.conformance.judging.invariants.view import (
     Place,
     View,
     Violation,
-    joined,
-    named,
+    format_names,
+    format_place,
     nodes_of,
     read_file,
 )
-from numaproof.protocol.mismatch import shown
+from numaproof.protocol.mismatch import short_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,18 +34,19 @@ class CPUFile(File, frozen=True, rename="camel"):
     entries: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
 
 
-def listed(view: View) -> Iterator[Violation]:
+def check_pod_list(view: View) -> Iterator[Violation]:
     """The state lists the pods on the node and no others, with all of their containers."""
     if set(view.state.pods) != set(view.pods):
-        message = f"the state lists {joined(view.state.pods)}; on the node: {joined(view.pods)}"
+        listed = format_names(view.state.pods)
+        message = f"the state lists {listed}; on the node: {format_names(view.pods)}"
         yield Violation("state-lists-pods-on-node", "CPU-REMOVE-003", message)
         return
     for uid, pod in view.pods.items():
         names = set(containers(pod))
         if set(view.state.pods[uid]) != names:
             message = (
-                f"pod {uid} has containers {joined(names)}; the answer has"
-                f" {joined(view.state.pods[uid])}"
+                f"pod {uid} has containers {format_names(names)}; the answer has"
+                f" {format_names(view.state.pods[uid])}"
             )
             yield Violation("every-container-answered", "CPU-STATIC-004", message)
 
@@ -68,8 +69,8 @@ def on_state(view: View) -> Iterator[Violation]:
     }
     if (said, content.default_cpu_set) != (held, str(view.state.shared)):
         message = (
-            f"{CPU_FILE} has {shown(said)} and shares {content.default_cpu_set}; the state has"
-            f" {shown(held)} and shares {view.state.shared}"
+            f"{CPU_FILE} has {short_text(said)} and shares {content.default_cpu_set}; the state has"
+            f" {short_text(held)} and shares {view.state.shared}"
         )
         yield Violation("cpu-file-says-what-is-held", "CPU-CHECKPOINT-002", message)
 
@@ -79,18 +80,21 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
     kept, keeps = (keeps_memory(view.config, view.kubernetes) for view in (before, after))
     for place, container in after.containers():
         had = before.state.pods.get(place[0], {}).get(place[1])
-        if had is None or place in before.ended:
+        if had is None or place in before.ended_containers:
             continue
-        gained = not had.memory and place[0] in after.reclassified
+        gained = not had.memory and place[0] in after.reclassified_pods
         moved = had.memory != container.memory and _differ(had.memory, container.memory)
         if kept == keeps and moved and not gained:
             of = _whose_memory(place, before, after)
-            message = f"{named(place)} had memory {_blocks(had)} and has {_blocks(container)}"
+            message = (
+                f"{format_place(place)} had memory {_blocks(had)} and has {_blocks(container)}"
+            )
             yield Violation(f"memory{of}-stays", "MEM-STATIC-012", message, places=(place,))
         for resource, ids in (had.devices or {}).items():
             now = (container.devices or {}).get(resource, ())
             if set(ids) != set(now):
-                message = f"{named(place)} had {resource} {joined(ids)} and has {joined(now)}"
+                previous = f"{resource} {format_names(ids)}"
+                message = f"{format_place(place)} had {previous} and has {format_names(now)}"
                 yield Violation("devices-stay", "NODE-RESTART-001", message, places=(place,))
 
 
@@ -103,7 +107,7 @@ def _whose_memory(place: Place, before: View, after: View) -> str:
         now, then = after.state.pods[uid], before.state.pods[uid]
         if any(
             one in now and now[one].memory and not (one in then and then[one].memory)
-            for pod, one in before.ended
+            for pod, one in before.ended_containers
             if pod == uid
         ):
             return "-reused-again"
@@ -113,15 +117,16 @@ def _whose_memory(place: Place, before: View, after: View) -> str:
 def on_refusal(before: View, after: View) -> Iterator[Violation]:
     """A refused pod leaves no trace in the files, and the others as they were."""
     for uid in sorted(before.state.pods.keys() & after.state.pods.keys()):
-        if _kept(before, uid) != _kept(after, uid):
+        if _retained_resources(before, uid) != _retained_resources(after, uid):
             message = (
-                f"after a refusal pod {uid} has {_all(_kept(after, uid))}; before it had"
-                f" {_all(_kept(before, uid))}"
+                f"after a refusal pod {uid} has"
+                f" {_join_containers(_retained_resources(after, uid))}; before it had"
+                f" {_join_containers(_retained_resources(before, uid))}"
             )
             yield Violation("refusal-changes-nobody", "NODE-REFUSED-001", message)
 
 
-def _kept(view: View, uid: str) -> dict[str, str]:
+def _retained_resources(view: View, uid: str) -> dict[str, str]:
     return {
         name: f"memory {_blocks(container)}, devices {_devices(container)}, affinity"
         f" {_affinity(container.affinity)}"
@@ -129,8 +134,8 @@ def _kept(view: View, uid: str) -> dict[str, str]:
     }
 
 
-def _all(kept: Mapping[str, str]) -> str:
-    return "; ".join(f"{name}: {what}" for name, what in kept.items())
+def _join_containers(resources: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {what}" for name, what in resources.items())
 
 
 def _blocks(container: messages.Container) -> str:
@@ -139,7 +144,7 @@ def _blocks(container: messages.Container) -> str:
 
 
 def _devices(container: messages.Container) -> str:
-    held = (f"{joined(ids)} of {name}" for name, ids in (container.devices or {}).items())
+    held = (f"{format_names(ids)} of {name}" for name, ids in (container.devices or {}).items())
     return " and ".join(sorted(held)) or "none"
 
 

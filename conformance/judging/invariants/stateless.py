@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.judging.invariants.view import Violation, nodes_of
-from numaproof.inputs.plurals import counted, numbered, plural
+from numaproof.inputs.plurals import format_count, format_numbers, plural
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 
@@ -23,24 +23,24 @@ def on_answer(args: messages.Args, answer: messages.Answer, level: Level) -> Ite
     match args, answer:
         case messages.MergeArgs(), messages.Merged():
             if args.policy != "none" and applies("placement", level):
-                yield from _merged(args, answer)
+                yield from _check_merge(args, answer)
         case messages.AssignArgs(), messages.Assigned():
-            yield from _assigned(args, answer)
+            yield from _check_assignment(args, answer)
 
 
-def _assigned(args: messages.AssignArgs, answer: messages.Assigned) -> Iterator[Violation]:
+def _check_assignment(args: messages.AssignArgs, answer: messages.Assigned) -> Iterator[Violation]:
     if len(answer.cpus) != args.count:
         message = (
             f"the request is for {plural(args.count, 'CPU')}, the answer assigns"
-            f" {counted('CPU', answer.cpus)}"
+            f" {format_count('CPU', answer.cpus)}"
         )
         yield Violation("assigned-count", "CPU-STATIC-002", message, answer.cpus)
     if beyond := answer.cpus - args.available:
-        message = f"the answer assigns {numbered('CPU', beyond)}, outside the available ones"
+        message = f"the answer assigns {format_numbers('CPU', beyond)}, outside the available ones"
         yield Violation("assigned-out-of-available", "CPU-STATIC-003", message, beyond)
 
 
-def _merged(args: messages.MergeArgs, answer: messages.Merged) -> Iterator[Violation]:
+def _check_merge(args: messages.MergeArgs, answer: messages.Merged) -> Iterator[Violation]:
     every = NUMASet(args.nodes)
     lists = list(_lists(args))
     # All nodes are no affinity to single-numa-node.
@@ -54,7 +54,7 @@ def _merged(args: messages.MergeArgs, answer: messages.Merged) -> Iterator[Viola
             f" {_preferred(answer.hint)}"
         )
         yield Violation("admitted-by-policy", "TOPO-POLICY-003", message)
-    agreed = _agreed(lists, every)
+    agreed = _common_preferences(lists, every)
     if answer.hint.preferred != bool(agreed):
         message = (
             f"the providers all prefer nodes {_hints(agreed)}, the merged hint {nodes} is"
@@ -85,7 +85,7 @@ def _lists(args: messages.MergeArgs) -> Iterator[list[messages.Hint]]:
             ]
 
 
-def _agreed(lists: list[list[messages.Hint]], every: NUMASet) -> set[NUMASet]:
+def _common_preferences(lists: list[list[messages.Hint]], every: NUMASet) -> set[NUMASet]:
     """The sets of nodes that every list prefers; a hint without nodes goes with any."""
     found: set[NUMASet] | None = None
     for hints in lists:

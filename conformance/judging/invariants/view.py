@@ -18,7 +18,7 @@ from numaproof.conformance.judging.entitlement import (
     pod_resources,
 )
 from numaproof.conformance.judging.finding import Finding
-from numaproof.inputs.plurals import numbered
+from numaproof.inputs.plurals import format_numbers
 from numaproof.protocol import codec, messages
 from numaproof.protocol.releases import NEWEST
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -70,38 +70,38 @@ class View:
         facts: of the machine.
         config: the configuration in force.
         pods: on the node, by uid.
-        ended: containers of them that run no longer.
-        started: the answer to the last start.
+        ended_containers: containers of them that run no longer.
+        start_answer: the answer to the last start.
         state: the answer to `state`.
         devices: what the device plugins reported last.
         kubernetes: the release that the implementation is asked to behave as.
         level: how much of its answers is compared.
         arrivals: when each pod came, by uid: what it holds stays as it was given then.
         starts: how many starts there were.
-        returned: pods that were offered again since the last start.
+        readmitted_pods: pods that were offered again since the last start.
     """
 
     facts: Facts
     config: messages.KubeletConfiguration
     pods: Mapping[str, messages.Pod]
-    ended: frozenset[Place]
-    started: messages.Started
+    ended_containers: frozenset[Place]
+    start_answer: messages.Started
     state: messages.State
     devices: tuple[messages.DeviceResource, ...] = ()
     kubernetes: str = NEWEST
     level: messages.Level = "kubelet"
     arrivals: Mapping[str, Arrival] = field(default_factory=dict)
     starts: int = 0
-    returned: frozenset[str] = frozenset()
+    readmitted_pods: frozenset[str] = frozenset()
 
     @cached_property
-    def parsed(self) -> Mapping[str, PodReading]:
+    def pod_readings(self) -> Mapping[str, PodReading]:
         """The pods as the documents read them, by uid."""
         whole = pod_resources(self.config, self.kubernetes)
         return {uid: pods.read(pod, whole) for uid, pod in self.pods.items()}
 
     @cached_property
-    def reclassified(self) -> frozenset[str]:
+    def reclassified_pods(self) -> frozenset[str]:
         """The pods with resources of their own that came when other gates decided about these.
 
         They keep what they were given, and are due it or what the gates of now give.
@@ -117,7 +117,9 @@ class View:
     @cached_property
     def budgets(self) -> frozenset[str]:
         """The pods whose own CPUs and memory are allocated; the state has only their shares."""
-        return frozenset(uid for uid, pod in self.parsed.items() if has_budget(pod, self.config))
+        return frozenset(
+            uid for uid, pod in self.pod_readings.items() if has_budget(pod, self.config)
+        )
 
     def came_under(self, uid: str) -> messages.KubeletConfiguration:
         """The configuration that was in force when a pod of the node was admitted first."""
@@ -131,7 +133,7 @@ class View:
         """Every container that has not ended, in the order of the answer."""
         for uid, containers in self.state.pods.items():
             for name, container in containers.items():
-                if (uid, name) not in self.ended:
+                if (uid, name) not in self.ended_containers:
                     yield (uid, name), container
 
     def exclusive(self) -> dict[Place, CPUSet]:
@@ -152,15 +154,17 @@ class View:
 
     def reserved(self) -> CPUSet:
         """The CPUs that the implementation says it has reserved."""
-        return self.started.cpus.all - self.started.cpus.allocatable
+        return self.start_answer.cpus.all - self.start_answer.cpus.allocatable
 
     def passing(self, uid: str) -> frozenset[str]:
         """The init containers of a pod that end before its app containers start."""
-        return frozenset(one.name for one in self.parsed[uid].containers if one.kind == "init")
+        return frozenset(
+            one.name for one in self.pod_readings[uid].containers if one.kind == "init"
+        )
 
     def aligned_cpus(self, uid: str, name: str) -> int:
         """The exclusive CPUs that a container's affinity is for: in the pod scope its pod's."""
-        pod = self.parsed[uid]
+        pod = self.pod_readings[uid]
         if self.config.get("topologyManagerScope") == "pod":
             return pod.effective_exclusive_cpus
         return exclusive_counts(pod)[name]
@@ -173,7 +177,7 @@ class View:
         if left[0] != right[0]:
             return False
         if left[0] in self.budgets:
-            parts = exclusive_counts(self.parsed[left[0]])
+            parts = exclusive_counts(self.pod_readings[left[0]])
             return not (parts[left[1]] and parts[right[1]]) or self._one_passes(left, right)
         return self._one_passes(left, right)
 
@@ -187,17 +191,17 @@ class View:
         return applies("kubelet", self.level)
 
 
-def named(place: Place) -> str:
+def format_place(place: Place) -> str:
     """A container as messages write it."""
     return "/".join(place)
 
 
 def nodes_of(numa: NUMASet | None) -> str:
     """The nodes of an affinity as messages write them; None stands for no affinity."""
-    return numbered("node", numa or ())
+    return format_numbers("node", numa or ())
 
 
-def joined(items: Iterable[str]) -> str:
+def format_names(items: Iterable[str]) -> str:
     """Names as messages write them, sorted."""
     return ", ".join(sorted(items)) or "none"
 
@@ -209,11 +213,11 @@ class Arrival(NamedTuple):
     start: int
 
 
-def arrivals(made: Iterable[messages.Args]) -> Mapping[str, Arrival]:
+def arrivals(requests: Iterable[messages.Args]) -> Mapping[str, Arrival]:
     """When each pod came that is on the node, by the arguments of every call that was made."""
     found: dict[str, Arrival] = {}
     now = Arrival({}, 0)
-    for args in made:
+    for args in requests:
         match args:
             case messages.StartArgs():
                 now = Arrival(args.config, now.start + 1)
@@ -226,10 +230,10 @@ def arrivals(made: Iterable[messages.Args]) -> Mapping[str, Arrival]:
     return found
 
 
-def returned(made: Iterable[messages.Args]) -> frozenset[str]:
+def find_readmitted_pods(requests: Iterable[messages.Args]) -> frozenset[str]:
     """The pods that were offered more than once since the last start; arguments as above."""
     offered: Counter[str] = Counter()
-    for args in made:
+    for args in requests:
         match args:
             case messages.StartArgs():
                 offered.clear()

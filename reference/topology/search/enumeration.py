@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.hints import Hints, Supply
 
 
-def listed(hints: Hints) -> tuple[TopologyHint, ...]:
+def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
     """The hints one by one, in the kubelet's order; see the definition of the same name.
 
     Raises:

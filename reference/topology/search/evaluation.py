@@ -13,7 +13,7 @@ from numaproof.reference.topology import hints as definition
 from numaproof.reference.topology import merge as merging
 from numaproof.reference.topology.search import enumeration
 from numaproof.reference.topology.search import merge as search
-from numaproof.reference.topology.search.enumeration import listed
+from numaproof.reference.topology.search.enumeration import list_hints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.hints import Demand, Resources, TopologyHint
     from numaproof.reference.topology.merge import Rules
 
-__all__ = ["listed", "merge", "narrowest", "satisfiable"]
+__all__ = ["list_hints", "merge", "narrowest", "satisfiable"]
 
 MAX_ENUMERATED = 2
 """The most NUMA nodes on which the definitions are as fast as the search."""

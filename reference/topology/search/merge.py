@@ -53,7 +53,7 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
     """
     given = tuple(by_resource(providers))
     classes = _interchangeable(rules, given)
-    lists = [rules.counted(_representatives(hints, classes)) for hints in given]
+    lists = [rules.filter_hints(_representatives(hints, classes)) for hints in given]
     unmet = TopologyHint(rules.nodes, preferred=False)
     if not all(lists):
         return unmet
@@ -61,15 +61,17 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
     if preferred:
         fewest = min(map(int.bit_count, preferred))
         tied = [nodes for nodes in preferred if nodes.bit_count() == fewest]
-        return TopologyHint(rules.ordered(tied)[0], preferred=True)
+        return TopologyHint(rules.sort_tied(tied)[0], preferred=True)
     masks = [{hint.nodes & rules.nodes for hint in hints} for hints in lists]
     pairwise = rules.distances is None or rules.distances.by_table_alone
     for candidates in _candidates(rules, classes, rules.target(lists)):
         tied = candidates
         if not pairwise:
-            tied = [nodes for nodes in candidates if _reached(nodes, rules.nodes, masks, classes)]
-        for nodes in rules.ordered(tied):
-            if _reached(nodes, rules.nodes, masks, classes):
+            tied = [
+                nodes for nodes in candidates if _is_reachable(nodes, rules.nodes, masks, classes)
+            ]
+        for nodes in rules.sort_tied(tied):
+            if _is_reachable(nodes, rules.nodes, masks, classes):
                 return TopologyHint(nodes, preferred=False)
     return unmet
 
@@ -136,7 +138,7 @@ def _candidates(rules: Rules, classes: NodeClasses, target: int) -> Iterator[lis
     )
 
 
-def _reached(nodes: int, every: int, lists: Sequence[set[int]], classes: NodeClasses) -> bool:
+def _is_reachable(nodes: int, every: int, lists: Sequence[set[int]], classes: NodeClasses) -> bool:
     """Whether `nodes` is the intersection of a hint of each list."""
     around = []
     for masks in lists:
@@ -150,7 +152,9 @@ def _reached(nodes: int, every: int, lists: Sequence[set[int]], classes: NodeCla
     left = {classes.lowest(every & ~nodes)}
     for fitting in around:
         smallest = _smallest(fitting)
-        left = {classes.kept(outside, mask) for outside in left for mask in smallest}
+        left = {
+            classes.smallest_intersection(outside, mask) for outside in left for mask in smallest
+        }
         if 0 in left:
             return True
     return False

@@ -65,20 +65,20 @@ class NodeClasses:
             sums = [total + count * weight for count in range(len(members) + 1) for total in sums]
         return sums
 
-    def kept(self, left: int, nodes: int) -> int:
-        """What stays of `left` when `nodes` is laid so that it leaves out as much as it can.
+    def smallest_intersection(self, outside: int, nodes: int) -> int:
+        """What stays of `outside` when `nodes` is laid so that it leaves out as much as it can.
 
         Both and the result are representatives.
         """
         stays = 0
         for members in self.classes:
             if len(members) == 1:
-                stays |= left & nodes & 1 << members[0]
+                stays |= outside & nodes & 1 << members[0]
                 continue
             prefixes = _prefixes(members)
             whole = prefixes[-1]
             out = len(members) - (nodes & whole).bit_count()
-            stays |= prefixes[max(0, (left & whole).bit_count() - out)]
+            stays |= prefixes[max(0, (outside & whole).bit_count() - out)]
         return stays
 
     def lowest(self, nodes: int) -> int:
@@ -107,7 +107,7 @@ def classify(
     for node in sorted(set(nodes)):
         alike = classes.setdefault(signature(node), [])
         for members in alike:
-            if distances is None or _swappable(members[0], node, distances):
+            if distances is None or _are_interchangeable(members[0], node, distances):
                 members.append(node)
                 break
         else:
@@ -115,11 +115,11 @@ def classify(
     return NodeClasses(tuple(tuple(one) for alike in classes.values() for one in alike))
 
 
-def _swappable(one: int, other: int, distances: Mapping[int, Mapping[int, int]]) -> bool:
+def _are_interchangeable(node: int, other: int, distances: Mapping[int, Mapping[int, int]]) -> bool:
     """Whether swapping two nodes leaves the sum of distances within every set as it is."""
-    return distances[one][one] == distances[other][other] and all(
-        distances[one][third] + distances[third][one]
+    return distances[node][node] == distances[other][other] and all(
+        distances[node][third] + distances[third][node]
         == distances[other][third] + distances[third][other]
         for third in distances
-        if third not in (one, other)
+        if third not in (node, other)
     )

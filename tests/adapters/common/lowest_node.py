@@ -27,8 +27,8 @@ HELLO = {
 
 
 class Lowest:
-    def start(self, _: Any, allocatable: set[int], held: list[set[int]], _at: Path) -> None:
-        self._free = allocatable - {cpu for own in held for cpu in own}
+    def start(self, _: Any, allocatable: set[int], held_cpus: list[set[int]], _at: Path) -> None:
+        self._free = allocatable - {cpu for own in held_cpus for cpu in own}
         self._greedy = "greedy" in sys.argv
 
     def take(self, count: int) -> set[int]:

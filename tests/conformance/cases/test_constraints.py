@@ -15,7 +15,7 @@ def test_the_reference_knows_every_release_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("constraint", "release", "included"),
+    ("constraint", "release", "is_included"),
     [
         ("", "1.33", True),
         ("1.34", "1.34", True),
@@ -28,9 +28,9 @@ def test_the_reference_knows_every_release_and_no_other() -> None:
     ],
 )
 def test_a_constraint_includes_a_release_by_number(
-    constraint: str, release: str, *, included: bool
+    constraint: str, release: str, *, is_included: bool
 ) -> None:
-    assert includes(constraint, release) is included
+    assert includes(constraint, release) is is_included
 
 
 @pytest.mark.parametrize("constraint", ["newest", "~1.34", "1", ">= 1.34,", "1.34.2"])
@@ -43,7 +43,7 @@ IDS = ("static-gives-cpus", "static-gives-more", "static-takes-cores", "topo-mer
 
 
 @pytest.mark.parametrize(
-    ("pattern", "meant"),
+    ("pattern", "suggestion"),
     [
         ("statik-*", "; did you mean 'static-*'?"),
         ("topo-merg-*", "; did you mean 'topo-merge-*'?"),
@@ -57,5 +57,5 @@ IDS = ("static-gives-cpus", "static-gives-more", "static-takes-cores", "topo-mer
         ("nothing-like-it", ""),
     ],
 )
-def test_what_is_close_is_suggested(pattern: str, meant: str) -> None:
-    assert naming.did_you_mean(pattern, IDS) == meant
+def test_what_is_close_is_suggested(pattern: str, suggestion: str) -> None:
+    assert naming.did_you_mean(pattern, IDS) == suggestion

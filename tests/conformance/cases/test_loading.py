@@ -57,7 +57,7 @@ def test_cases_take_over_the_defaults_of_their_file_where_they_say_nothing() -> 
     assert two.steps[0].expect == Expected(refused="SMTAlignmentError")
 
 
-def parsed(row: dict[str, Any]) -> object:
+def parse_row(row: dict[str, Any]) -> object:
     old, new = row["instead"]
     text = CASE if row["of"] == "plain" else BY_RELEASE
     assert old in text
@@ -69,7 +69,7 @@ def parsed(row: dict[str, Any]) -> object:
 
 @WRONG
 def test_a_wrong_file_is_an_error_with_line_field_and_fix(row: dict[str, Any]) -> None:
-    WRONG.check(row, parsed(row))
+    WRONG.check(row, parse_row(row))
 
 
 BY_RELEASE = CASE.replace(
@@ -105,7 +105,7 @@ def test_levels_include_the_ones_before_them() -> None:
 
 def test_a_written_case_is_read_as_the_same_case(tmp_path: Path, info: MachineInfo) -> None:
     (case, _) = loading.parse(CASE, "cases.yaml")
-    steps = (Step(start=StartStep(config={"a": {"b": [1, "ü", {}]}}, gone=("x",))),)
+    steps = (Step(start=StartStep(config={"a": {"b": [1, "ü", {}]}}, removed_pods=("x",))),)
     case = msgspec.structs.replace(case, steps=steps, machine=info)
     file = tmp_path / writing.name_of(case)
     writing.write(case, file)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from builders.machines import discovered
+from builders.machines import discover_profile
 from numaproof.conformance.cases.expressions import ExpressionError, evaluate
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.protocol.machine import MachineInfo
 
 
 def facts(name: str) -> Facts:
-    return Facts(discovered(name))
+    return Facts(discover_profile(name))
 
 
 def test_a_regular_server_is_counted() -> None:

@@ -84,7 +84,7 @@ OF_VERSION_1 = tuple(name for name in features.NAMED if features.FEATURES[name].
 
 
 def test_of_a_kubelet_that_names_no_features_all_of_version_1_are_assumed() -> None:
-    assert features.assumed(UNNAMED) == OF_VERSION_1
+    assert features.assumed_features(UNNAMED) == OF_VERSION_1
     assert {*features.NAMED} - {*OF_VERSION_1} == {
         "quota",
         "effective-configuration",
@@ -97,14 +97,14 @@ def test_of_a_kubelet_that_names_no_features_all_of_version_1_are_assumed() -> N
 @pytest.mark.parametrize("level", ["invariants", "admission", "placement"])
 def test_checkpoint_files_are_only_assumed_of_a_kubelet(level: str) -> None:
     other = msgspec.structs.replace(UNNAMED, level=level)
-    assert {*OF_VERSION_1} - {*features.assumed(other)} == {"checkpoint-files"}
+    assert {*OF_VERSION_1} - {*features.assumed_features(other)} == {"checkpoint-files"}
 
 
 def test_what_operations_and_policies_do_not_allow_is_not_assumed() -> None:
     small = msgspec.structs.replace(
         UNNAMED, level="invariants", operations=("start", "state"), policies=messages.Policies()
     )
-    assert features.assumed(small) == (
+    assert features.assumed_features(small) == (
         "restart",
         "configuration-validation",
         "reconfiguration",
@@ -113,4 +113,4 @@ def test_what_operations_and_policies_do_not_allow_is_not_assumed() -> None:
 
 
 def test_named_features_are_claimed_as_they_are_named() -> None:
-    assert features.claimed(msgspec.structs.replace(UNNAMED, features=())) == ()
+    assert features.claimed_features(msgspec.structs.replace(UNNAMED, features=())) == ()

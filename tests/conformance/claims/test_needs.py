@@ -48,13 +48,13 @@ BY_DEFAULT = (
 
 
 def test_devices_need_their_operation_and_a_configuration_is_read_each_time() -> None:
-    def needed(**more: Any) -> tuple[str, ...]:
+    def needs_of_start(**more: Any) -> tuple[str, ...]:
         args = messages.StartArgs(config=config, state_dir="", **more)
         return tuple(needs.of_call("start", args, "1.37", ONE_CPU))
 
     config: dict[str, Any] = dict(RESERVED)
     nic = messages.DeviceResource("vendor.example/nic", ())
-    assert "operation devices" in needed(devices=(nic,))
-    assert "feature configuration-validation" not in needed()
+    assert "operation devices" in needs_of_start(devices=(nic,))
+    assert "feature configuration-validation" not in needs_of_start()
     config["kubeReserved"] = {"cpu": 1.5}
-    assert "feature configuration-validation" in needed()
+    assert "feature configuration-validation" in needs_of_start()

@@ -36,7 +36,7 @@ SECTIONS = {
 }
 
 
-named = pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+each_defect = pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 
 
 def releases(defect: Defect) -> str:
@@ -47,7 +47,7 @@ def releases(defect: Defect) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-@named
+@each_defect
 def test_a_defect_has_a_section_that_says_what_the_table_says(defect: Defect) -> None:
     section = SECTIONS[defect.name]
     issues = [defect.issue] if defect.issue else []
@@ -68,7 +68,7 @@ def test_there_is_no_section_or_file_about_anything_else() -> None:
     assert files - names == {"arm-cache-without-id"}
 
 
-def outcome(name: str, kubernetes: str, folder: Path, *, documented: bool) -> str:
+def outcome(name: str, kubernetes: str, folder: Path, *, as_documented: bool) -> str:
     """How the one case of a finding's file ends on its one machine, with the reference."""
     (case,) = loading.read_file(PAGE.parent / "findings" / f"{name}.yaml")
     assert case.id == name
@@ -78,21 +78,21 @@ def outcome(name: str, kubernetes: str, folder: Path, *, documented: bool) -> st
     else:
         (profile,) = case.machines.names
         machine = ProfileMachine(fakesys.load_profile(profile), folder / "trees")
-    reference = InProcess(lambda: Reference(documented=documented))
+    reference = InProcess(lambda: Reference(follows_docs=as_documented))
     target = target_of(
-        reference, kubernetes=kubernetes, judged_as="documented" if documented else "kubelet"
+        reference, kubernetes=kubernetes, baseline="documented" if as_documented else "kubelet"
     )
     harness_run = HarnessRun(target, load_registry(), "numaproof replay", "0")
     return run_case(SelectedCase(case, machine), harness_run, folder / "state").outcome
 
 
-@named
+@each_defect
 @pytest.mark.parametrize("keeps", ["kubelet", "documents"])
 def test_a_defects_file_shows_it_and_passes_where_the_documents_are_kept(
     defect: Defect, tmp_path: Path, keeps: str
 ) -> None:
     documented = keeps == "documents"
-    ended = outcome(defect.name, defect.releases[-1], tmp_path, documented=documented)
+    ended = outcome(defect.name, defect.releases[-1], tmp_path, as_documented=documented)
     assert ended == ("expected failure" if defect.answers and not documented else "pass")
 
 
@@ -107,7 +107,7 @@ def test_a_kubelet_without_the_override_of_a_defect_does_not_show_it(
     assert len(others) < len(release.deviations)
     without = replace(release, deviations=others)
     monkeypatch.setattr(table, "release", lambda *_, **__: without)
-    ended = outcome(defect.name, release.version, tmp_path, documented=True)
+    ended = outcome(defect.name, release.version, tmp_path, as_documented=True)
     assert ended == "pass"
 
 
@@ -115,4 +115,4 @@ def test_a_kubelet_without_the_override_of_a_defect_does_not_show_it(
 def test_a_finding_without_a_defect_is_what_the_reference_does(
     kubernetes: str, tmp_path: Path
 ) -> None:
-    assert outcome("arm-cache-without-id", kubernetes, tmp_path, documented=False) == "pass"
+    assert outcome("arm-cache-without-id", kubernetes, tmp_path, as_documented=False) == "pass"

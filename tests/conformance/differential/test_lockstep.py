@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from builders.targets import Changed
+from builders.targets import ChangedReference
 from numaproof.conformance.cases import loading
 from numaproof.conformance.differential.lockstep import LockstepResult, Pair, examine, play
 from numaproof.conformance.execution.capabilities import Capabilities
@@ -44,7 +44,7 @@ cases:
 """
 
 
-def turns(*answers: str) -> Changed:
+def turns(*answers: str) -> ChangedReference:
     """Says other CPUs at each admission, the last from then on, and the truth for ``-``."""
     left = iter((*answers[:-1], *(answers[-1] for _ in range(100))))
 
@@ -57,16 +57,16 @@ def turns(*answers: str) -> Changed:
         }
         return messages.Admitted(ran)
 
-    return Changed(admit=change)
+    return ChangedReference(admit=change)
 
 
-def breaking(failure: Exception) -> Changed:
+def breaking(failure: Exception) -> ChangedReference:
     """The reference that fails once it is to admit."""
 
     def fail(_: messages.Answer) -> messages.Answer:
         raise failure
 
-    return Changed(admit=fail)
+    return ChangedReference(admit=fail)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_side_that_breaks_is_named_and_not_tried_again(
     assert played.steps[-1].answer is None
     played = play(pair(InProcess(Reference), breaking(Crashed("gone"))), scenario, tmp_path)
     assert (played.outcome, played.message) == ("crash", "the left side: gone")
-    fault = Changed(admit=lambda _: messages.Fault("index out of range"))
+    fault = ChangedReference(admit=lambda _: messages.Fault("index out of range"))
     played = play(pair(fault), scenario, tmp_path)
     assert played.outcome == "fault"
     assert played.message == "admit: the outcome differs\nexpected: accepted\ngot: a fault"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from builders.targets import Changed, target_of
+from builders.targets import ChangedReference, target_of
 from numaproof.conformance.differential import recordings
 from numaproof.conformance.differential.recordings import (
     Recorded,
@@ -36,7 +36,7 @@ def target(kubernetes: str = "1.35", **about: Any) -> Target:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, ...]:
+def reference_recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, ...]:
     """A few recordings of the reference."""
     folder = tmp_path_factory.mktemp("states")
     kept = [recordings.record_seed(target(), seed, folder) for seed in range(30)]
@@ -46,21 +46,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, ...]:
 
 
 def test_a_file_has_its_source_and_every_recording_in_the_same_bytes(
-    made: tuple[Recording, ...], tmp_path: Path
+    reference_recordings: tuple[Recording, ...], tmp_path: Path
 ) -> None:
     for name in "ab":
-        recordings.write(tmp_path / name, SOURCE, made)
-    assert recordings.read(tmp_path / "a") == (SOURCE, made)
+        recordings.write(tmp_path / name, SOURCE, reference_recordings)
+    assert recordings.read(tmp_path / "a") == (SOURCE, reference_recordings)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert len(made) == 31
-    assert [one.seed for one in made[:2]] == [0, 1]
-    assert [call.op for call in made[-1].calls] == ["merge"] * 5
+    assert len(reference_recordings) == 31
+    assert [one.seed for one in reference_recordings[:2]] == [0, 1]
+    assert [call.op for call in reference_recordings[-1].calls] == ["merge"] * 5
 
 
 def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
-    made: tuple[Recording, ...], tmp_path: Path
+    reference_recordings: tuple[Recording, ...], tmp_path: Path
 ) -> None:
-    def renamed(recording: Recording) -> Recording | None:
+    def rename_devices(recording: Recording) -> Recording | None:
         """The recording with devices of other names; None if no container has any."""
         plain = msgspec.to_builtins(recording)
         answers = (call["answer"].get("ok", {}) for call in plain["calls"])
@@ -74,8 +74,8 @@ def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
         changed = any(ids for devices in held if devices for ids in devices.values())
         return msgspec.convert(plain, Recording) if changed else None
 
-    other = next(one for one in map(renamed, made) if one)
-    played = recordings.compare(other, target_of(Changed()), tmp_path)
+    other = next(one for one in map(rename_devices, reference_recordings) if one)
+    played = recordings.compare(other, target_of(ChangedReference()), tmp_path)
     assert (played.outcome, played.chance) == ("pass", "admit")
     assert recordings.compare(other, target(), tmp_path).outcome == "fail"
 
@@ -96,7 +96,7 @@ NONE = {"containers": {"a": {"cpus": "1", "devices": {}}, "z": {"cpus": "2", "de
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected", "excused"),
+    ("answer", "expected", "is_excused"),
     [
         (admitted(a="d0 1", z="d2 2"), ORIGINAL, True),
         (admitted(a="d0 1", z="d2 3"), ORIGINAL, False),
@@ -112,24 +112,26 @@ NONE = {"containers": {"a": {"cpus": "1", "devices": {}}, "z": {"cpus": "2", "de
     ],
 )
 def test_what_follows_from_other_devices_of_an_earlier_container_is_no_failure(
-    answer: dict[str, Any], expected: dict[str, Any], *, excused: bool
+    answer: dict[str, Any], expected: dict[str, Any], *, is_excused: bool
 ) -> None:
     pod = {"spec": {"initContainers": [{"name": "z"}], "containers": [{"name": "a"}]}}
     step = events.ReportedCall("admit", {"pod": pod}, answer, expected=expected)
-    assert recordings._other_devices(step) is excused
+    assert recordings._other_devices(step) is is_excused
 
 
-def test_a_recording_answers_what_it_was_made_of_only(made: tuple[Recording, ...]) -> None:
-    run = Recorded(made[0])
+def test_a_recording_answers_what_it_was_made_of_only(
+    reference_recordings: tuple[Recording, ...],
+) -> None:
+    run = Recorded(reference_recordings[0])
     with pytest.raises(BrokeProtocol, match="the recording has start here"):
         run.call("state", messages.NoArgs())
-    short = Recorded(msgspec.structs.replace(made[0], calls=()))
+    short = Recorded(msgspec.structs.replace(reference_recordings[0], calls=()))
     with pytest.raises(BrokeProtocol, match="no call"):
         short.call("start", messages.NoArgs())
     short.close()
 
 
-def packed(case: str = "", **source: Any) -> bytes:
+def pack(case: str = "", **source: Any) -> bytes:
     """A file of a source and, if told, a recording without calls of a case."""
     head = msgspec.json.encode(msgspec.structs.replace(SOURCE, **source)).decode()
     return lzma.compress(
@@ -146,18 +148,18 @@ CASE = '{"id": "a", "title": "A", "requirements": [], '
         (b"plain", "x.jsonl.xz: not an xz file"),
         (lzma.compress(b""), "there is nothing in it"),
         (lzma.compress(b"{}\n"), "x.jsonl.xz, line 1: Object missing required field `format`"),
-        (packed(format=2), "format 2 is not known; known is 1"),
+        (pack(format=2), "format 2 is not known; known is 1"),
         (
-            packed(kubernetes="0,,1"),
+            pack(kubernetes="0,,1"),
             "x.jsonl.xz, line 1: kubernetes: '0,,1' is not one of 1.30, 1.31,",
         ),
-        (packed("1"), r"line 2: Expected `object`, got `int` - at `\$.case`"),
+        (pack("1"), r"line 2: Expected `object`, got `int` - at `\$.case`"),
         (
-            packed(CASE + '"steps": [{"state": {}}]}'),
+            pack(CASE + '"steps": [{"state": {}}]}'),
             "x.jsonl.xz, line 2: the case has no machine of its own",
         ),
         (
-            packed(CASE + '"machine": {}, "steps": []}'),
+            pack(CASE + '"machine": {}, "steps": []}'),
             r"x.jsonl.xz, line 2: case.steps: a case needs a step \(give it one, or remove it\)",
         ),
     ],
@@ -194,7 +196,7 @@ def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
     third = slice(RECORDED.index(release) % 3, None, 3)
     wrong = {
         one.case_id: played.message
-        for one in recordings.bundled(release)[third]
+        for one in recordings.bundled_recordings(release)[third]
         if (played := recordings.compare(one, target(kubernetes=release), tmp_path)).outcome
         != "pass"
     }
@@ -204,7 +206,7 @@ def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
 def test_whoever_is_not_judged_as_a_kubelet_or_claims_little_is_held_to_none(
     tmp_path: Path,
 ) -> None:
-    for about in ({"judged_as": "documented"}, {"judged_as": "either"}, {"level": "invariants"}):
+    for about in ({"baseline": "documented"}, {"baseline": "either"}, {"level": "invariants"}):
         assert recordings.of_target(target(**about)) == ()
-    assert recordings.bundled("1.12") == ()
+    assert recordings.bundled_recordings("1.12") == ()
     assert recordings.record_seed(target(operations=("discover",)), 0, tmp_path) is None

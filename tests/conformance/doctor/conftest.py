@@ -34,23 +34,23 @@ def examined_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
     for limit in ("SLOW", "SLOW_START"):
         monkeypatch.setattr(program, limit, 60.0)
 
-    def examined(text: str, timeout: float = 10.0) -> Diagnosis:
+    def examine_text(text: str, timeout: float = 10.0) -> Diagnosis:
         file = tmp_path / "program.py"
         file.write_text(text, encoding="utf-8")
         return examine((sys.executable, str(file)), timeout, "tests", scratch)
 
-    return examined
+    return examine_text
 
 
 @pytest.fixture
-def examined(examined_text: Examine) -> Examine:
+def examine_driver(examined_text: Examine) -> Examine:
     """Examines the repaired driver with pieces of its text replaced."""
 
-    def examined(*replaced: tuple[str, str], timeout: float = 10.0) -> Diagnosis:
+    def examine_with(*replacements: tuple[str, str], timeout: float = 10.0) -> Diagnosis:
         text = DRIVER.read_text("utf-8")
-        for old, new in (FIX, *replaced):
+        for old, new in (FIX, *replacements):
             assert old in text, old
             text = text.replace(old, new)
         return examined_text(text, timeout)
 
-    return examined
+    return examine_with

@@ -25,41 +25,41 @@ def findings(diagnosis: Diagnosis) -> list[str]:
     return [one.wrong for exchange in diagnosis.exchanges for one in exchange.findings]
 
 
-def test_a_huge_line_is_given_up(examined: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_line_is_given_up(examine_driver: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("numaproof.protocol.codec.LONGEST_ANSWER", 1 << 20)
-    diagnosis = examined((PRINTED, 'print("x" * (1 << 23), flush=True)'))
+    diagnosis = examine_driver((PRINTED, 'print("x" * (1 << 23), flush=True)'))
     assert findings(diagnosis) == ["a line is longer than 1048576 bytes"]
     assert all(len(one.response) <= 4096 for one in diagnosis.exchanges)
 
 
-def test_output_without_end_is_given_up(examined: Examine) -> None:
+def test_output_without_end_is_given_up(examine_driver: Examine) -> None:
     began = time.monotonic()
-    diagnosis = examined((PRINTED, 'while True: print("again")'))
+    diagnosis = examine_driver((PRINTED, 'while True: print("again")'))
     assert not diagnosis.healthy
     assert any("output" in one for one in findings(diagnosis))
     assert time.monotonic() - began < 40
 
 
-def test_slow_answers_are_advice(examined: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_answers_are_advice(examine_driver: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program_module, "SLOW", 0.0)
-    diagnosis = examined()
+    diagnosis = examine_driver()
     assert diagnosis.healthy
     assert any(one.startswith("the answer took") for one in findings(diagnosis))
 
 
 def test_a_dialogue_ends_when_its_time_is_over(
-    examined: Examine, monkeypatch: pytest.MonkeyPatch
+    examine_driver: Examine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program_module, "MAX_SECONDS", 1.0)
-    diagnosis = examined((PRINTED, f"import time; time.sleep(0.3)\n        {PRINTED}"))
+    diagnosis = examine_driver((PRINTED, f"import time; time.sleep(0.3)\n        {PRINTED}"))
     assert findings(diagnosis)[-1].startswith("no answer: the whole dialogue has taken")
 
 
 @pytest.mark.parametrize("child", ["sleep 0.4", "true"])
 def test_processes_that_end_by_themselves_in_time_are_not_mentioned(
-    child: str, examined: Examine
+    child: str, examine_driver: Examine
 ) -> None:
     ending = 'if __name__ == "__main__":\n    main()'
     started = f"import subprocess; subprocess.Popen({child.split()})"
-    found = findings(examined((ending, f"{ending}\n    {started}"), OPERATIONS, FEATURES))
+    found = findings(examine_driver((ending, f"{ending}\n    {started}"), OPERATIONS, FEATURES))
     assert not [sentence for sentence in found if "processes behind" in sentence]

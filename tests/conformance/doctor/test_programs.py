@@ -27,7 +27,7 @@ import sys
 from numaproof.protocol import codec
 from numaproof.reference.implementation import Reference
 
-reference = Reference(documented=bool(CLAIMS))
+reference = Reference(follows_docs=bool(CLAIMS))
 for line in sys.stdin.buffer:
     request = json.loads(line)
     args = request["args"]
@@ -54,7 +54,7 @@ VARYING = (
 @PROGRAMS
 def test_what_is_wrong_is_said(
     row: dict[str, Any],
-    examined: Examine,
+    examine_driver: Examine,
     examined_text: Examine,
     tmp_path: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -64,7 +64,7 @@ def test_what_is_wrong_is_said(
     replaced = [tuple(pair) for pair in row.get("instead", ())]
     match row.get("program"):
         case None:
-            diagnosis = examined(*replaced, timeout=row.get("timeout", 10.0))
+            diagnosis = examine_driver(*replaced, timeout=row.get("timeout", 10.0))
         case "reference":
             ((_, wrong),) = replaced or ((None, "pass"),)
             text = REFERENCE.replace("CLAIMS", repr(row.get("claims", {}))).replace("WRONG", wrong)
@@ -76,7 +76,7 @@ def test_what_is_wrong_is_said(
         for one in exchange.findings:
             shown = f"{one.wrong}{' (advice)' * one.advice}{f' | {one.log}' * bool(one.log)}"
             after = f" after {one.after}" if one.after else ""
-            said.setdefault(one.cause, hidden(f"{exchange.step}{after}: {shown}"))
+            said.setdefault(one.cause, mask_varying(f"{exchange.step}{after}: {shown}"))
     PROGRAMS.check(
         row,
         {
@@ -84,12 +84,12 @@ def test_what_is_wrong_is_said(
             "processes": len({one.process for one in diagnosis.exchanges}),
             "healthy": diagnosis.healthy,
             "found": [*said.values()],
-            "next": hidden(diagnosis.next_steps[0]),
+            "next": mask_varying(diagnosis.next_steps[0]),
         },
     )
 
 
-def hidden(text: str) -> str:
+def mask_varying(text: str) -> str:
     """A text without what is different each time."""
     for pattern, instead in VARYING:
         text = pattern.sub(instead, text)

@@ -44,15 +44,15 @@ WRONG = ADMIT + "  expect: {containers: {app: {exclusive: 3}}}\n"
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Callable[..., Target]]:
+def open_program(tmp_path: Path) -> Iterator[Callable[..., Target]]:
     """Makes targets of the reference as a program that does something wrong by the way."""
     made: list[Subprocess] = []
 
-    def make(after: str = "pass", before: str = "pass", *, wrapped: bool = False) -> Target:
+    def make(after: str = "pass", before: str = "pass", *, by_release: bool = False) -> Target:
         file = tmp_path / f"program-{len(made)}.py"
         file.write_text(PROGRAM.format(after=after, before=before))
         made.append(Subprocess([sys.executable, str(file)], 60.0))
-        return target_of(ByRelease(made, "tests") if wrapped else made[-1])
+        return target_of(ByRelease(made, "tests") if by_release else made[-1])
 
     yield make
     for one in made:
@@ -62,7 +62,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Target]]:
 LAST = "if op == 'state' and b'app' in out: log('out of luck'); os._exit(7)"
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("by_release", [False, True])
 @pytest.mark.parametrize(
     ("after", "before", "message", "calls"),
     [
@@ -78,15 +78,15 @@ LAST = "if op == 'state' and b'app' in out: log('out of luck'); os._exit(7)"
 )
 def test_a_death_is_blamed_on_the_call_at_or_after_which_it_came(
     play: Play,
-    opened: Callable[..., Target],
+    open_program: Callable[..., Target],
     after: str,
     before: str,
     message: str,
     calls: str,
     *,
-    wrapped: bool,
+    by_release: bool,
 ) -> None:
-    target = opened(after, before, wrapped=wrapped)
+    target = open_program(after, before, by_release=by_release)
     result, run = play(target, ADMIT)
     assert (result.outcome, result.message) == ("crash", f"the program ended {message}")
     assert result.stderr == ("out of luck" if after == LAST else "")
@@ -99,9 +99,9 @@ def test_a_death_is_blamed_on_the_call_at_or_after_which_it_came(
 
 
 def test_what_a_program_logs_in_a_case_stands_beside_a_wrong_answer(
-    play: Play, opened: Callable[..., Target]
+    play: Play, open_program: Callable[..., Target]
 ) -> None:
-    target = opened(before="log(op + ' ')")
+    target = open_program(before="log(op + ' ')")
     for _ in range(2):  # what was logged in an earlier case is not of this one
         result, _ = play(target, WRONG)
         assert (result.outcome, result.stderr) == ("fail", "start state admit state hello ")
@@ -110,7 +110,7 @@ def test_what_a_program_logs_in_a_case_stands_beside_a_wrong_answer(
 
 
 def test_a_death_after_a_wrong_answer_leaves_the_wrong_answer_to_be_seen(
-    play: Play, opened: Callable[..., Target]
+    play: Play, open_program: Callable[..., Target]
 ) -> None:
-    result, _ = play(opened(LAST), WRONG)
+    result, _ = play(open_program(LAST), WRONG)
     assert (result.outcome, result.stderr) == ("fail", "out of luck")

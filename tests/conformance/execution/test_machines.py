@@ -19,7 +19,7 @@ def _case(machines: Machines) -> Case:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "chosen"),
+    ("criteria", "is_chosen"),
     [
         (Machines(), True),
         (Machines(names=("laptop-*",)), True),
@@ -35,9 +35,9 @@ def _case(machines: Machines) -> Case:
     ],
 )
 def test_machines_are_chosen_by_name_property_and_condition(
-    laptop: ProfileMachine, wanted: Machines, *, chosen: bool
+    laptop: ProfileMachine, criteria: Machines, *, is_chosen: bool
 ) -> None:
-    assert matches(laptop, _case(wanted)) is chosen
+    assert matches(laptop, _case(criteria)) is is_chosen
 
 
 def test_a_condition_that_is_not_in_the_language_is_an_error(laptop: ProfileMachine) -> None:
@@ -64,7 +64,7 @@ def test_the_tree_is_written_once_something_needs_its_files(tmp_path: Path) -> N
     machine = ProfileMachine(fakesys.load_profile("vm-1-cpu"), tmp_path)
     assert machine.info is not None
     assert list(tmp_path.iterdir()) == []
-    held = trees.opened(machine.tree.held())
+    held = trees.open_root(machine.tree.in_process_path())
     assert (held / "proc/cpuinfo").read_bytes()
     assert list(tmp_path.iterdir()) == []
     assert (machine.tree.directory() / "proc" / "cpuinfo").is_file()

@@ -25,22 +25,22 @@ class Counter:
     """A worker beside no process."""
 
     def __init__(self, most: int | None = None) -> None:
-        self.done: list[int] = []
-        self.stopped = threading.Event()
-        self.closed = False
+        self.done_items: list[int] = []
+        self.stop_event = threading.Event()
+        self.is_closed = False
         self._most = most
 
     def do(self, item: int) -> int:
-        if len(self.done) == self._most:
-            self.stopped.wait(60)
-        self.done.append(item)
+        if len(self.done_items) == self._most:
+            self.stop_event.wait(60)
+        self.done_items.append(item)
         return item
 
     def stop(self) -> None:
-        self.stopped.set()
+        self.stop_event.set()
 
     def close(self) -> None:
-        self.closed = True
+        self.is_closed = True
 
 
 def test_every_item_is_done_once() -> None:
@@ -74,9 +74,9 @@ def test_who_leaves_early_waits_for_nothing() -> None:
     began = time.monotonic()
     found.close()
     assert time.monotonic() - began < 30
-    assert quick.closed
-    assert slow.closed
-    assert len(quick.done) + len(slow.done) <= 10
+    assert quick.is_closed
+    assert slow.is_closed
+    assert len(quick.done_items) + len(slow.done_items) <= 10
 
 
 def test_a_process_is_ended_in_the_middle_of_its_work() -> None:

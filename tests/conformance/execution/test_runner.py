@@ -31,7 +31,9 @@ BAD = msgspec.structs.replace(
 )
 
 
-def played(target: Target, cases: list[Case], *catalogue: ProfileMachine) -> list[events.AnyEvent]:
+def check_events(
+    target: Target, cases: list[Case], *catalogue: ProfileMachine
+) -> list[events.AnyEvent]:
     run = HarnessRun(target, load_registry(), "numaproof check", "0.1")
     return list(check(runner.select(cases, catalogue, target), run))
 
@@ -39,7 +41,7 @@ def played(target: Target, cases: list[Case], *catalogue: ProfileMachine) -> lis
 def test_a_run_begins_finishes_every_case_and_ends(
     reference: Target, laptop: ProfileMachine
 ) -> None:
-    started, good, bad, ended = played(reference, [GOOD, BAD], laptop)
+    started, good, bad, ended = check_events(reference, [GOOD, BAD], laptop)
     assert isinstance(started, events.RunStarted)
     assert started.total == 2
     assert list(started.machines) == ["laptop-4c8t"]
@@ -74,13 +76,13 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
             kubernetes="1.34",
             level="placement",
             command=("./my driver", "--x"),
-            judged_as="documented",
+            baseline="documented",
         )
-        given = ProfileMachine(laptop.profile, laptop.folder, given="dir/my.yaml")
+        given = ProfileMachine(laptop.profile, laptop.folder, requested_name="dir/my.yaml")
         own = msgspec.structs.replace(GOOD, machine=laptop.info)
         commands = [
             event.reproduce
-            for event in (*played(target, [GOOD], given), *played(target, [own]))
+            for event in (*check_events(target, [GOOD], given), *check_events(target, [own]))
             if isinstance(event, events.CaseFinished)
         ]
     options = "--kubernetes 1.34 --level placement --baseline documented --implementation"
@@ -114,11 +116,11 @@ class Lingering(ProcessBacked, InProcess):
     """Leaves a process behind when it ends."""
 
     def close(self) -> None:
-        self.left += ("12 sleep 999",)
+        self.leftover_processes += ("12 sleep 999",)
 
 
 def test_a_run_ends_its_target_and_names_what_is_left_of_it(laptop: ProfileMachine) -> None:
-    *_, ended = played(target_of(Lingering(Reference)), [GOOD], laptop)
+    *_, ended = check_events(target_of(Lingering(Reference)), [GOOD], laptop)
     assert isinstance(ended, events.RunEnded)
     assert ended.outcomes == {"pass": 1}
-    assert ended.left == ("12 sleep 999",)
+    assert ended.leftover_processes == ("12 sleep 999",)

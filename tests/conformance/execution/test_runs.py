@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from builders.tables import Table
-from builders.targets import Changed, case_of, target_of
+from builders.targets import ChangedReference, case_of, target_of
 from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.execution.implementation import (
     BrokeProtocol,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import RunResult
 
 RUNS = Table(__file__, "runs.yaml")
-replaced = msgspec.structs.replace
+replace_fields = msgspec.structs.replace
 
 Change = Any
 """What becomes of an answer, or of one at each call."""
@@ -49,7 +49,7 @@ def app(**changes: object) -> Change:
     def change(answer: messages.Answer) -> messages.Answer:
         if not isinstance(answer, messages.Admitted):
             return answer
-        return messages.Admitted({"app": replaced(answer.containers["app"], **changes)})
+        return messages.Admitted({"app": replace_fields(answer.containers["app"], **changes)})
 
     return change
 
@@ -61,48 +61,48 @@ def instead(answer: messages.Answer) -> Change:
 def later(answer: messages.Answer) -> Change:
     """Another answer from the second on."""
     numbers = iter(range(100))
-    return lambda given: answer if next(numbers) else given
+    return lambda original: answer if next(numbers) else original
 
 
-def worded(*pairs: tuple[str, str]) -> Change:
+def reword(*pairs: tuple[str, str]) -> Change:
     """Changes the words of refusals."""
 
     def change(answer: Any) -> messages.Answer:
         message = getattr(answer, "message", None)
         for old, new in pairs if message else ():
             message = message.replace(old, new)
-        return replaced(answer, message=message) if message else answer
+        return replace_fields(answer, message=message) if message else answer
 
     return change
 
 
-def half_blind(found: messages.Answer) -> messages.Answer:
+def half_blind(answer: messages.Answer) -> messages.Answer:
     """A machine whose cores are called otherwise and listed from the last, without caches."""
-    if not isinstance(found, MachineInfo):
-        return found
+    if not isinstance(answer, MachineInfo):
+        return answer
     unseen = {"caches": None, "uncore_caches": None}
     nodes = tuple(
-        replaced(
+        replace_fields(
             node,
             memory=7,
             caches=None,
             cores=tuple(
-                replaced(core, core_id=number, **unseen)
+                replace_fields(core, core_id=number, **unseen)
                 for number, core in enumerate(reversed(node.cores or ()))
             ),
         )
-        for node in found.topology or ()
+        for node in answer.topology or ()
     )
-    return replaced(found, topology=nodes, num_sockets=0)
+    return replace_fields(answer, topology=nodes, num_sockets=0)
 
 
-def backwards(found: MachineInfo) -> MachineInfo:
+def backwards(machine: MachineInfo) -> MachineInfo:
     """A machine whose cores are listed from the last."""
-    nodes = (replaced(one, cores=(one.cores or ())[::-1]) for one in found.topology or ())
-    return replaced(found, topology=tuple(nodes))
+    nodes = (replace_fields(one, cores=(one.cores or ())[::-1]) for one in machine.topology or ())
+    return replace_fields(machine, topology=tuple(nodes))
 
 
-SWAPPED = worded(("bogus-a", "x"), ("bogus-b", "bogus-a"), ("x", "bogus-b"))
+SWAPPED = reword(("bogus-a", "x"), ("bogus-b", "bogus-a"), ("x", "bogus-b"))
 CHANGES: dict[str, Callable[[], dict[str, Change]]] = {
     "admits once": lambda: {"admit": later(messages.AdmissionRefused("Other", "no"))},
     "supports one admission": lambda: {"admit": later(messages.Unsupported("admitting twice"))},
@@ -112,14 +112,18 @@ CHANGES: dict[str, Callable[[], dict[str, Change]]] = {
     "breaks at pods": lambda: {"admit": instead(messages.Fault("boom", "line 3"))},
     "refuses pods": lambda: {"admit": instead(messages.AdmissionRefused("SMTAlignmentError", ""))},
     "supports no state": lambda: {"state": instead(messages.Unsupported("state"))},
-    "loses CPU 7": lambda: {"state": lambda one: replaced(one, shared=one.shared - CPUSet([7]))},
+    "loses CPU 7": lambda: {
+        "state": lambda state: replace_fields(state, shared=state.shared - CPUSet([7]))
+    },
     "names the other option": lambda: {"start": SWAPPED, "assign": SWAPPED},
-    "forgets an update": lambda: {"reconcile": lambda one: messages.Reconciled(one.updates[1:])},
+    "forgets an update": lambda: {
+        "reconcile": lambda answer: messages.Reconciled(answer.updates[1:])
+    },
     "takes d0": lambda: {"admit": app(devices={"v.example/nic": ("d0",)})},
     "is half blind": lambda: {"discover": half_blind},
     "lists cores from the last": lambda: {"discover": backwards},
     "refuses machines": lambda: {"discover": instead(messages.StartRefused("discovery", "no"))},
-    "names nic for gpu": lambda: {"admit": worded(("v.example/gpu", "v.example/nic"))},
+    "names nic for gpu": lambda: {"admit": reword(("v.example/gpu", "v.example/nic"))},
 }
 FAILURES: dict[str, type[ImplementationFailure]] = {
     "crashes": Crashed,
@@ -134,7 +138,7 @@ class Elsewhere(Reference):
     def start(self, args: messages.StartArgs) -> messages.Started:
         """A start with CPU 3 reserved."""
         config = {**args.config, "reservedSystemCPUs": "3"}
-        return super().start(replaced(args, config=config))
+        return super().start(replace_fields(args, config=config))
 
 
 class Last(Reference):
@@ -152,19 +156,19 @@ class Picky(Reference):
 
     def __init__(self, starts: int = 1, wrong: str = "") -> None:
         super().__init__()
-        self._left = starts
+        self._starts_left = starts
         self._wrong = wrong
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The reference's answer, or that it is not supported."""
-        self._left -= operation == "start"
+        self._starts_left -= operation == "start"
         pod = args.pod["metadata"]["uid"] if isinstance(args, messages.AdmitArgs) else ""
-        if operation in ("remove", "devices") or (pod == "uid-a" and self._left <= 0):
+        if operation in ("remove", "devices") or (pod == "uid-a" and self._starts_left <= 0):
             return messages.Unsupported(f"{operation} {pod}".strip())
         answer = super().call(operation, args)
         if isinstance(answer, messages.Admitted) and pod == self._wrong:
             affinity = answer.containers["app"].affinity
-            turned = replaced(affinity, preferred=not affinity.preferred)
+            turned = replace_fields(affinity, preferred=not affinity.preferred)
             changed: messages.Answer = app(affinity=turned)(answer)
             return changed
         return answer
@@ -207,24 +211,24 @@ def test_a_run_ends_as_it_should(
     if name in FAILURES:
         program: InProcess = Failing(FAILURES[name])
     elif name in CHANGES:
-        program = InProcess(lambda: Changed(**CHANGES[name]()))
+        program = InProcess(lambda: ChangedReference(**CHANGES[name]()))
     else:
         program = InProcess(CLASSES.get(name, Reference))
     target = target_of(program, **wanted)
-    target = replace(target, hello=replaced(target.hello, **claims))
+    target = replace(target, hello=replace_fields(target.hello, **claims))
     assert laptop.info is not None
     tree = laptop.tree if row.get("tree", True) else None
-    case = replaced(case_of(row["case"]), requirements=row.get("about", ()))
+    case = replace_fields(case_of(row["case"]), requirements=row.get("about", ()))
     run = Run(target, case, laptop.info, tree, tmp_path / "run")
     try:
         result = run.play()
     except CaseError as error:
         RUNS.check(row, str(error).splitlines()[0])
         return
-    RUNS.check(row, told(run, result))
+    RUNS.check(row, run_fields(run, result))
 
 
-def told(run: Run, result: RunResult) -> dict[str, object]:
+def run_fields(run: Run, result: RunResult) -> dict[str, object]:
     """All that a run is judged by, without what is empty."""
     session = run.player.session
     before = [f"{step.operation}: {deed}" for step in run.steps() for deed in step.before]
@@ -240,11 +244,11 @@ def told(run: Run, result: RunResult) -> dict[str, object]:
         "calls": " ".join(step.operation + "!" * bool(step.problems) for step in run.steps()),
         "between": before,
         "broken": [one.invariant for one in run.player.violations],
-        "agreed": session.agreed if run.target.oracle else "",
-        "unclaimed": session.unclaimed,
+        "agreed": session.agreed_level if run.target.oracle else "",
+        "unclaimed": session.missing_claim,
         "unseen": " ".join(run.undiscovered()),
         "kept": " ".join(run.unaffected(result)),
-        "violated": " ".join(run.violated(result)) if run.case.requirements else "",
+        "violated": " ".join(run.violated_requirements(result)) if run.case.requirements else "",
         "pods": " ".join(session.pods),
         "pictures": [
             f"{picture.title}: {', '.join(owner.name for owner in picture.owners)}"

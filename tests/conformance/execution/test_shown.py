@@ -7,27 +7,27 @@ from numaproof.conformance.execution.truncation import (
     MAX_ITEMS,
     MAX_PROBLEMS,
     MAX_SHOWN,
-    bounded,
     cut,
-    told,
+    reported_problems,
+    truncate,
 )
 
 
 def test_what_people_can_read_is_shown_whole() -> None:
     value = {"a": ["x" * MAX_SHOWN, 1, None], "b": {"c": True}}
-    assert bounded(value) == value
-    assert told(["x"] * MAX_PROBLEMS) == ("x",) * MAX_PROBLEMS
+    assert truncate(value) == value
+    assert reported_problems(["x"] * MAX_PROBLEMS) == ("x",) * MAX_PROBLEMS
     assert cut("x" * LONGEST_PROBLEM) == "x" * LONGEST_PROBLEM
 
 
 def test_of_what_is_long_the_rest_is_counted_and_summed() -> None:
-    one, other = (bounded({"a": "x" * MAX_SHOWN + end})["a"] for end in ("12", "13"))
+    one, other = (truncate({"a": "x" * MAX_SHOWN + end})["a"] for end in ("12", "13"))
     assert one.endswith("... and 2 more characters (CRC 4f5344cd)")
     assert one != other
-    assert bounded(tuple(range(MAX_ITEMS + 3)))[MAX_ITEMS:] == ["... and 3 more"]
-    many = bounded({str(number): 0 for number in range(MAX_ITEMS + 2)})
+    assert truncate(tuple(range(MAX_ITEMS + 3)))[MAX_ITEMS:] == ["... and 3 more"]
+    many = truncate({str(number): 0 for number in range(MAX_ITEMS + 2)})
     assert (len(many), many["..."]) == (MAX_ITEMS + 1, "and 2 more")
-    shown = told(["x" * (LONGEST_PROBLEM + 7), *["y"] * (MAX_PROBLEMS + 5)])
+    shown = reported_problems(["x" * (LONGEST_PROBLEM + 7), *["y"] * (MAX_PROBLEMS + 5)])
     assert shown[0].endswith("... and 7 more characters")
     assert shown[-1] == "... and 6 more"
     assert len(shown) == MAX_PROBLEMS + 1

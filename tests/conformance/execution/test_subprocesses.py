@@ -74,8 +74,8 @@ def program(tmp_path: Path) -> Iterator[Program]:
         one.close()
 
 
-def ask(one: Subprocess) -> messages.Answer:
-    return one.call("state", messages.NoArgs())
+def ask(program: Subprocess) -> messages.Answer:
+    return program.call("state", messages.NoArgs())
 
 
 @PROGRAMS
@@ -87,16 +87,16 @@ def test_what_a_program_did_is_said(
     PROGRAMS.check(row, [outcome(one, operation) for operation in row["ask"].split()])
 
 
-def outcome(one: Subprocess, operation: str) -> object:
+def outcome(program: Subprocess, operation: str) -> object:
     """What comes of a call: the answer's type, or the failure in its words."""
     try:
-        if operation == "settle":
-            one.settle()
+        if operation == "check_alive":
+            program.check_alive()
             return "nothing"
         if operation == "handshake":
-            return type(handshake(one, "test")).__name__
+            return type(handshake(program, "test")).__name__
         return type(
-            one.call(operation, LONG if operation == "admit" else messages.NoArgs())
+            program.call(operation, LONG if operation == "admit" else messages.NoArgs())
         ).__name__
     except ImplementationFailure as failure:
         said = {type(failure).__name__: str(failure)}
@@ -117,9 +117,9 @@ def test_a_healthy_program_outlives_its_answers(program: Program) -> None:
     answer(read(), ok=hello)
     answer(read(), {STATE})
     """)
-    one.settle()  # nothing runs yet
+    one.check_alive()  # nothing runs yet
     ask(one)
-    one.settle()
+    one.check_alive()
     assert one.log() == "said before"
     one.begin()
     assert one.log() == ""

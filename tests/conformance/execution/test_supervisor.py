@@ -39,7 +39,7 @@ def ready():
 ESCAPES = yaml.safe_load(Path(__file__).with_name("escapes.yaml").read_text("utf-8"))
 
 
-class Held:
+class LifePipe:
     """Whether any process of a program lives: each has a pipe open, as it was handed down."""
 
     def __init__(self, folder: Path) -> None:
@@ -47,7 +47,7 @@ class Held:
         os.mkfifo(self.path)
         self._reader = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
 
-    def by_none(self, seconds: float = 0.0) -> bool:
+    def is_released(self, seconds: float = 0.0) -> bool:
         """Whether nobody holds it, now or within a time."""
         if seconds:
             select.select([self._reader], [], [], seconds)
@@ -61,21 +61,21 @@ class Held:
 
 
 @pytest.fixture
-def held(tmp_path: Path) -> Iterator[Held]:
-    made = Held(tmp_path)
+def life_pipe(tmp_path: Path) -> Iterator[LifePipe]:
+    made = LifePipe(tmp_path)
     yield made
     made.close()
 
 
 @pytest.fixture
-def started(tmp_path: Path, held: Held) -> Iterator[Callable[[str], Process]]:
+def start_program(tmp_path: Path, life_pipe: LifePipe) -> Iterator[Callable[[str], Process]]:
     """Starts a program from its body, and waits until it says that it is ready."""
     made: list[Process] = []
 
     def start(body: str) -> Process:
         file = tmp_path / "program.py"
         file.write_text(f"{PRELUDE}{textwrap.dedent(body)}\nready()\nstay()\n")
-        made.append(Process((sys.executable, "-S", str(file), str(held.path))))
+        made.append(Process((sys.executable, "-S", str(file), str(life_pipe.path))))
         assert select.select([made[-1].supervision.streams[1]], [], [], 30)[0]
         return made[-1]
 
@@ -86,46 +86,46 @@ def started(tmp_path: Path, held: Held) -> Iterator[Callable[[str], Process]]:
 
 @pytest.mark.parametrize("body", ESCAPES.values(), ids=ESCAPES)
 def test_nothing_that_a_program_has_started_outlives_it(
-    body: str, started: Callable[[str], Process], held: Held
+    body: str, start_program: Callable[[str], Process], life_pipe: LifePipe
 ) -> None:
-    process = started(body)
-    assert not held.by_none()
+    process = start_program(body)
+    assert not life_pipe.is_released()
     process.kill()
-    assert held.by_none()
-    assert process.supervision.left == ()
+    assert life_pipe.is_released()
+    assert process.supervision.leftover_processes == ()
 
 
 def test_what_a_program_leaves_behind_is_told_by_its_command_line(
-    started: Callable[[str], Process],
+    start_program: Callable[[str], Process],
 ) -> None:
-    process = started("child(stay, leave=True); ready(); os._exit(3)")
+    process = start_program("child(stay, leave=True); ready(); os._exit(3)")
     process.wait(30)
     assert process.returncode == 3
     process.kill()
-    assert len(process.supervision.found) == 1
-    assert process.supervision.found[0].startswith(f"{sys.executable} -S ")
+    assert len(process.supervision.found_processes) == 1
+    assert process.supervision.found_processes[0].startswith(f"{sys.executable} -S ")
 
 
 @pytest.mark.parametrize("seconds", [60.0, 0.0], ids=["goes on", "is killed"])
 def test_a_stopped_supervisor_ends_its_program_or_is_killed_with_it(
-    started: Callable[[str], Process],
-    held: Held,
+    start_program: Callable[[str], Process],
+    life_pipe: LifePipe,
     monkeypatch: pytest.MonkeyPatch,
     seconds: float,
 ) -> None:
     monkeypatch.setattr(programs, "ENDING", seconds)
-    process = started("os.kill(os.getppid(), signal.SIGSTOP); child(stay, leave=True)")
+    process = start_program("os.kill(os.getppid(), signal.SIGSTOP); child(stay, leave=True)")
     process.kill()
-    assert held.by_none()
+    assert life_pipe.is_released()
 
 
-def test_programs_end_with_a_harness_that_is_killed(tmp_path: Path, held: Held) -> None:
+def test_programs_end_with_a_harness_that_is_killed(tmp_path: Path, life_pipe: LifePipe) -> None:
     program = tmp_path / "program.py"
     program.write_text(f"{PRELUDE}\nchild(stay, leave=True)\nready()\nstay()\n")
     harness = f"""
 import select, sys
 from numaproof.conformance.execution.programs.process import Process
-process = Process((sys.executable, "-S", {str(program)!r}, {str(held.path)!r}))
+process = Process((sys.executable, "-S", {str(program)!r}, {str(life_pipe.path)!r}))
 select.select([process.supervision.streams[1]], [], [])
 print("ready", flush=True)
 sys.stdin.read()
@@ -136,14 +136,14 @@ sys.stdin.read()
         assert running.stdout
         assert running.stdout.readline() == b"ready\n"
         running.kill()
-    assert held.by_none(30)
+    assert life_pipe.is_released(30)
 
 
 def test_children_of_whoever_embeds_the_harness_are_left_alone(
-    started: Callable[[str], Process],
+    start_program: Callable[[str], Process],
 ) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
-        started("child(stay, leave=True)").kill()
+        start_program("child(stay, leave=True)").kill()
         assert other.poll() is None
         assert other.stdin
         other.stdin.close()
@@ -170,7 +170,7 @@ def test_every_way_to_end_has_its_words(code: int, words: str) -> None:
     assert ending(code) == words
 
 
-def gone(pid: int) -> None:
+def wait_for_exit(pid: int) -> None:
     """Waits until a process, which is on its way, has ended."""
     with suppress(ProcessLookupError):
         process = os.pidfd_open(pid)
@@ -179,18 +179,20 @@ def gone(pid: int) -> None:
 
 
 def test_what_cannot_be_ended_is_named(
-    started: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch
+    start_program: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = started("child(stay, leave=True); ready(); os.kill(os.getppid(), signal.SIGKILL)")
+    process = start_program(
+        "child(stay, leave=True); ready(); os.kill(os.getppid(), signal.SIGKILL)"
+    )
     process.wait(30)
-    assert process.supervision.lost
-    gone(process.supervision.pid)
+    assert process.supervision.supervisor_killed
+    wait_for_exit(process.supervision.pid)
     kill = os.kill
     monkeypatch.setattr(programs, "MAX_ROUNDS", 1)
     monkeypatch.setattr(os, "kill", lambda *_: None)
     process.kill()
     monkeypatch.setattr(os, "kill", kill)
-    assert process.supervision.left
-    for pid, name in (one.split(" ", 1) for one in process.supervision.left):
+    assert process.supervision.leftover_processes
+    for pid, name in (one.split(" ", 1) for one in process.supervision.leftover_processes):
         assert name.startswith(f"{sys.executable} -S ")
         os.kill(int(pid), signal.SIGKILL)

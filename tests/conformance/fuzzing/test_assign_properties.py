@@ -35,7 +35,7 @@ machines = st.builds(
     st.integers(1, 3),
     st.sampled_from((1, 2)),
     adjacent=st.booleans(),
-).filter(lambda one: one.num_cores <= 12)
+).filter(lambda machine: machine.num_cores <= 12)
 
 
 def assign(

@@ -12,7 +12,12 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
-from numaproof.conformance.fuzzing.exploration import Explorer, life, unusual_start, upgrade
+from numaproof.conformance.fuzzing.exploration import (
+    Explorer,
+    node_scenario,
+    unusual_start,
+    upgrade,
+)
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 
@@ -27,20 +32,20 @@ class Plain(Reference):
     """The static CPU policy and nothing else: a fault if it is asked for more."""
 
     def __init__(self) -> None:
-        super().__init__(documented=True)
-        self._seen: set[str] = set()
+        super().__init__(follows_docs=True)
+        self._seen_folders: set[str] = set()
 
     def start(self, args: messages.StartArgs) -> messages.Started:
         """Starts on a machine that it is given, once in a state directory."""
         fine = (
-            args.state_dir not in self._seen
+            args.state_dir not in self._seen_folders
             and not any(Path(args.state_dir).iterdir())
             and args.machine is not None
             and not args.devices
             and not args.config.get("featureGates")
             and args.config.get("memoryManagerPolicy", "None") == "None"
         )
-        self._seen.add(args.state_dir)
+        self._seen_folders.add(args.state_dir)
         if not fine:
             raise AssertionError(f"never claimed: {args}")
         return super().start(args)
@@ -79,7 +84,7 @@ def plain() -> Target:
     )
 
 
-@pytest.mark.parametrize("make", [life, unusual_start])
+@pytest.mark.parametrize("make", [node_scenario, unusual_start])
 def test_no_scenario_asks_for_more_than_is_claimed(
     make: Any, plain: Target, tmp_path: Path
 ) -> None:
@@ -87,7 +92,7 @@ def test_no_scenario_asks_for_more_than_is_claimed(
     for seed in range(30):
         played = explorer.play(make(seed, plain.capabilities))
         assert played.result.outcome != "fault", (seed, played.result)
-        assert played.run.player.session.unclaimed == "", seed
+        assert played.run.player.session.missing_claim == "", seed
 
 
 def test_an_upgrade_without_checkpoint_files_changes_none(plain: Target) -> None:
@@ -108,7 +113,7 @@ def test_no_case_asks_for_more_than_is_claimed(
         result = run.play()
         outcomes.add(result.outcome)
         assert result.outcome != "fault", (one.case.id, result)
-        assert (result.outcome == "unsupported") == bool(run.player.session.unclaimed)
+        assert (result.outcome == "unsupported") == bool(run.player.session.missing_claim)
         if result.outcome == "unsupported":
             begun.append(bool(run.steps()))
     # What nearly all need is known before their first call.

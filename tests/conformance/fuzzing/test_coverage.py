@@ -13,7 +13,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 from hypothesis.stateful import run_state_machine_as_test
 
-from builders.targets import changed, target_of
+from builders.targets import changed_reference, target_of
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.fuzzing.exploration import ExampleRun, NullRun
 from numaproof.conformance.fuzzing.fuzz import STEPS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Made:
+class ExampleLog:
     """What examples were made of."""
 
     machines: list[MachineInfo] = field(default_factory=list)
@@ -38,11 +38,11 @@ class Made:
     values: list[dict[str, float]] = field(default_factory=list)
 
 
-def made(
+def run_examples(
     target: Target, examples: int, seed: int, *, play: bool = False, aims: tuple[str, ...] = ()
-) -> Made:
+) -> ExampleLog:
     """So many examples of a seed, played or only drawn, steered to some targets or to none."""
-    all_of_them = Made()
+    all_of_them = ExampleLog()
 
     class Node(NodeMachine):
         capabilities = target.capabilities
@@ -51,7 +51,7 @@ def made(
             all_of_them.machines.append(machine)
             return ExampleRun(target, machine, [], from_tree=from_tree) if play else NullRun()
 
-        def ended(self, features: Any, values: Any) -> None:
+        def end_example(self, features: Any, values: Any) -> None:
             if isinstance(self.example, ExampleRun):
                 all_of_them.steps.append(tuple(self.example.steps))
             actions = {name: count for (what, name), count in features.items() if what == "actions"}
@@ -74,13 +74,13 @@ def made(
 
 def test_what_is_asked_does_not_depend_on_what_is_answered(reference: Target) -> None:
     others = (
-        target_of(changed(start=lambda _: messages.StartRefused("cpu", "never"))),
-        target_of(InProcess(lambda: Reference(documented=True))),
+        target_of(changed_reference(start=lambda _: messages.StartRefused("cpu", "never"))),
+        target_of(InProcess(lambda: Reference(follows_docs=True))),
     )
-    first = made(reference, 6, seed=3, play=True)
+    first = run_examples(reference, 6, seed=3, play=True)
     assert sum(map(len, first.steps)) > 30
     for other in others:
-        again = made(other, 6, seed=3, play=True)
+        again = run_examples(other, 6, seed=3, play=True)
         assert again.machines == first.machines
         assert again.steps == first.steps
 
@@ -88,7 +88,7 @@ def test_what_is_asked_does_not_depend_on_what_is_answered(reference: Target) ->
 @pytest.fixture(scope="module")
 def swarm() -> list[dict[str, int]]:
     """The actions of 60 examples that went on for long enough to have anything."""
-    every = made(target_of(InProcess(Reference)), 60, seed=1).actions
+    every = run_examples(target_of(InProcess(Reference)), 60, seed=1).actions
     return [one for one in every if sum(one.values()) > STEPS - 4]
 
 
@@ -113,14 +113,14 @@ def test_steering_gets_further_than_chance(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(providers, "CONSTANTS_CACHE", LRUCache(1024))
     target = target_of(InProcess(Reference))
 
-    def reached(*aims: str) -> list[list[dict[str, float]]]:
+    def batch_values(*aims: str) -> list[list[dict[str, float]]]:
         """What the examples of two batches reach."""
-        return [made(target, BATCH, seed, aims=aims).values for seed in range(2)]
+        return [run_examples(target, BATCH, seed, aims=aims).values for seed in range(2)]
 
     def best(batches: list[list[dict[str, float]]], aim: str) -> float:
         """The sum of the best halves of the examples."""
         return sum(sum(sorted(one[aim] for one in some)[-BATCH // 2 :]) for some in batches)
 
-    by_chance = reached()
+    by_chance = batch_values()
     for aim in TARGETS:
-        assert best(reached(aim), aim) > 1.3 * best(by_chance, aim), aim
+        assert best(batch_values(aim), aim) > 1.3 * best(by_chance, aim), aim

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from builders.fuzzed import found_in, fuzzed
-from builders.targets import changed, target_of
+from builders.fuzz_runs import found_in, fuzz_events
+from builders.targets import changed_reference, target_of
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import Crashed, InProcess
 from numaproof.conformance.execution.run import Scenario
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     Play = Callable[..., tuple[RunResult, Run]]
 
 
-def found(target: Target, findings: Path, replay_every: int = 0) -> events.DivergenceFound:
+def find_divergence(
+    target: Target, findings: Path, replay_every: int = 0
+) -> events.DivergenceFound:
     """The one thing that a run finds."""
     options = FuzzOptions(replay_every=replay_every)
-    (one,) = found_in([*fuzzed(target, findings, 50, options=options)])
+    (one,) = found_in([*fuzz_events(target, findings, 50, options=options)])
     return one
 
 
@@ -52,7 +54,7 @@ def test_other_answers_in_another_process_are_an_outcome_of_their_own_and_a_smal
                 return msgspec.structs.replace(answer, message="no")
             return answer
 
-    one = found(target_of(InProcess(Changing)), tmp_path, replay_every=5)
+    one = find_divergence(target_of(InProcess(Changing)), tmp_path, replay_every=5)
     assert one.outcome == "nondeterministic"
     words = "the same calls were answered differently: admit: message differs"
     assert one.message.startswith(words)
@@ -71,7 +73,10 @@ def test_a_failure_that_does_not_come_again_is_no_plain_failure(tmp_path: Path) 
         lost = next(numbers) == 12
         return msgspec.structs.replace(answer, shared=CPUSet()) if lost else answer
 
-    assert found(target_of(changed(state=losing)), tmp_path).outcome == "nondeterministic"
+    assert (
+        find_divergence(target_of(changed_reference(state=losing)), tmp_path).outcome
+        == "nondeterministic"
+    )
 
 
 def test_a_crash_that_does_not_come_again_is_a_crash_and_no_change_of_answers(
@@ -85,14 +90,14 @@ def test_a_crash_that_does_not_come_again_is_a_crash_and_no_change_of_answers(
                 raise Crashed("gone", "log")
             return super().call(operation, args)
 
-    one = found(target_of(Crashing(Reference)), tmp_path)
+    one = find_divergence(target_of(Crashing(Reference)), tmp_path)
     assert (one.outcome, one.message, one.stderr) == ("crash", "gone (not every time)", "log")
     assert one.signature.startswith("crash at ")
 
 
 def test_a_fault_is_the_same_whatever_its_trace(play: Play, tmp_path: Path) -> None:
     numbers = count()
-    broken = changed(reconcile=lambda _: messages.Fault("boom", f"at {next(numbers):#x}"))
+    broken = changed_reference(reconcile=lambda _: messages.Fault("boom", f"at {next(numbers):#x}"))
     result, first = play(target_of(broken), "steps: [{start: {}}, {reconcile: {}}]")
     assert result.outcome == "fault"
     assert agrees(target_of(broken), first, tmp_path)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase, InMemoryExampleDatabase
 
-from builders.fuzzed import found_in, fuzzed
-from builders.targets import changed, target_of
+from builders.fuzz_runs import found_in, fuzz_events
+from builders.targets import changed_reference, target_of
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.fuzzing import example_databases
 from numaproof.conformance.fuzzing.example_databases import DatabaseError, Scoped
@@ -33,15 +33,15 @@ SECONDS = 20.0
 def found_again_first(place: str, findings: Path) -> None:
     """What breaks in one run breaks first in the next, for the same implementation alone."""
 
-    def refused(answer: messages.Merged) -> messages.Answer:
+    def fail_refusals(answer: messages.Merged) -> messages.Answer:
         return answer if answer.admit else messages.Fault("no")
 
-    broken = target_of(changed(merge=refused), operations=("merge",))
+    broken = target_of(changed_reference(merge=fail_refusals), operations=("merge",))
     other = target_of(InProcess(Reference), operations=("merge",), name="another")
 
     def run(target: Target, seed: int, examples: int = 60) -> tuple[list[str], int]:
-        options = FuzzOptions(example_databases.opened(place), replay_every=0)
-        stream = [*fuzzed(target, findings, examples, seed, options, seconds=2.0)]
+        options = FuzzOptions(example_databases.open_database(place), replay_every=0)
+        stream = [*fuzz_events(target, findings, examples, seed, options, seconds=2.0)]
         ended = stream[-1]
         assert isinstance(ended, events.RunEnded)
         return [one.message for one in found_in(stream)], ended.outcomes.get("pass", 0)
@@ -60,7 +60,7 @@ def test_what_failed_is_found_in_the_first_example_of_the_next_run(tmp_path: Pat
 
 def test_examples_that_hypothesis_kept_are_found(tmp_path: Path) -> None:
     DirectoryBasedExampleDatabase(tmp_path).save(b"key", b"one")
-    database = example_databases.opened(str(tmp_path))
+    database = example_databases.open_database(str(tmp_path))
     assert list(database.fetch(b"key")) == [b"one"]
     database.save(b"key", b"two")
     database.move(b"key", b"other", b"one")
@@ -72,7 +72,7 @@ def test_examples_that_hypothesis_kept_are_found(tmp_path: Path) -> None:
 
 
 def test_only_regular_files_of_a_sane_size_are_examples(tmp_path: Path) -> None:
-    database = example_databases.opened(str(tmp_path / "db"))
+    database = example_databases.open_database(str(tmp_path / "db"))
     database.save(b"key", b"one")
     (kept,) = (tmp_path / "db").glob("*/*")
     os.mkfifo(kept.with_name("fifo"))
@@ -113,7 +113,7 @@ def _answering(address: str, process: subprocess.Popen[bytes]) -> str:
     deadline = time.monotonic() + SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:
-            example_databases.opened(address)
+            example_databases.open_database(address)
         except DatabaseError:
             continue
         return address
@@ -134,20 +134,20 @@ def test_a_redis_server_keeps_what_failed(server: str, tmp_path: Path) -> None:
 def test_a_server_that_is_not_there_is_said(place: str, complaint: str) -> None:
     pytest.importorskip("redis", reason="the package redis is not installed")
     with pytest.raises(DatabaseError, match=complaint):
-        example_databases.opened(place)
+        example_databases.open_database(place)
 
 
 def test_a_server_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "redis", None)
     monkeypatch.delitem(__import__("sys").modules, "hypothesis.extra.redis", raising=False)
     with pytest.raises(DatabaseError, match="needs the package redis: pip install"):
-        example_databases.opened("redis://127.0.0.1/0")
+        example_databases.open_database("redis://127.0.0.1/0")
 
 
 def test_a_place_that_can_be_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DatabaseError, match="Not a directory; give another directory"):
-        example_databases.opened(str(tmp_path / "file" / "below"))
+        example_databases.open_database(str(tmp_path / "file" / "below"))
 
 
 def test_implementations_share_a_database_and_nothing_in_it(reference: Target) -> None:

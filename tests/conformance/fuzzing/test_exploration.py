@@ -64,7 +64,7 @@ def ends(scenarios: Iterable[Scenario], folder: Path) -> set[tuple[str, str]]:
         calls = played.run.player.session.calls
         answer = next(call.answer for call in calls if call.operation == "start")
         stage = answer.stage if isinstance(answer, messages.StartRefused) else "started"
-        found.add((stage, played.broken))
+        found.add((stage, played.failure_kind))
     return found
 
 

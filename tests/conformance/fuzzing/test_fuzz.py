@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from builders.fuzzed import found_in, fuzzed, harness_run, losing
-from builders.targets import changed, target_of
+from builders.fuzz_runs import found_in, fuzz_events, harness_run, losing
+from builders.targets import changed_reference, target_of
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import (
     InProcess,
@@ -22,7 +22,12 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
-from numaproof.conformance.fuzzing.interrupts import Interrupts, OutOfTimeError, TimeLimit, limited
+from numaproof.conformance.fuzzing.interrupts import (
+    Interrupts,
+    OutOfTimeError,
+    TimeLimit,
+    with_time_limit,
+)
 from numaproof.conformance.fuzzing.shrinking import CUT_SHORT
 from numaproof.protocol import events, messages
 from numaproof.reference.implementation import Reference
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def timed(
+def timed_run(
     findings: Path, seconds: float | None, *, keep_going: bool = False
 ) -> tuple[list[events.AnyEvent], int]:
     """The events of a run whose calls take a second each, and how long it took."""
@@ -63,12 +68,12 @@ def title(stream: list[events.AnyEvent]) -> str:
 def test_making_a_failure_smaller_is_part_of_the_time_and_leaves_some_for_others(
     tmp_path: Path,
 ) -> None:
-    stream, needed = timed(tmp_path, None)
+    stream, needed = timed_run(tmp_path, None)
     assert CUT_SHORT not in title(stream)
     # The failure is found early, and most of the time goes into making it smaller.
     for share, keep_going in ((0.4, False), (0.6, True)):
         limit = int(needed * share)
-        stream, took = timed(tmp_path, limit, keep_going=keep_going)
+        stream, took = timed_run(tmp_path, limit, keep_going=keep_going)
         assert took <= limit
         assert title(stream).endswith(f"({CUT_SHORT})")
         assert summarize(stream).verdict == "failed"
@@ -78,15 +83,15 @@ def test_making_a_failure_smaller_is_part_of_the_time_and_leaves_some_for_others
 
 def test_of_who_only_discovers_nothing_is_tested(tmp_path: Path) -> None:
     target = target_of(InProcess(Reference), operations=("discover",))
-    summary = summarize([*fuzzed(target, tmp_path)])
+    summary = summarize([*fuzz_events(target, tmp_path)])
     assert (summary.verdict, summary.exit_code) == ("nothing tested", 2)
 
 
-def _lost() -> None:
+def _lose_interrupt() -> None:
     """As in a callback of the garbage collector."""
 
 
-def _mistaken() -> None:
+def _raise_flaky() -> None:
     raise AssertionError("an example is not repeatable")
 
 
@@ -106,30 +111,34 @@ def test_an_interrupt_in_the_callback_of_the_garbage_collector_is_only_noted() -
 
 
 @pytest.mark.parametrize(
-    ("sent", "becomes"),
-    [(signal.SIGINT, _lost), (signal.SIGTERM, _mistaken), (signal.SIGHUP, _lost)],
+    ("signal_number", "becomes"),
+    [
+        (signal.SIGINT, _lose_interrupt),
+        (signal.SIGTERM, _raise_flaky),
+        (signal.SIGHUP, _lose_interrupt),
+    ],
 )
 def test_an_interrupt_ends_the_run_also_where_it_is_lost_or_mistaken(
-    becomes: Callable[[], None], sent: signal.Signals, tmp_path: Path
+    becomes: Callable[[], None], signal_number: signal.Signals, tmp_path: Path
 ) -> None:
     asked: list[messages.State] = []
 
-    def interrupted(state: messages.State) -> messages.State:
+    def interrupt(state: messages.State) -> messages.State:
         asked.append(state)
         if len(asked) == 1:
             try:
-                signal.raise_signal(sent)
+                signal.raise_signal(signal_number)
             except KeyboardInterrupt:
                 becomes()
         return state
 
-    target = target_of(changed(state=interrupted))
+    target = target_of(changed_reference(state=interrupt))
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     for one in before:
         signal.signal(one, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            [*fuzzed(target, tmp_path / "findings")]
+            [*fuzz_events(target, tmp_path / "findings")]
         assert [signal.getsignal(one) for one in before] == [signal.default_int_handler] * 3
     finally:
         for one, handler in before.items():
@@ -151,7 +160,7 @@ def test_what_failed_is_kept_when_the_search_for_a_smaller_one_is_interrupted(
 
     findings = tmp_path / "findings"
     with pytest.raises(KeyboardInterrupt):
-        [*fuzzed(target_of(changed(state=impatient)), findings)]
+        [*fuzz_events(target_of(changed_reference(state=impatient)), findings)]
     (file,) = findings.iterdir()
     assert loading.read_file(file)
 
@@ -163,7 +172,7 @@ SILENT = (sys.executable, "-c", "import sys; sys.stdin.read()")
 def test_no_call_is_made_after_the_limit() -> None:
     now = 0.0
     limit = TimeLimit(lambda: now, 2.0)
-    reference = limited(InProcess(Reference), limit)
+    reference = with_time_limit(InProcess(Reference), limit)
     assert not isinstance(reference, ProcessBacked)
     assert reference.call("hello", HELLO)
     now = 2.0
@@ -175,15 +184,15 @@ def test_no_call_is_made_after_the_limit() -> None:
 
 def test_a_call_that_the_limit_ends_is_no_time_out_of_the_program() -> None:
     program = Subprocess(SILENT, 60.0)
-    silent = limited(program, TimeLimit(time.monotonic, time.monotonic() + 0.2))
+    silent = with_time_limit(program, TimeLimit(time.monotonic, time.monotonic() + 0.2))
     assert isinstance(silent, ProcessBacked)
     with pytest.raises(OutOfTimeError):
         silent.call("hello", HELLO)
     silent.close()
-    assert silent.left == ()
+    assert silent.leftover_processes == ()
 
 
 def test_a_program_that_is_too_slow_in_time_is_a_time_out() -> None:
-    silent = limited(Subprocess(SILENT, 0.2), TimeLimit(lambda: 0.0, 60.0))
+    silent = with_time_limit(Subprocess(SILENT, 0.2), TimeLimit(lambda: 0.0, 60.0))
     with pytest.raises(TimedOut, match="no answer to hello"):
         silent.call("hello", HELLO)

@@ -17,7 +17,7 @@ from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.fuzzing import strategies
 from numaproof.conformance.fuzzing.generation import focus, pods
 from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.fuzzing.generation.life import Life
+from numaproof.conformance.fuzzing.generation.life import NodeScenario
 from numaproof.conformance.fuzzing.generation.machines import machine as make_machine
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
@@ -115,14 +115,14 @@ def test_configurations_ask_for_claimed_policies_and_options(data: st.DataObject
 # Pods
 
 
-def offered(scenarios: list[Case]) -> list[PodSpec]:
+def offered_pods(scenarios: list[Case]) -> list[PodSpec]:
     found = [step.admit for case in scenarios for step in case.steps if step.admit]
     return [pod for pod in found if not isinstance(pod, str)]
 
 
 def test_pods_of_every_kind_are_made(scenarios: list[Case]) -> None:
     seen: Counter[str] = Counter()
-    for pod in offered(scenarios):
+    for pod in offered_pods(scenarios):
         every = [*pod.containers.values(), *pod.init.values()]
         asked = {name for one in every for name in one.limits}
         seen[read_pod(manifest(pod)).qos] += 1
@@ -144,7 +144,7 @@ def test_everything_that_can_happen_to_a_node_happens(scenarios: list[Case]) -> 
         seen[step.verb] += 1
         if step.start:
             config = step.start.config
-            seen["gone"] += bool(step.start.gone)
+            seen["gone"] += bool(step.start.removed_pods)
             seen["offline"] += bool(step.start.offline)
             seen["memory"] += bool(step.start.memory)
             for key in ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions"):
@@ -173,7 +173,7 @@ def test_a_container_of_a_wide_machine_has_few_providers_of_hints() -> None:
     for seed in range(MANY):
         choices = Seeded(seed)
         facts = Facts(make_machine(choices))
-        life = Life(choices, facts.machine, CLAIMS)
+        life = NodeScenario(choices, facts.machine, CLAIMS)
         about = life.focus
         if set(about.topology_policies) <= {"none", "single-numa-node"}:
             continue

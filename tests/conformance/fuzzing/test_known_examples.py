@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from builders.fuzzed import found_in, fuzzed, replayed
-from builders.targets import Changed, changed, target_of
+from builders.fuzz_runs import found_in, fuzz_events, replay_case
+from builders.targets import ChangedReference, changed_reference, target_of
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import Crashed
 from numaproof.conformance.fuzzing import fuzz_finding
@@ -35,30 +35,30 @@ def no(_: messages.Answer) -> messages.Fault:
     return messages.Fault("no", trace="a trace: it broke")
 
 
-def known(*signatures: str) -> FuzzOptions:
+def options_knowing(*signatures: str) -> FuzzOptions:
     """Options by which these causes are known."""
     rows = [
         KnownFailureEntry(KnownFailure("scenario", one, f"finding: {one.split()[2]}"), "k.yaml:1")
         for one in signatures
     ]
-    return FuzzOptions(replay_every=0, keep_going=True, known=KnownFailures(rows))
+    return FuzzOptions(replay_every=0, keep_going=True, known_failures=KnownFailures(rows))
 
 
 def run(target: Target, findings: Path, *signatures: str) -> list[events.AnyEvent]:
-    return [*fuzzed(target, findings, 40, options=known(*signatures))]
+    return [*fuzz_events(target, findings, 40, options=options_knowing(*signatures))]
 
 
 @pytest.fixture
-def broken() -> Target:
+def broken_target() -> Target:
     """Breaks when a pod is removed, and when it is asked for hints."""
-    return target_of(changed(remove=no, hints=no))
+    return target_of(changed_reference(remove=no, hints=no))
 
 
 def test_each_known_cause_leaves_an_example_that_replays_and_examples_count_once(
-    broken: Target, reference: Target, tmp_path: Path
+    broken_target: Target, reference: Target, tmp_path: Path
 ) -> None:
     findings = tmp_path / "findings"
-    stream = run(broken, findings, REMOVE, HINTS)
+    stream = run(broken_target, findings, REMOVE, HINTS)
     one, two = found_in(stream)
     assert stream[-4:-2] == [one, two]
     assert [one.signature, two.signature] == [HINTS, REMOVE]
@@ -69,33 +69,33 @@ def test_each_known_cause_leaves_an_example_that_replays_and_examples_count_once
     tally = summarize(stream).tally
     assert (tally.total, tally.of("known failure") > 2) == (40, True)
     (case,) = loading.read_file(Path(two.file or ""))
-    assert replayed(case, broken, tmp_path / "broken").signature == REMOVE
-    assert replayed(case, reference, tmp_path / "reference").signature == ""
+    assert replay_case(case, broken_target, tmp_path / "broken").signature == REMOVE
+    assert replay_case(case, reference, tmp_path / "reference").signature == ""
 
 
 def test_what_was_met_is_the_smallest_and_gets_smaller_by_few_tries(
-    broken: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broken_target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     met: dict[str, list[int]] = {}
     tried: list[object] = []
     add, play = KnownExamples.add, Explorer.play
 
-    def noted(self: KnownExamples, example: ExampleRun) -> None:
-        met.setdefault(example.played().signature, []).append(len(example.steps))
+    def record_example(self: KnownExamples, example: ExampleRun) -> None:
+        met.setdefault(example.scenario_run().signature, []).append(len(example.steps))
         add(self, example)
 
-    def counted(self: Explorer, scenario: Any) -> Any:
+    def record_play(self: Explorer, scenario: Any) -> Any:
         tried.append(scenario)
         return play(self, scenario)
 
     def lengths(share: int) -> list[int]:
         monkeypatch.setattr(fuzz_finding, "SHARE", share)
-        stream = run(broken, tmp_path / str(share), REMOVE, HINTS)
+        stream = run(broken_target, tmp_path / str(share), REMOVE, HINTS)
         cases = [loading.read_file(Path(one.file or ""))[0] for one in found_in(stream)]
         return [len(case.steps) for case in cases]
 
-    monkeypatch.setattr(KnownExamples, "add", noted)
-    monkeypatch.setattr(Explorer, "play", counted)
+    monkeypatch.setattr(KnownExamples, "add", record_example)
+    monkeypatch.setattr(Explorer, "play", record_play)
     as_met = lengths(1000)
     assert not tried
     assert as_met == [min(met[HINTS]), min(met[REMOVE])]
@@ -113,7 +113,9 @@ def test_an_interrupted_run_tells_what_it_has_met(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return no(answer)
 
-    stream = fuzzed(target_of(changed(hints=impatient)), tmp_path, 40, options=known(HINTS))
+    stream = fuzz_events(
+        target_of(changed_reference(hints=impatient)), tmp_path, 40, options=options_knowing(HINTS)
+    )
     seen: list[events.AnyEvent] = []
     with pytest.raises(KeyboardInterrupt):
         seen.extend(stream)
@@ -143,7 +145,7 @@ def test_a_node_stays_started_and_a_try_that_breaks_the_program_is_the_last(
 
     monkeypatch.setattr(fuzz_finding, "SHARE", 1)
     monkeypatch.setattr(KnownExamples, "shrink", shrinking)
-    (one,) = found_in(run(target_of(Changed(hints=breaks)), tmp_path, HINTS))
+    (one,) = found_in(run(target_of(ChangedReference(hints=breaks)), tmp_path, HINTS))
     assert one.signature == HINTS
     (case,) = loading.read_file(Path(one.file or ""))
     if ends:

@@ -51,8 +51,8 @@ def cpus(machine: MachineInfo) -> int:
 
 
 def test_steps_parts_and_machine_are_left_out_as_far_as_it_still_shows(scenario: Scenario) -> None:
-    def shows(tried: Scenario) -> bool:
-        return sum(map(admits, tried.case.steps)) >= 2 and cpus(tried.machine) >= 3
+    def shows(candidate: Scenario) -> bool:
+        return sum(map(admits, candidate.case.steps)) >= 2 and cpus(candidate.machine) >= 3
 
     small = Shrinking(shows, LONG).smallest(scenario)
     assert [step.verb for step in small.case.steps] == ["admit", "admit"]
@@ -65,7 +65,9 @@ def test_steps_parts_and_machine_are_left_out_as_far_as_it_still_shows(scenario:
 
 
 def test_distances_and_memory_go_with_their_node(scenario: Scenario) -> None:
-    small = Shrinking(lambda tried: len(tried.machine.topology or ()) >= 2, LONG).smallest(scenario)
+    small = Shrinking(lambda candidate: len(candidate.machine.topology or ()) >= 2, LONG).smallest(
+        scenario
+    )
     nodes = small.machine.topology or ()
     assert [len(node.distances or ()) for node in nodes] == [2, 2]
     assert small.machine.memory_capacity == sum(node.memory for node in nodes)
@@ -113,9 +115,9 @@ def test_calls_without_a_node_go_on_asking_for_what_is_there() -> None:
     ]
     found = Scenario(case_of("calls", "Two calls", steps, machine), machine)
 
-    def shows(one: Scenario) -> bool:
-        verbs = {step.verb for step in one.case.steps}
-        hinted = [step.merge.providers[0] for step in one.case.steps if step.merge]
+    def shows(candidate: Scenario) -> bool:
+        verbs = {step.verb for step in candidate.case.steps}
+        hinted = [step.merge.providers[0] for step in candidate.case.steps if step.merge]
         return verbs == {"assign", "merge"} and any(hinted)
 
     smallest = Shrinking(shows).smallest(found)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from builders.differences import parts
-from builders.machines import discovered, regular
+from builders.machines import discover_profile, regular
 from builders.tables import Table
-from builders.targets import changed, target_of
+from builders.targets import changed_reference, target_of
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.judging.baselines import (
     DOCUMENTED,
@@ -61,39 +61,39 @@ def test_either_way_is_right_where_kubelets_break_their_documents(
     machine = regular(nodes=2) if "kubernetes" in row else info
     said = {}
     for run in row["runs"]:
-        followed, judged_as, level = re.split(" as | at ", run)
+        followed, baseline, level = re.split(" as | at ", run)
         target = target_of(
-            InProcess(partial(following, baseline(followed))),
+            InProcess(partial(reference_for, parse_baseline(followed))),
             kubernetes=row.get("kubernetes", "1.35"),
             level=level,
             oracle=True,
-            judged_as=judged_as,
+            baseline=baseline,
         )
-        said[run] = told(*play(target, row["case"], machine))
+        said[run] = outcome_line(*play(target, row["case"], machine))
     BASELINES.check(row, said)
 
 
-def baseline(text: str) -> Baseline:
+def parse_baseline(text: str) -> Baseline:
     """The baseline that a run follows."""
     followed, _, names = text.partition(" but ")
     exceptions = UNCHANGED.exceptions if names == "every change" else {*names.split()}
     base = FOLLOWED[followed]
-    return Baseline(base.documented, base.exceptions | exceptions)
+    return Baseline(base.follows_documents, base.exceptions | exceptions)
 
 
-def following(one: Baseline) -> Reference:
-    return Reference(documented=one.documented, exceptions=one.exceptions)
+def reference_for(baseline: Baseline) -> Reference:
+    return Reference(follows_docs=baseline.follows_documents, exceptions=baseline.exceptions)
 
 
-def told(result: RunResult, run: Run) -> str:
+def outcome_line(result: RunResult, run: Run) -> str:
     """How a run ended, and whose way was taken."""
-    found = run.parted(result)
-    way = f", {found.side} by {', '.join(found.defects)}" if found else ""
+    found = run.baseline_divergence(result)
+    way = f", {found.baseline} by {', '.join(found.defects)}" if found else ""
     return f"{result.outcome}{way}{': ' * bool(result.message)}{result.message}"
 
 
-def judged(implementation: InProcess, **about: Any) -> Target:
-    return target_of(implementation, **{"oracle": True, "judged_as": "either", **about})
+def baseline_target(implementation: InProcess, **about: Any) -> Target:
+    return target_of(implementation, **{"oracle": True, "baseline": "either", **about})
 
 
 def test_an_answer_of_no_baseline_is_a_failure_against_the_documents(play: Play) -> None:
@@ -104,7 +104,7 @@ def test_an_answer_of_no_baseline_is_a_failure_against_the_documents(play: Play)
         }
         return messages.Admitted(containers)
 
-    result, _ = play(judged(changed(admit=more), level="placement"), REUSES)
+    result, _ = play(baseline_target(changed_reference(admit=more), level="placement"), REUSES)
     assert result.outcome == "fail"
     assert result.message.startswith("differs from the reference: containers.app.cpus")
 
@@ -115,7 +115,7 @@ def test_once_a_baseline_is_left_later_answers_are_compared_with_it(play: Play) 
 
         def __init__(self) -> None:
             super().__init__()
-            self._other = Reference(documented=True)
+            self._other = Reference(follows_docs=True)
 
         def call(self, operation: str, args: messages.Args) -> messages.Answer:
             documented = self._other.call(operation, args)
@@ -123,23 +123,25 @@ def test_once_a_baseline_is_left_later_answers_are_compared_with_it(play: Play) 
             return documented if second else super().call(operation, args)
 
     text = REUSES + "- admit: {pod: b, containers: {app: {limits: {cpu: 2, memory: 64Mi}}}}\n"
-    result, run = play(judged(InProcess(Forgetful), level="placement"), text)
+    result, run = play(baseline_target(InProcess(Forgetful), level="placement"), text)
     assert result.outcome == "fail"
-    assert run.parted(result) == BaselineDivergence("kubelet", ("init-cpus-not-reused",))
+    assert run.baseline_divergence(result) == BaselineDivergence(
+        "kubelet", ("init-cpus-not-reused",)
+    )
 
 
 def test_an_expectation_that_both_baselines_meet_stays_one(play: Play) -> None:
-    refused = changed(admit=lambda _: messages.AdmissionRefused("SomeError", "no"))
-    result, run = play(judged(refused, level="invariants"), REUSES)
-    assert (result.outcome, run.parted(result)) == ("fail", None)
+    refused = changed_reference(admit=lambda _: messages.AdmissionRefused("SomeError", "no"))
+    result, run = play(baseline_target(refused, level="invariants"), REUSES)
+    assert (result.outcome, run.baseline_divergence(result)) == ("fail", None)
 
 
 def test_an_invariant_stays_broken_without_a_reference_and_in_another_way(play: Play) -> None:
     def shared(answer: messages.State) -> messages.State:
         return msgspec.structs.replace(answer, shared=answer.shared | CPUSet([1, 2]))
 
-    alone = judged(InProcess(Reference), level="invariants", oracle=False)
-    for target in (alone, judged(changed(state=shared), level="invariants")):
+    alone = baseline_target(InProcess(Reference), level="invariants", oracle=False)
+    for target in (alone, baseline_target(changed_reference(state=shared), level="invariants")):
         result, run = play(target, UNEVEN)
         assert result.outcome == "fail"
         assert run.player.violations
@@ -148,13 +150,15 @@ def test_an_invariant_stays_broken_without_a_reference_and_in_another_way(play: 
 def test_each_baseline_reads_a_tree_once_and_only_those_that_discover_otherwise(
     tmp_path: Path,
 ) -> None:
-    info = discovered("epyc-12-nodes")
+    info = discover_profile("epyc-12-nodes")
     read: list[Baseline] = []
 
     class Reading(Reference):
-        def __init__(self, one: Baseline) -> None:
-            super().__init__(documented=one.documented, exceptions=one.exceptions)
-            self._baseline = one
+        def __init__(self, baseline: Baseline) -> None:
+            super().__init__(
+                follows_docs=baseline.follows_documents, exceptions=baseline.exceptions
+            )
+            self._baseline = baseline
 
         def discover(self, args: messages.DiscoverArgs) -> MachineInfo:
             read.append(self._baseline)

@@ -30,7 +30,7 @@ ADMIT = messages.AdmitArgs({"spec": {"containers": [LIMITS]}})
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "template"),
     [
         *(
             (START, said)
@@ -54,18 +54,18 @@ ADMIT = messages.AdmitArgs({"spec": {"containers": [LIMITS]}})
         ),
     ],
 )
-def test_of_several_things_that_are_wrong_any_may_be_named(args: Any, said: str) -> None:
-    def refusals(said: str) -> list[messages.Answer]:
+def test_of_several_things_that_are_wrong_any_may_be_named(args: Any, template: str) -> None:
+    def refusals(template: str) -> list[messages.Answer]:
         if args is not ADMIT:
-            return [messages.StartRefused("config", said.format(name)) for name in "ab"]
-        texts = [said.format(name) for name in "ab"]
+            return [messages.StartRefused("config", template.format(name)) for name in "ab"]
+        texts = [template.format(name) for name in "ab"]
         pods = [messages.RefusedPod("Failed", "Error", text, text) for text in texts]
         return [messages.AdmissionRefused("Error", pod.message, pod) for pod in pods]
 
-    assert disagreement(args, *refusals(said), "kubelet") is None
+    assert disagreement(args, *refusals(template), "kubelet") is None
     assert disagreement(args, *refusals("other words about {}"), "kubelet")
     alone = messages.StartArgs(config={}, state_dir="/state")
-    assert disagreement(alone, *refusals(said), "kubelet")
+    assert disagreement(alone, *refusals(template), "kubelet")
 
 
 EMPTY_AND_LEFT_OUT: list[tuple[str, str, str]] = [

@@ -13,9 +13,9 @@ from builders.pods import container, pod
 from builders.tables import Table
 from numaproof.conformance.judging.known_defects import (
     BrokenCall,
+    defect_of_hang,
+    defect_of_panic,
     known_defects,
-    never_answered,
-    panicked,
 )
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo
@@ -58,9 +58,9 @@ def test_a_panic_is_recognised_by_its_message_and_the_function_that_it_happened_
     name: str,
 ) -> None:
     message, function = PANICS[name]
-    assert panicked(fault(message, function), BREAKDOWNS) == name
-    assert panicked(fault("another message", function), BREAKDOWNS) is None
-    assert panicked(fault(message, f"{MANAGERS}/cpumanager.another"), BREAKDOWNS) is None
+    assert defect_of_panic(fault(message, function), BREAKDOWNS) == name
+    assert defect_of_panic(fault("another message", function), BREAKDOWNS) is None
+    assert defect_of_panic(fault(message, f"{MANAGERS}/cpumanager.another"), BREAKDOWNS) is None
 
 
 def test_of_a_trace_the_first_panic_counts_and_the_first_function_beyond_the_runtime() -> None:
@@ -68,19 +68,19 @@ def test_of_a_trace_the_first_panic_counts_and_the_first_function_beyond_the_run
     within = fault(message, f"runtime.panicmem()\n\t/go/panic.go:1 +0x1\n{function}")
     other = TRACE.replace("FUNCTION", f"{MANAGERS}/cpumanager.another")
     for trace in (within.trace, other + within.trace):
-        found = panicked(messages.Fault(message, trace), known_defects("1.36"))
+        found = defect_of_panic(messages.Fault(message, trace), known_defects("1.36"))
         assert found == "missing-huge-pages-panic"
 
 
 def test_a_release_without_the_defect_has_no_excuse() -> None:
     broken = fault(*PANICS["hugepages-without-memory-panic"])
-    assert panicked(broken, known_defects("1.33")) == "hugepages-without-memory-panic"
-    assert panicked(broken, known_defects("1.34")) is None
+    assert defect_of_panic(broken, known_defects("1.33")) == "hugepages-without-memory-panic"
+    assert defect_of_panic(broken, known_defects("1.34")) is None
 
 
 @pytest.mark.parametrize("trace", ["", "nothing like a trace", "panic(1)", "panic(1)\nlast"])
 def test_a_fault_that_does_not_say_where_is_due_to_none(trace: str) -> None:
-    assert panicked(messages.Fault(NIL, trace), known_defects("1.33")) is None
+    assert defect_of_panic(messages.Fault(NIL, trace), known_defects("1.33")) is None
 
 
 @HANGS
@@ -89,7 +89,7 @@ def test_a_call_that_never_ends_is_recognised_by_its_arguments(row: dict[str, An
     said = {}
     for operation, plain in row["calls"].items():
         call = BrokenCall(operation, args_of(operation, plain), row.get("config", {}), machine)
-        found = {one: never_answered(call, known_defects(one)) for one in RELEASES[-3:]}
+        found = {one: defect_of_hang(call, known_defects(one)) for one in RELEASES[-3:]}
         said[operation] = {release: name for release, name in found.items() if name}
     HANGS.check(row, said)
 

@@ -14,7 +14,7 @@ import pytest
 from builders.differences import parts
 from builders.machines import plain, regular
 from builders.tables import Table
-from numaproof.conformance.judging.discovered import difference, differing, seen_in
+from numaproof.conformance.judging.machine_comparison import difference, differing, seen_in
 from numaproof.protocol import codec
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.machine import HugePages, MachineInfo, UncoreCache
@@ -74,7 +74,7 @@ def test_only_what_is_seen_is_wrong() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "seen"),
+    ("cores", "aspects"),
     [
         (
             {"0": {"core_id": 0, "cpus": "0", "caches": []}},
@@ -84,6 +84,6 @@ def test_only_what_is_seen_is_wrong() -> None:
     ],
 )
 def test_what_a_case_expects_is_called_as_claims_are(
-    cores: dict[str, Any], seen: tuple[str, ...]
+    cores: dict[str, Any], aspects: tuple[str, ...]
 ) -> None:
-    assert seen_in({"num_cores": 1, "node_ids": [0], "nodes": {"0": {"cores": cores}}}) == seen
+    assert seen_in({"num_cores": 1, "node_ids": [0], "nodes": {"0": {"cores": cores}}}) == aspects

@@ -12,7 +12,7 @@ import msgspec
 
 from builders.answers import answer_in
 from builders.containers import running
-from builders.devices import reported
+from builders.devices import device_resource
 from builders.differences import in_one_line
 from builders.machines import regular, with_node
 from builders.tables import Table
@@ -37,7 +37,7 @@ def test_what_is_not_as_expected_is_named(row: dict[str, Any], info: MachineInfo
         {"b/app": running("4-5")},
         "/state",
         level=row.get("level", "kubelet"),
-        devices=(reported("x/nic", d0=(0,), d1=(1,), d2=None),),
+        devices=(device_resource("x/nic", d0=(0,), d1=(1,), d2=None),),
         discovers=row.get("discovers"),
     )
     expect = row["expect"]
@@ -48,7 +48,7 @@ def test_what_is_not_as_expected_is_named(row: dict[str, Any], info: MachineInfo
 
 def test_a_written_device_list_becomes_what_a_plugin_reports() -> None:
     lists = manifests.device_lists({"x/nic": [[0], None, {"numa": [1], "healthy": False}]})
-    assert lists == (reported("x/nic", d0=(0,), d1=None, d2=(1,), unhealthy="d2"),)
+    assert lists == (device_resource("x/nic", d0=(0,), d1=None, d2=(1,), unhealthy="d2"),)
     assert nodes_of("x/nic", lists) == {"d0": (0,), "d1": (), "d2": (1,)}
     assert nodes_of("x/gpu", lists) == {}
 

@@ -24,12 +24,12 @@ NODES = Table(__file__, "invariants.yaml")
 ANSWERS = Table(__file__, "answers.yaml")
 
 
-def patched(value: Any, patch: Any) -> Any:
+def patch_value(value: Any, patch: Any) -> Any:
     """A value with other fields, without those that are `(gone)`."""
     if not isinstance(patch, dict):
         return patch
     base = value if isinstance(value, dict) else {}
-    merged = {**base, **{name: patched(base.get(name), one) for name, one in patch.items()}}
+    merged = {**base, **{name: patch_value(base.get(name), one) for name, one in patch.items()}}
     return {name: one for name, one in merged.items() if one != "(gone)"}
 
 
@@ -39,13 +39,13 @@ def view_of(plain: Mapping[str, Any]) -> View:
         facts=Facts(codec.from_plain(plain["machine"], MachineInfo)),
         config=plain["config"],
         pods=plain["pods"],
-        ended=frozenset((uid, name) for uid, name in plain["ended"]),
-        started=codec.from_plain(plain["started"], messages.Started),
+        ended_containers=frozenset((uid, name) for uid, name in plain["ended"]),
+        start_answer=codec.from_plain(plain["started"], messages.Started),
         state=codec.from_plain(plain["state"], messages.State),
         devices=codec.from_plain(plain["devices"], tuple[messages.DeviceResource, ...]),
         arrivals={uid: Arrival(*one) for uid, one in plain["arrivals"].items()},
         starts=plain["starts"],
-        returned=frozenset(plain["returned"]),
+        readmitted_pods=frozenset(plain["returned"]),
         level=plain["level"],
     )
 
@@ -53,9 +53,9 @@ def view_of(plain: Mapping[str, Any]) -> View:
 @NODES
 def test_what_is_broken_on_a_node_is_named(row: dict[str, Any]) -> None:
     base = NODES.row(row["of"])["view"] if "of" in row else {}
-    view = view_of(patched(base, row.get("view", {})))
+    view = view_of(patch_value(base, row.get("view", {})))
     before = row.get("before", {})
-    earlier = None if before is None else view_of(patched(base or row["view"], before))
+    earlier = None if before is None else view_of(patch_value(base or row["view"], before))
     match row["at"]:
         case "admission":
             answer = codec.from_plain(row["answer"], messages.Admitted)
@@ -78,8 +78,8 @@ def test_a_merge_or_an_assignment_is_held_against_what_was_asked(row: dict[str, 
     args = codec.from_plain(plain, operation.args)
     answer = answer_in(row)
 
-    def broken(level: Any) -> list[str]:
+    def broken_invariants(level: Any) -> list[str]:
         return [one.invariant for one in invariants.on_answer_alone(args, answer, level)]
 
-    assert "merge" not in row or broken("admission") == []
-    ANSWERS.check(row, broken("placement"))
+    assert "merge" not in row or broken_invariants("admission") == []
+    ANSWERS.check(row, broken_invariants("placement"))

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import yaml
 
-from builders.machines import discovered, regular
+from builders.machines import discover_profile, regular
 from builders.tables import Table
 from builders.targets import case_of, target_of
 from numaproof.conformance.cases.machine_properties import Facts
@@ -55,7 +55,7 @@ def test_a_life_in_which_a_defect_shows_is_expected_to_fail(
 
 
 @pytest.mark.parametrize(
-    ("outcome", "known", "judged"),
+    ("outcome", "has_defect", "verdict"),
     [
         ("fail", True, ("expected failure", AVERAGE)),
         ("pass", True, ("missing expected failure", AVERAGE)),
@@ -65,16 +65,16 @@ def test_a_life_in_which_a_defect_shows_is_expected_to_fail(
     ],
 )
 def test_a_case_that_names_a_defect_fails_as_expected_where_the_defect_is(
-    outcome: Outcome, known: object, judged: object
+    outcome: Outcome, has_defect: object, verdict: object
 ) -> None:
     named = msgspec.structs.replace(CASE, defect=AVERAGE)
-    defects = frozenset({AVERAGE} if known else ())
-    assert known_defects.judge(outcome, named, (), defects) == judged
+    defects = frozenset({AVERAGE} if has_defect else ())
+    assert known_defects.judge(outcome, named, (), defects) == verdict
 
 
 def machines() -> dict[str, MachineInfo]:
     """Those that things are broken on."""
-    laptop, two = discovered("laptop-4c8t"), regular(nodes=2)
+    laptop, two = discover_profile("laptop-4c8t"), regular(nodes=2)
     (node,) = laptop.topology or ()
     empty = msgspec.structs.replace(node, node_id=1, memory=0, cores=())
     replace, shared = msgspec.structs.replace, (UncoreCache(0, 1 << 20, "Unified", 3),)
@@ -84,7 +84,7 @@ def machines() -> dict[str, MachineInfo]:
     )
     return {
         "laptop": laptop,
-        "hybrid": discovered("core-i7-1370p"),
+        "hybrid": discover_profile("core-i7-1370p"),
         "more sockets than listed": replace(laptop, num_sockets=2),
         "a node without memory": replace(laptop, topology=(node, empty)),
         "two nodes": two,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from builders.pods import numbered
+from builders.pods import numbered_pod
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import PodSpec
 from numaproof.conformance.execution.capabilities import Capabilities
@@ -111,7 +111,7 @@ def test_a_quantity_is_read_exactly_and_what_is_none_counts_as_nothing(
 
 
 def test_the_class_that_the_api_server_has_set_holds() -> None:
-    given = {**numbered("a", [{"limits": WHOLE}]), "status": {"qosClass": "Burstable"}}
+    given = {**numbered_pod("a", [{"limits": WHOLE}]), "status": {"qosClass": "Burstable"}}
     assert pods.read(given, PodResources()).qos == "Burstable"
 
 

@@ -14,7 +14,7 @@ import yaml
 
 from builders.tables import Table
 from numaproof.conformance.judging.finding import Finding
-from numaproof.conformance.judging.signatures import Ended, signature
+from numaproof.conformance.judging.signatures import EndResult, signature
 from numaproof.protocol.events import GOOD
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ SIGNATURES = Table(__file__, "signatures.yaml")
 @SIGNATURES
 def test_a_failure_has_a_sentence_and_a_signature_of_its_fields(row: dict[str, Any]) -> None:
     finding = Finding(**row["finding"]) if "finding" in row else None
-    ended = Ended(**{"outcome": "fail", **row.get("ended", {})}, finding=finding)
+    ended = EndResult(**{"outcome": "fail", **row.get("ended", {})}, finding=finding)
     name = signature(ended, row.get("operation", "admit"), row.get("invariants", ()))
     assert len(name) <= 160
     SIGNATURES.check(row, {"signature": name, **({"sentence": str(finding)} if finding else {})})
@@ -34,7 +34,7 @@ def test_a_failure_has_a_sentence_and_a_signature_of_its_fields(row: dict[str, A
 
 @pytest.mark.parametrize("outcome", sorted(GOOD))
 def test_what_is_no_failure_has_none(outcome: str) -> None:
-    assert signature(Ended(outcome), "admit") == ""  # type: ignore[arg-type]
+    assert signature(EndResult(outcome), "admit") == ""  # type: ignore[arg-type]
 
 
 FOLDER = Path(__file__).parents[1]
@@ -50,17 +50,19 @@ NO_PYTHON = re.compile(
 """Texts in JSON, a policy of the Memory Manager, and words of kubelets and of programs."""
 
 
-def sentences(said: object) -> Iterator[str]:
+def sentences(value: object) -> Iterator[str]:
     """Every text in what a table says."""
-    if isinstance(said, str):
-        yield said
-    elif isinstance(said, dict | list):
-        for one in said.values() if isinstance(said, dict) else said:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
             yield from sentences(one)
 
 
 @pytest.mark.parametrize(
-    "table", [file for one in TABLES for file in sorted(FOLDER.glob(one))], ids=lambda one: one.name
+    "table",
+    [file for one in TABLES for file in sorted(FOLDER.glob(one))],
+    ids=lambda path: path.name,
 )
 def test_no_message_shows_a_value_as_python_writes_it(table: Path) -> None:
     rows = [*yaml.load_all(table.read_text("utf-8"), yaml.CSafeLoader)]

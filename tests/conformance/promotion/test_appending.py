@@ -7,7 +7,7 @@ import pytest
 
 from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.schema import Case, Expected, StartStep, Step
-from numaproof.conformance.promotion import appended
+from numaproof.conformance.promotion import append_case
 from numaproof.fakesys import DocumentError
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES
@@ -48,7 +48,7 @@ def read(text: str) -> tuple[Case, ...]:
 
 
 def test_what_is_in_the_file_stays_as_it_is_and_its_defaults_do_not_change_the_case() -> None:
-    text = appended(FILE, NEW, "mine.yaml")
+    text = append_case(FILE, NEW, "mine.yaml")
     assert text.startswith(FILE + "\n  - id: static-new\n")
     old, added = read(text)
     assert old == read(FILE)[0]
@@ -58,7 +58,7 @@ def test_what_is_in_the_file_stays_as_it_is_and_its_defaults_do_not_change_the_c
 def test_a_list_of_cases_that_other_keys_follow_is_added_to_at_its_end() -> None:
     begun = FILE[FILE.index("cases:") :]
     tail = "# Of the defaults.\ndefaults: {level: placement}\n"
-    text = appended(f"{begun}\n{tail}", NEW, "mine.yaml")
+    text = append_case(f"{begun}\n{tail}", NEW, "mine.yaml")
     assert text.startswith(begun + "\n  - id: static-new\n")
     assert text.endswith("\n\n" + tail)
     assert [case.id for case in read(text)] == ["static-old", "static-new"]
@@ -66,13 +66,13 @@ def test_a_list_of_cases_that_other_keys_follow_is_added_to_at_its_end() -> None
 
 @pytest.mark.parametrize("end", ["", "\n\n\n", "  # the end\n"])
 def test_the_end_of_the_file_may_be_any(end: str) -> None:
-    text = appended(FILE.rstrip("\n") + end, NEW, "mine.yaml")
+    text = append_case(FILE.rstrip("\n") + end, NEW, "mine.yaml")
     assert text.startswith(FILE.rstrip("\n") + end.rstrip("\n"))
     assert len(read(text)) == 2
 
 
 def test_lines_end_as_they_end_in_the_file() -> None:
-    text = appended(FILE.replace("\n", "\r\n"), NEW, "mine.yaml")
+    text = append_case(FILE.replace("\n", "\r\n"), NEW, "mine.yaml")
     assert text.count("\n") == text.count("\r\n")
     assert len(read(text)) == 2
 
@@ -93,11 +93,11 @@ def test_lines_end_as_they_end_in_the_file() -> None:
 )
 def test_a_list_in_brackets_and_what_is_no_table_are_refused(text: str, complaint: str) -> None:
     with pytest.raises(DocumentError, match=rf"mine\.yaml{complaint}"):
-        appended(text, NEW, "mine.yaml")
+        append_case(text, NEW, "mine.yaml")
 
 
 @pytest.mark.parametrize("end", ["...\n", "    title: |+\n      Old\n"])
 def test_a_file_that_would_read_otherwise_is_refused(end: str) -> None:
     text = FILE.replace('    title: "Old"\n', "" if "title" in end else '    title: "Old"\n')
     with pytest.raises(DocumentError, match=r"mine\.yaml: .*add to another file, --out FILE"):
-        appended(text + end, NEW, "mine.yaml")
+        append_case(text + end, NEW, "mine.yaml")

@@ -21,7 +21,7 @@ from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
-from numaproof.conformance.promotion import PromotionError, Wanted, promote
+from numaproof.conformance.promotion import PromotionError, PromotionOptions, promote
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import codec
 from numaproof.protocol.messages import LEVELS, Level
@@ -33,7 +33,7 @@ from quality.suite import target as target_of
 
 PROMOTIONS = Table(__file__, "promotion.yaml")
 REGISTRY = load_registry()
-REFERENCE = target_of(InProcess(lambda: Reference(documented=True)))
+REFERENCE = target_of(InProcess(lambda: Reference(follows_docs=True)))
 BUG = {bug.id: bug for bug in BUGS}
 
 FOUND = {
@@ -63,11 +63,11 @@ def test_what_is_promoted_is_passed_by_the_reference(seed: int, level: Level) ->
     scenario = seeded_scenario(seed, REFERENCE.capabilities)
     scenario = msgspec.structs.replace(scenario, requirements=("CPU-STATIC-001",))
     try:
-        case = promote(scenario, Wanted(**WANTED, level=level), REGISTRY, (), None).case
+        case = promote(scenario, PromotionOptions(**WANTED, level=level), REGISTRY, (), None).case
     except PromotionError as error:
         assert "name the --defect" in str(error)  # noqa: PT017 - the other outcome there is
         return
-    (read,) = loading.parse(promotion.appended("", case, "mine.yaml"), "mine.yaml")
+    (read,) = loading.parse(promotion.append_case("", case, "mine.yaml"), "mine.yaml")
     assert read == case
     assert good(read)
 
@@ -81,9 +81,9 @@ def test_a_finding_becomes_a_case_that_the_reference_passes_or_is_refused(
     text = yaml.safe_dump({"cases": [plain]}, sort_keys=False)
     (found,) = loading.parse(text, "finding.yaml")
     given = {**WANTED, **row.get("wanted", {})}
-    wanted = Wanted(**{**given, "requirements": tuple(given["requirements"])})
+    wanted = PromotionOptions(**{**given, "requirements": tuple(given["requirements"])})
     bug = BUG[row["bug"]] if "bug" in row else None
-    target = target_of(bug.implementation(), compared=True) if bug else None
+    target = target_of(bug.implementation(), with_oracle=True) if bug else None
     try:
         case = promote(found, wanted, REGISTRY, ["static-taken"], target).case
     except (CaseError, PromotionError) as error:
@@ -91,14 +91,14 @@ def test_a_finding_becomes_a_case_that_the_reference_passes_or_is_refused(
         return
     assert case.defect or good(case)
     assert not (bug and good(case, target))
-    expected = [f"{step.verb}: {shown(step.expect)}" for step in case.steps]
+    expected = [f"{step.verb}: {expectation_text(step.expect)}" for step in case.steps]
     said = {"title": case.title, "kubernetes": case.kubernetes, "level": case.level}
-    gone = [one.start.gone for one in case.steps if one.start and one.start.gone]
+    gone = [one.start.removed_pods for one in case.steps if one.start and one.start.removed_pods]
     about = {"defect": case.defect, "gone": gone}
     PROMOTIONS.check(row, {**said, **{k: v for k, v in about.items() if v}, "expects": expected})
 
 
-def shown(expect: Any) -> str:
+def expectation_text(expect: Any) -> str:
     """What is expected, as a case file has it."""
     if isinstance(expect, str):
         return expect
@@ -111,6 +111,6 @@ def test_a_level_that_the_implementation_does_not_claim_is_refused() -> None:
     hello = msgspec.structs.replace(REFERENCE.hello, level="admission")
     lesser = type(REFERENCE)(REFERENCE.implementation, hello, NEWEST, "admission")
     case = seeded_scenario(0, REFERENCE.capabilities)
-    wanted = Wanted(**{**WANTED, "requirements": ("CPU-STATIC-001",)}, level="kubelet")
+    wanted = PromotionOptions(**{**WANTED, "requirements": ("CPU-STATIC-001",)}, level="kubelet")
     with pytest.raises(PromotionError, match="claims level admission, at which"):
         promote(case, wanted, REGISTRY, (), lesser)

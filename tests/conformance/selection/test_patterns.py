@@ -15,7 +15,7 @@ CASES = loading.bundled_cases()
 REGISTRY = load_registry()
 
 
-def chosen(*select: str, exclude: tuple[str, ...] = ()) -> list[str]:
+def selected_ids(*select: str, exclude: tuple[str, ...] = ()) -> list[str]:
     return [case.id for case in Selection(select, exclude, REGISTRY, needs.features_of).of(CASES)]
 
 
@@ -25,24 +25,24 @@ def areas(ids: list[str]) -> set[str]:
 
 
 def test_a_plain_glob_is_of_ids_earlier_ids_too() -> None:
-    assert all(one.startswith("example-") for one in chosen("example-*"))
-    assert chosen("dev-hint-wider-sets-before-1-36") == ["dev-hint-wider-sets"]
-    assert chosen("id:dev-hint-wider-sets") == ["dev-hint-wider-sets"]
+    assert all(one.startswith("example-") for one in selected_ids("example-*"))
+    assert selected_ids("dev-hint-wider-sets-before-1-36") == ["dev-hint-wider-sets"]
+    assert selected_ids("id:dev-hint-wider-sets") == ["dev-hint-wider-sets"]
 
 
 def test_a_plain_glob_is_of_requirements_too() -> None:
-    found = chosen("CPU-STATIC-009")
+    found = selected_ids("CPU-STATIC-009")
     assert found == [one.id for one in CASES if "CPU-STATIC-009" in one.requirements]
-    assert found == chosen("requirement:CPU-STATIC-009")
-    assert set(found) < set(chosen("CPU-STATIC-*"))
+    assert found == selected_ids("requirement:CPU-STATIC-009")
+    assert set(found) < set(selected_ids("CPU-STATIC-*"))
 
 
 @pytest.mark.parametrize(
     "pattern", ["area:memory", "area:Memory Manager", "area:memory-manager", "area:MEMORY*"]
 )
 def test_an_area_is_named_in_any_case_or_by_its_first_words(pattern: str) -> None:
-    found = chosen(pattern)
-    assert found == chosen("area:memory-manager")
+    found = selected_ids(pattern)
+    assert found == selected_ids("area:memory-manager")
     assert "Memory Manager" in areas(found)
     assert all(
         any(REGISTRY.by_id()[one].area == "Memory Manager" for one in case.requirements)
@@ -52,34 +52,36 @@ def test_an_area_is_named_in_any_case_or_by_its_first_words(pattern: str) -> Non
 
 
 def test_a_document_is_named_by_its_key_or_its_title() -> None:
-    by_key = chosen("document:topology-uk")
+    by_key = selected_ids("document:topology-uk")
     assert 0 < len(by_key) < len(CASES)
-    assert by_key == chosen("document:control topology management policies on a node")
+    assert by_key == selected_ids("document:control topology management policies on a node")
 
 
 def test_a_feature_selects_the_cases_that_need_it() -> None:
     some = CASES[::12]
 
-    def found(pattern: str) -> set[str]:
+    def matching_ids(pattern: str) -> set[str]:
         return {case.id for case in Selection((pattern,), (), REGISTRY, needs.features_of).of(some)}
 
     needed = {case.id for case in some if "sidecars" in needs.features_of(case.id)}
-    assert found("feature:sidecars") == needed
-    assert set() < needed < found("feature:*")
+    assert matching_ids("feature:sidecars") == needed
+    assert set() < needed < matching_ids("feature:*")
 
 
 def test_what_any_pattern_selects_is_selected_but_for_what_is_excluded() -> None:
-    assert len(chosen()) == len(CASES)
-    both = chosen("area:topology-merge", "area:topology-hints")
-    assert set(both) == {*chosen("area:topology-merge"), *chosen("area:topology-hints")}
-    assert {*chosen("area:topology-merge")} < {*both} <= {*chosen("area:topology")}
-    left = chosen("area:memory", exclude=("MEM-HUGE*", "*-restart-*"))
+    assert len(selected_ids()) == len(CASES)
+    both = selected_ids("area:topology-merge", "area:topology-hints")
+    assert set(both) == {*selected_ids("area:topology-merge"), *selected_ids("area:topology-hints")}
+    assert {*selected_ids("area:topology-merge")} < {*both} <= {*selected_ids("area:topology")}
+    left = selected_ids("area:memory", exclude=("MEM-HUGE*", "*-restart-*"))
     assert left
-    assert set(left) == set(chosen("area:memory")) - set(chosen("MEM-HUGE*", "*-restart-*"))
+    assert set(left) == set(selected_ids("area:memory")) - set(
+        selected_ids("MEM-HUGE*", "*-restart-*")
+    )
 
 
 def test_recordings_are_selected_as_cases_are() -> None:
-    kept = recordings.bundled("1.36")
+    kept = recordings.bundled_recordings("1.36")
     for pattern in ("recorded-*", "RECORDED", "area:recordings", "document:fixtures/*"):
         assert Selection((pattern,), (), REGISTRY, needs.features_of).of(kept) == kept
     assert Selection((), ("area:recordings",), REGISTRY, needs.features_of).of(kept) == ()

@@ -34,9 +34,9 @@ def test_a_made_up_machine_is_discovered_in_both_forms_of_its_tree(
     found = as_discovered(machine)
     assert found is not None
     tree = GeneratedTree(lambda: tree_of(found), tmp_path / "machine")
-    assert discover(trees.opened(tree.held())) == found
+    assert discover(trees.open_root(tree.in_process_path())) == found
     assert not (tmp_path / "machine").exists()
-    assert discover(trees.opened(str(tree.directory()))) == found
+    assert discover(trees.open_root(str(tree.directory()))) == found
 
 
 def test_a_discovered_machine_has_the_nodes_cpus_and_sizes_of_the_description() -> None:
@@ -52,10 +52,12 @@ def test_a_discovered_machine_has_the_nodes_cpus_and_sizes_of_the_description() 
 
 
 def _by_id(machine: MachineInfo) -> list[object]:
-    return [_told(one) for one in sorted(machine.topology or (), key=lambda one: one.node_id)]
+    return [
+        _node_fields(one) for one in sorted(machine.topology or (), key=lambda node: node.node_id)
+    ]
 
 
-def _told(node: Node) -> object:
+def _node_fields(node: Node) -> object:
     cores = {
         (core.socket_id, core.core_id, CPUSet(core.thread_ids or ())) for core in node.cores or ()
     }
@@ -94,10 +96,10 @@ def test_a_description_that_no_discovery_gives_has_no_tree() -> None:
 def test_a_held_tree_is_found_as_long_as_somebody_keeps_it() -> None:
     root = tree_of(FOUND).root
     path = trees.hold(root)
-    assert trees.opened(path) is root
-    assert trees.opened(path) is not trees.opened(trees.hold(root / "sys"))
+    assert trees.open_root(path) is root
+    assert trees.open_root(path) is not trees.open_root(trees.hold(root / "sys"))
     with pytest.raises(OSError, match="No such file"):
-        (trees.opened(path + "9") / "proc/cpuinfo").read_bytes()
+        (trees.open_root(path + "9") / "proc/cpuinfo").read_bytes()
 
 
 def test_a_reference_reads_a_tree_once_where_it_cannot_change(
@@ -113,17 +115,17 @@ def test_a_reference_reads_a_tree_once_where_it_cannot_change(
 
     monkeypatch.setattr(implementation, "discover", counting)
 
-    def found(reference: Reference, root: str, kubernetes: str = NEWEST) -> None:
+    def check_discovery(reference: Reference, root: str, kubernetes: str = NEWEST) -> None:
         args = messages.DiscoverArgs(root, kubernetes)
         answers = [reference.call("discover", args) for _ in range(2)]
         assert answers == [FOUND, FOUND]
 
     reference = Reference()
-    found(reference, held.path)
+    check_discovery(reference, held.path)
     assert len(read) == 1
-    found(reference, held.path, "1.30")
+    check_discovery(reference, held.path, "1.30")
     assert len(read) == 1
-    found(Reference(), held.path)  # which may have a bug that the other has not
+    check_discovery(Reference(), held.path)  # which may have a bug that the other has not
     assert len(read) == 2
-    found(reference, str(tmp_path / "tree"))
+    check_discovery(reference, str(tmp_path / "tree"))
     assert len(read) == 4

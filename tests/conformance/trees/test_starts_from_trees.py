@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from builders.targets import Changed, ProcessBacked, case_of, target_of
+from builders.targets import ChangedReference, ProcessBacked, case_of, target_of
 from numaproof import fakesys
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.differential import recordings
@@ -74,7 +74,7 @@ steps:
 """)
 
 
-class Told(Changed):
+class Told(ChangedReference):
     """The reference, with the starts that it is asked for."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ def machine(tmp_path: Path) -> ProfileMachine:
     return ProfileMachine(fakesys.load_profile("laptop-4c8t"), tmp_path / "trees")
 
 
-def played(case: Case, machine: ProfileMachine, target: Target, folder: Path) -> Run:
+def play_case(case: Case, machine: ProfileMachine, target: Target, folder: Path) -> Run:
     """A run of a case that passes on a machine with its tree."""
     assert machine.info is not None
     run = Run(target, case, machine.info, machine.tree, folder / "run")
@@ -109,18 +109,18 @@ def test_each_start_is_told_of_the_tree_until_the_machine_changes(
     machine: ProfileMachine, tmp_path: Path
 ) -> None:
     told = Told()
-    run = played(CASE, machine, target_of(told), tmp_path)
+    run = play_case(CASE, machine, target_of(told), tmp_path)
     roots = [args.root for args in told.starts]
-    assert roots == [machine.tree.held()] * 2 + [None]
+    assert roots == [machine.tree.in_process_path()] * 2 + [None]
     assert [args.machine is None for args in told.starts] == [True, True, False]
     assert not machine.folder.exists()
     assert run.steps()[0].args["root"] == TREE
-    assert "operation discover" not in run.player.session.needed
+    assert "operation discover" not in run.player.session.needed_claims
 
 
 def test_a_program_is_told_of_a_directory(machine: ProfileMachine, tmp_path: Path) -> None:
     program = Program()
-    played(CASE, machine, target_of(program, oracle=True), tmp_path)
+    play_case(CASE, machine, target_of(program, oracle=True), tmp_path)
     assert program.starts[0].root == str(machine.folder / "laptop-4c8t")
     assert Path(program.starts[0].root, "proc/cpuinfo").is_file()
 
@@ -129,7 +129,7 @@ def test_who_claims_no_discovery_is_told_of_the_machine(
     machine: ProfileMachine, tmp_path: Path
 ) -> None:
     told = Told()
-    played(CASE, machine, target_of(told, operations=WITHOUT.hello.operations), tmp_path)
+    play_case(CASE, machine, target_of(told, operations=WITHOUT.hello.operations), tmp_path)
     assert [args.machine for args in told.starts[:2]] == [machine.info] * 2
 
 
@@ -150,7 +150,10 @@ def test_a_third_of_all_case_runs_starts_from_a_tree(catalogue: list[ProfileMach
     target = target_of(InProcess(Reference), kubernetes=NEWEST)
     runs = runner.select(loading.bundled_cases()[::2], catalogue, target)
     from_trees = [run.machine for run in runs if run.case.tree]
-    assert len(from_trees) >= LEAST * len(runs) + LEAST * len(recordings.bundled(NEWEST)) / 2
+    assert (
+        len(from_trees)
+        >= LEAST * len(runs) + LEAST * len(recordings.bundled_recordings(NEWEST)) / 2
+    )
     # All on small machines, a few on large ones.
     bundled = [run.machine for run in runs if run.case.machine is None]
     large = {machine.name for machine in bundled if machine.facts and machine.cpus > 64}
@@ -212,7 +215,7 @@ def test_a_life_is_written_read_and_replayed_from_its_tree(life: Case, tmp_path:
     run = Run(target, selected.case, selected.info, selected.machine.tree, tmp_path / "run")
     assert run.play().good
     assert told.starts[0].root is not None
-    assert discover(trees.opened(told.starts[0].root)) == life.machine
+    assert discover(trees.open_root(told.starts[0].root)) == life.machine
 
 
 def _life(seed: int) -> Case:
@@ -239,7 +242,7 @@ def test_what_fails_without_its_tree_as_well_is_left_without(life: Case) -> None
     assert life.machine is not None
     scenario = Scenario(life, life.machine)
     assert not Shrinking(lambda _: True, tries=300).smallest(scenario).case.tree
-    small = Shrinking(lambda tried: tried.case.tree, tries=300).smallest(scenario)
+    small = Shrinking(lambda candidate: candidate.case.tree, tries=300).smallest(scenario)
     assert small.case.tree
     assert len(small.machine.topology or ()) == 1
     assert as_discovered(small.machine) == small.machine

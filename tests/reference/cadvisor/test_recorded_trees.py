@@ -43,7 +43,7 @@ def _recordings() -> dict[str, dict[str, Any]]:
 RECORDINGS = _recordings()
 
 
-def _needed(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+def _filter_member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
     """Leaves out, for speed, the files that nothing is read from; refuses what is unsafe."""
     if member.isfile() and not NEEDED.search(member.name):
         return None
@@ -60,7 +60,7 @@ def test_every_tree_has_its_recording() -> None:
 def test_a_real_machine_is_discovered_as_recorded(name: str) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         with tarfile.open(MACHINES / "trees" / f"{name}.tar.xz") as archive:
-            archive.extractall(folder, filter=_needed)  # noqa: S202 - the filter vets each member
+            archive.extractall(folder, filter=_filter_member)  # noqa: S202 - the filter vets each member
         machine = json.loads(codec.encode(discover(Path(folder))))
     recorded = RECORDINGS[name]["discovered"]["ok"]
     # The recordings have the nodes by ascending id, which cAdvisor lists by name.

@@ -32,7 +32,9 @@ def test_a_tree_is_discovered_as_a_kubelet_does(row: dict[str, Any], tmp_path: P
         for release in row.get("releases", ["1.35"]):
             root = tmp_path / f"{number}-{release}"
             _write(root, [*_tree(row), *row["tree"]], text)
-            said[f"{release} {text}" if "releases" in row else text] = _discovered(root, release)
+            said[f"{release} {text}" if "releases" in row else text] = _discovery_outcome(
+                root, release
+            )
     TREES.check(row, alike(said))
 
 
@@ -82,7 +84,7 @@ def _file(path: Path, content: str | None) -> None:
         path.write_text(content, encoding="latin-1")
 
 
-def _discovered(root: Path, release: str) -> Any:
+def _discovery_outcome(root: Path, release: str) -> Any:
     """The machine without what is empty, or why there is none; what is logged is a complaint."""
     logged: list[str] = []
     try:

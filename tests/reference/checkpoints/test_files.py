@@ -75,7 +75,7 @@ def test_the_formats_of_earlier_releases_are_those_of_1_35(release: str) -> None
     assert (older.cpu_files, older.memory_files) == (newer.cpu_files, newer.memory_files)
 
 
-def _recorded(release: str) -> set[str]:
+def _recorded_files(release: str) -> set[str]:
     found = set()
     with gzip.open(SHARED / "kubelet" / f"scenarios-{release}.jsonl.gz", "rt") as lines:
         for line in lines:
@@ -92,7 +92,7 @@ def _recorded(release: str) -> set[str]:
 )
 @pytest.mark.parametrize("release", ["1.33", "1.34", "1.35", "1.36"])
 def test_every_recorded_file_is_written_again_byte_for_byte(release: str) -> None:
-    texts = _recorded(release)
+    texts = _recorded_files(release)
     formats = TABLE[release].memory_files
     assert texts
     for text in texts:

@@ -27,15 +27,15 @@ def test_flags_set_fields_or_are_refused(row: dict[str, Any]) -> None:
     assert {"flags": row["flags"], **found} == row
 
 
-@pytest.mark.parametrize("given", ["--node-ip=1.2.3.4", "-v", "--v=4", "-h"])
-def test_flags_of_no_manager_are_not_built(given: str) -> None:
+@pytest.mark.parametrize("flag", ["--node-ip=1.2.3.4", "-v", "--v=4", "-h"])
+def test_flags_of_no_manager_are_not_built(flag: str) -> None:
     with pytest.raises(UnsupportedError, match="flag -"):
-        flags.read([given], "1.37")
+        flags.read([flag], "1.37")
 
 
 @pytest.mark.parametrize(
-    ("gone", "last"), [("iptables-drop-bit", "1.30"), ("cloud-config", "1.33")]
+    ("flag", "last"), [("iptables-drop-bit", "1.30"), ("cloud-config", "1.33")]
 )
-def test_a_flag_is_known_in_the_releases_that_have_it(gone: str, last: str) -> None:
-    assert [name for name, known in flags.table().items() if gone in known][-1] == last
+def test_a_flag_is_known_in_the_releases_that_have_it(flag: str, last: str) -> None:
+    assert [name for name, known in flags.table().items() if flag in known][-1] == last
     assert "fail-cgroupv1" not in flags.table()["1.30"]

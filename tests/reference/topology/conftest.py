@@ -10,7 +10,7 @@ import pytest
 
 from numaproof.reference.deviations.topology import DistancesByPosition
 from numaproof.reference.topology.distances import Distances
-from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint, listed
+from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint, list_hints
 from numaproof.reference.topology.merge import Rules
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def plain(providers: Providers) -> Providers:
     """The same with every demand's hints listed."""
     return [
         provider
-        and {name: None if hints is None else listed(hints) for name, hints in provider.items()}
+        and {name: None if hints is None else list_hints(hints) for name, hints in provider.items()}
         for provider in providers
     ]
 
@@ -119,7 +119,7 @@ def random_merge(seed: int, most_nodes: int) -> tuple[Rules, Providers]:
             demands = range(rng.choice([1, 1, 2]))
             providers.append({f"r{n}": random_demand(rng, nodes) for n in demands})
         elif kind < 0.85:
-            providers.append({"list": listed(random_demand(rng, nodes))})
+            providers.append({"list": list_hints(random_demand(rng, nodes))})
         else:
             hints = [
                 TopologyHint(mask(rng.sample(nodes, rng.randint(1, count))), rng.random() < 0.4)

@@ -32,7 +32,7 @@ def choose_cpus(count, free, machine):
 
 class Node:  # its CPUs, and those that each container of each pod holds
     def start(self, args):
-        self.file = self.held = None  # after a refused start every other call is a fault
+        self.file = self.assignments = None  # after a refused start every other call is a fault
         if not args.get("machine"):
             return {"unsupported": {"what": "discovery"}}
         self.machine, config = args["machine"], args["config"]
@@ -45,56 +45,56 @@ class Node:  # its CPUs, and those that each container of each pod holds
         reserved = reserved_cpus(config, cpus) if self.static else set()
         if self.static and (not reserved or not reserved <= cpus):
             return {"refused": {"stage": "cpu", "message": "static needs a valid reservation"}}
-        self.managed = cpus if self.static else set()  # policy none pins nothing
-        self.allocatable = self.managed - reserved
+        self.managed_cpus = cpus if self.static else set()  # policy none pins nothing
+        self.allocatable = self.managed_cpus - reserved
         file = Path(args["state_dir"], "held.json")
         saved = json.loads(file.read_text()) if self.static and file.exists() else {}
-        self.held = {}
+        self.assignments = {}
         for pod in args.get("pods") or []:  # they are there before they are admitted again
             held = saved.get(pod["metadata"]["uid"], {})
             names = [container["name"] for container in pod["spec"]["containers"]]
-            self.held[pod["metadata"]["uid"]] = {name: held.get(name, []) for name in names}
+            self.assignments[pod["metadata"]["uid"]] = {name: held.get(name, []) for name in names}
         if not self.exclusive() <= self.allocatable:
             return {"refused": {"stage": "cpu", "message": "a pod holds CPUs that are gone"}}
         self.file = file
-        shown = {"all": listed(cpus), "allocatable": listed(self.allocatable)}
+        shown = {"all": cpu_list(cpus), "allocatable": cpu_list(self.allocatable)}
         return {"ok": {"cpus": shown, "memory": []}}
 
     def admit(self, args):
         uid, spec = args["pod"]["metadata"]["uid"], args["pod"]["spec"]
         if spec.get("initContainers") or spec.get("resources"):
             return {"unsupported": {"what": "init containers and pod-level resources"}}
-        held = self.held.setdefault(uid, {})
+        held = self.assignments.setdefault(uid, {})
         for container in spec["containers"]:
             if held.get(container["name"]):
                 continue  # admitted again: it keeps what it holds
             count = exclusive_count(args["pod"], container) if self.static else 0
             free = self.allocatable - self.exclusive()
             if count > len(free):
-                del self.held[uid]
+                del self.assignments[uid]
                 message = f"{container['name']}: CPUs requested: {count}, free: {len(free)}"
                 return {"refused": {"reason": "UnexpectedAdmissionError", "message": message}}
             held[container["name"]] = sorted(choose_cpus(count, free, self.machine))
-        return {"ok": {"containers": self.shown(held)}}
+        return {"ok": {"containers": self.containers(held)}}
 
     def remove(self, args):
         if args.get("container"):
-            self.held[args["uid"]][args["container"]] = []
+            self.assignments[args["uid"]][args["container"]] = []
         else:
-            self.held.pop(args["uid"], None)
+            self.assignments.pop(args["uid"], None)
         return {"ok": {}}
 
     def state(self, _args):
-        pods = {uid: self.shown(held) for uid, held in self.held.items()}
-        return {"ok": {"shared": listed(self.managed - self.exclusive()), "pods": pods}}
+        pods = {uid: self.containers(held) for uid, held in self.assignments.items()}
+        return {"ok": {"shared": cpu_list(self.managed_cpus - self.exclusive()), "pods": pods}}
 
     def exclusive(self):
-        return {cpu for held in self.held.values() for cpus in held.values() for cpu in cpus}
+        return {cpu for held in self.assignments.values() for cpus in held.values() for cpu in cpus}
 
-    def shown(self, held):
-        pool = listed(self.managed - self.exclusive())
+    def containers(self, assignments):
+        pool = cpu_list(self.managed_cpus - self.exclusive())
         rest = {"memory": [], "affinity": {"numa": None, "preferred": False}}
-        cpus = {name: listed(own) for name, own in held.items()}
+        cpus = {name: cpu_list(own) for name, own in assignments.items()}
         return {key: {"cpus": own or pool, "exclusive": own, **rest} for key, own in cpus.items()}
 
 
@@ -129,7 +129,7 @@ def quantity(text):  # 1500m, 2Gi or 1e3
     return Fraction(number) * Fraction(1024 if binary else 1000) ** power
 
 
-def listed(cpus):
+def cpu_list(cpus):
     return ",".join(map(str, sorted(cpus)))
 
 
@@ -144,7 +144,7 @@ if __name__ == "__main__":
                 answer = {"ok": HELLO}
             elif operation in HELLO["operations"]:
                 answer = getattr(node, operation)(request["args"])
-                node.file.write_text(json.dumps(node.held)) if node.file else None
+                node.file.write_text(json.dumps(node.assignments)) if node.file else None
         except Exception as error:
             answer = {"fault": {"message": repr(error), "trace": traceback.format_exc()}}
         print(json.dumps({"id": request["id"], **answer}), flush=True)

@@ -10,7 +10,7 @@ import pytest
 from numaproof.conformance.differential.lockstep import Pair, play
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, hello_args
-from numaproof.conformance.fuzzing.exploration import life
+from numaproof.conformance.fuzzing.exploration import node_scenario
 from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.implementation import Reference
 from numaproof.reference.topology import hints, policy
@@ -20,7 +20,7 @@ from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.options import TopologyOptions
 from numaproof.reference.topology.search import enumeration, evaluation
 from numaproof.reference.topology.search import merge as search
-from numaproof.reference.topology.search.enumeration import listed, narrowest, satisfiable
+from numaproof.reference.topology.search.enumeration import list_hints, narrowest, satisfiable
 from numaproof.reference.topology.search.merge import merge
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numaproof.protocol import messages
 
 DEFINITIONS = {
-    "listed": hints.listed,
+    "list_hints": hints.list_hints,
     "narrowest": hints.narrowest,
     "satisfiable": hints.satisfiable,
     "merge": merging.merge,
@@ -38,10 +38,10 @@ _MAX_NODES = 6
 
 
 @pytest.mark.parametrize(
-    ("nodes", "searched"), [(1, False), (2, False), (3, True)], ids=["one", "two", "three"]
+    ("nodes", "is_searched"), [(1, False), (2, False), (3, True)], ids=["one", "two", "three"]
 )
 def test_the_reference_searches_on_machines_of_three_nodes_and_more(
-    monkeypatch: pytest.MonkeyPatch, nodes: int, *, searched: bool
+    monkeypatch: pytest.MonkeyPatch, nodes: int, *, is_searched: bool
 ) -> None:
     found: list[str] = []
     for module, name in (
@@ -55,7 +55,7 @@ def test_the_reference_searches_on_machines_of_three_nodes_and_more(
     evaluation.merge(Rules((1 << nodes) - 1), [{"cpu": demand}])
     evaluation.narrowest(demand)
     evaluation.satisfiable(demand)
-    assert found == (["merge", "narrowest", "satisfiable"] if searched else [])
+    assert found == (["merge", "narrowest", "satisfiable"] if is_searched else [])
 
 
 def test_the_definitions_can_be_put_in_the_place_of_all_that_is_evaluated() -> None:
@@ -78,7 +78,7 @@ def test_a_demand_lists_its_hints_in_the_kubelets_order(machines: Any) -> None:
     for seed in range(1500):
         rng = random.Random(seed)  # noqa: S311 - the same machines each time
         demand = machines.random_demand(rng, list(range(rng.randint(1, 7))))
-        assert listed(demand) == hints.listed(demand), seed
+        assert list_hints(demand) == hints.list_hints(demand), seed
 
 
 def test_the_narrowest_hint_is_the_best_of_all_around_the_given_nodes(machines: Any) -> None:
@@ -126,7 +126,7 @@ def test_nodes_live_the_same_life_by_the_definitions(kubernetes: str, tmp_path: 
     pair = Pair(InProcess(Reference), InProcess(ByDefinition), capabilities, "kubelet")
     played = 0
     for seed in range(50):
-        scenario = life(seed, capabilities)
+        scenario = node_scenario(seed, capabilities)
         if len(scenario.machine.topology or ()) <= _MAX_NODES:
             ended = play(pair, scenario, tmp_path)
             assert ended.outcome == "pass", (seed, ended.message)

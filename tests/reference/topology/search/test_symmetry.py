@@ -11,7 +11,7 @@ from numaproof.reference.topology.search.symmetry import NodeClasses
 CLASSES = NodeClasses(((0, 2, 3), (1,), (4, 5)))
 
 
-def swapped(nodes: int) -> set[int]:
+def swap_nodes(nodes: int) -> set[int]:
     """A set with its members swapped for interchangeable nodes in every way."""
     ways = [permutations(members) for members in CLASSES.classes]
     return {
@@ -30,14 +30,14 @@ def test_every_set_has_one_representative_which_is_the_lowest_of_its_swaps() -> 
     assert len(representatives) == len(set(representatives)) == 4 * 2 * 3
     for nodes in range(1 << 6):
         assert CLASSES.lowest(nodes) in representatives
-        assert CLASSES.lowest(nodes) == min(swapped(nodes))
+        assert CLASSES.lowest(nodes) == min(swap_nodes(nodes))
 
 
-@pytest.mark.parametrize("left", CLASSES.representatives())
-def test_what_is_kept_is_the_least_that_any_swap_leaves(left: int) -> None:
+@pytest.mark.parametrize("free", CLASSES.representatives())
+def test_what_is_kept_is_the_least_that_any_swap_leaves(free: int) -> None:
     for nodes in CLASSES.representatives():
-        fewest = min((left & other for other in swapped(nodes)), key=int.bit_count)
-        assert CLASSES.kept(left, nodes) == CLASSES.lowest(fewest)
+        fewest = min((free & other for other in swap_nodes(nodes)), key=int.bit_count)
+        assert CLASSES.smallest_intersection(free, nodes) == CLASSES.lowest(fewest)
 
 
 def test_weights_are_summed_for_the_representatives_in_their_order() -> None:

@@ -1,0 +1,426 @@
+"""Violators of the start of the Memory Manager."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.config import configuration, eviction, fields, validation
+from numaproof.reference.config import reservation as allocatable
+from numaproof.reference.deviations.memory import ReservationWraps
+from numaproof.reference.errors import AdmissionError, AllocationError
+from numaproof.reference.memory import requests, reservation
+from numaproof.reference.memory.manager import MemoryManager
+from numaproof.reference.memory.policy import StaticMemoryPolicy
+from numaproof.reference.pods import quantity
+from quality.seeding import Change, Changes, SubjectBugs, shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from fractions import Fraction
+
+seeds = SubjectBugs("memory-start")
+
+
+# Configuration
+
+
+def _only(entries: Any, keep: Callable[[int, str, str], bool]) -> Any:
+    """The entries, each with those of its amounts that are to be kept."""
+    return tuple(
+        (node, {kind: amount for kind, amount in limits.items() if keep(node, kind, amount)})
+        for node, limits in entries
+    )
+
+
+@seeds("MEM-CONFIG-005").around(validation, "memory_problems")
+def duplicate_reservations_are_noticed_in_neighbouring_entries_alone(
+    rule: Any, reservations: Any
+) -> Any:
+    """Compares each entry with the one before it."""
+    pairs = [reservations[place : place + 2] for place in range(len(reservations))]
+    found = {text: None for pair in pairs for text in rule(reservations=pair)}
+    return [text for text in rule() if text in found]
+
+
+@seeds("MEM-CONFIG-006").around(validation, "memory_problems")
+def every_type_that_begins_with_hugepages_is_one(rule: Any, reservations: Any) -> Any:
+    """Forgets the dash, so that hugepages and hugepages2Mi pass."""
+    return rule(
+        reservations=_only(
+            reservations,
+            lambda _, kind, amount: (
+                kind.startswith("hugepages-") or not kind.startswith("hugepages")
+            ),
+        )
+    )
+
+
+def _validated_if(changes: Changes, is_validated: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Lets the kubelet validate ``reservedMemory`` only of the configurations that are wanted."""
+    validates = [True]
+
+    def load(rule: Any, kubelet_config: Any) -> Any:
+        validates[0] = is_validated(kubelet_config)
+        return rule()
+
+    changes.around(configuration, "load", load)
+    changes.around(validation, "memory_problems", lambda rule: rule() if validates[0] else ())
+
+
+@seeds("MEM-CONFIG-007").of(
+    _validated_if, lambda kubelet_config: bool(kubelet_config.get("memoryManagerPolicy"))
+)
+def reserved_memory_is_not_validated_without_a_policy() -> None:
+    """Validates what goes with a policy only if one is configured."""
+
+
+@seeds("MEM-CONFIG-008").around(validation, "memory_problems", lambda rule: [*rule()][:1])
+def only_the_first_mistake_in_reserved_memory_is_reported() -> None:
+    """Stops at the first entry that is wrong."""
+
+
+@seeds("MEM-CONFIG-009").around(fields, "decode")
+def reservations_without_a_node_are_passed_over(rule: Any, kubelet_config: Any) -> Any:
+    """Has nowhere to put what names no node."""
+    entries = kubelet_config.get("reservedMemory")
+    if not isinstance(entries, list | tuple):
+        return rule()
+    placed = [one for one in entries if (one or {}).get("numaNode") is not None]
+    return rule(kubelet_config={**kubelet_config, "reservedMemory": placed})
+
+
+def _without_memory(amounts: Mapping[str, str]) -> dict[str, str]:
+    return {kind: amount for kind, amount in amounts.items() if kind != "memory"}
+
+
+@seeds("MEM-CONFIG-010").around(allocatable, "cpus_of")
+def kube_reserved_memory_may_be_negative(rule: Any, amounts: Mapping[str, str], whose: str) -> Any:
+    """Checks that CPUs are not negative, and reads memory as it is."""
+    negative = re.fullmatch(r"-[0-9]+([KMGT]i?)?", amounts.get("memory", ""))
+    return rule(amounts=_without_memory(amounts) if negative and whose == "kube" else amounts)
+
+
+@seeds("MEM-CONFIG-010").after(fields, "decode")
+def system_reserved_memory_that_is_no_quantity_counts_as_nothing(decoded_config: Any) -> Any:
+    """Passes over what cannot be read."""
+    reserved = decoded_config["systemReserved"] or {}
+    try:
+        quantity.parse(reserved.get("memory", "0"))
+    except quantity.QuantityError:
+        return {**decoded_config, "systemReserved": _without_memory(reserved)}
+    return decoded_config
+
+
+@seeds("MEM-CONFIG-010").around(allocatable, "reserved_cpus")
+def reserved_memory_amounts_are_read_under_static_alone(rule: Any, config: Any) -> Any:
+    """Reads kubeReserved and systemReserved where they are used."""
+    if config.memory_policy != "Static":
+        config = replace(
+            config,
+            kube_reserved=_without_memory(config.kube_reserved),
+            system_reserved=_without_memory(config.system_reserved),
+        )
+    return rule(config=config)
+
+
+@seeds("MEM-CONFIG-011").around(eviction, "check")
+def an_eviction_threshold_of_0_is_none(rule: Any, thresholds: Any) -> Any:
+    """Takes 0 for what 0% is."""
+    return rule(
+        thresholds={
+            signal: text
+            for signal, text in thresholds.items()
+            if re.fullmatch("0+([KMGT]i?)?", text) is None
+        }
+    )
+
+
+# Errors
+
+
+_MEMORY = "memory"
+
+
+# Reserved memory
+
+
+@shape(reservation, "check_sums")
+def _change_summed_config(change: Callable[[Any], Any], rule: Any, config: Any) -> Any:
+    """Lets the sum be checked of another configuration."""
+    return rule(config=change(config))
+
+
+_UNSPECIFIED = "you should specify the system reserved memory"
+
+
+@shape(reservation, "by_node")
+def _forgive(words: str, fallback: Change, rule: Any, config: Any, machine: Any) -> Any:
+    """Accepts a reservation refused in these words, and reserves `fallback` instead."""
+    try:
+        return rule()
+    except reservation.ReservationError as error:
+        instead = fallback(config, machine) if words in str(error) else None
+        if instead is None:
+            raise
+        return instead
+
+
+def _nothing(machine: Any) -> dict[int, dict[str, int]]:
+    return {node.node_id: {} for node in machine.topology or ()}
+
+
+@seeds("MEM-RESERVE-009").by(_forgive, _UNSPECIFIED)
+def a_reservation_without_limits_is_one(config: Any, machine: Any) -> Any:
+    """Looks whether there is any entry."""
+    return _nothing(machine) if config.reserved_memory else None
+
+
+def _on_nodes_that_exist(config: Any, machine: Any) -> Any:
+    known = _nothing(machine)
+    kept = tuple(entry for entry in config.reserved_memory if entry[0] in known)
+    reservation.check_sums(config, machine)
+    for node, limits in kept:
+        known[node].update({kind: quantity.value(text) for kind, text in limits.items()})
+    return known
+
+
+@seeds("MEM-RESERVE-011").by(_change_summed_config)
+def reserved_huge_pages_are_not_checked(config: Any) -> Any:
+    """Checks the sum of the type that Node Allocatable has."""
+    return replace(
+        config,
+        reserved_memory=tuple(
+            (node, {kind: text for kind, text in limits.items() if kind == _MEMORY})
+            for node, limits in config.reserved_memory
+        ),
+    )
+
+
+_NO_BYTES = "could not covert"
+
+
+@seeds("MEM-RESERVE-012").by(_forgive, _NO_BYTES)
+def fractions_of_reserved_bytes_may_add_up_to_bytes(config: Any, machine: Any) -> Any:
+    """Looks at the sum, which must be whole."""
+    texts = [limits[_MEMORY] for _, limits in config.reserved_memory if _MEMORY in limits]
+    whole = sum(map(quantity.parse, texts)) % 1 == 0
+    return _on_nodes_that_exist(config, machine) if whole else None
+
+
+# Messages
+
+
+def _reword_refusal(
+    changes: Changes, words: str, reason: str, reword: Callable[[str], str]
+) -> None:
+    """Lets a refusal with these words have another reason and another message."""
+
+    def allocate(rule: Any) -> Any:
+        try:
+            return rule()
+        except AdmissionError as error:
+            if words not in str(error):
+                raise
+            raise AdmissionError(reason, reword(str(error))) from None
+
+    changes.around(MemoryManager, "allocate", allocate)
+    changes.around(MemoryManager, "allocate_pod", allocate)
+
+
+_UNEXPECTED = "UnexpectedAdmissionError"
+_TOPOLOGY = "TopologyAffinityError"
+_NO_ROOM = "failed to get the default NUMA affinity"
+_NO_INTEGER = "failed to represent quantity as int64"
+_NO_EXTENSION = "failed to find NUMA nodes to extend the current topology hint"
+_MIXED = "preferred hint violates NUMA node allocation"
+
+
+@seeds("MEM-ERROR-001").by(_reword_refusal, _NO_ROOM, _UNEXPECTED)
+def a_full_node_is_reported_without_what_is_missing(text: str) -> Any:
+    """Cuts the message short."""
+    return text.replace(" is available", "")
+
+
+@seeds("MEM-ERROR-002").of(_reword_refusal, _NO_INTEGER, _TOPOLOGY, lambda text: text)
+def a_fraction_of_a_byte_is_a_topology_affinity_error() -> None:
+    """Gives every refusal of the Memory Manager one reason."""
+
+
+@shape(reservation, "check_sums")
+def _reword_sums(reword: Callable[[str], str], rule: Any) -> None:
+    """Lets the kubelet report a wrong sum of reserved memory in other words."""
+    try:
+        rule()
+    except reservation.ReservationError as error:
+        raise reservation.ReservationError(reword(str(error))) from None
+
+
+_AMOUNT = r"(amount|value) \"([^\"]*)\""
+
+
+@seeds("MEM-ERROR-003").by(_reword_sums)
+def the_two_sums_of_reserved_memory_are_mixed_up(text: str) -> str:
+    """Takes the wanted sum for the one that was found."""
+    amounts = [amount for _, amount in re.findall(_AMOUNT, text)]
+    return re.sub(_AMOUNT, lambda amount_match: f'{amount_match[1]} "{amounts.pop()}"', text)
+
+
+@seeds("MEM-ERROR-004").of(_reword_refusal, _NO_EXTENSION, _TOPOLOGY, lambda text: text)
+def an_affinity_without_extension_is_a_topology_affinity_error() -> None:
+    """Blames the Topology Manager, whose affinity it was."""
+
+
+@seeds("MEM-ERROR-005").of(_reword_refusal, _MIXED, _TOPOLOGY, lambda text: text)
+def mixed_groups_are_a_topology_affinity_error() -> None:
+    """Blames the Topology Manager, whose affinity it was."""
+
+
+# Policies
+
+
+_REFUSED = "UnexpectedAdmissionError"
+
+
+def _change_settings(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Lets the kubelet read another configuration than the one it is given."""
+    changes.around(
+        configuration,
+        "load",
+        lambda rule, kubelet_config: rule(kubelet_config=change({**kubelet_config})),
+    )
+
+
+def _pins_nothing(self: Any) -> bool:
+    """Whether this is a Memory Manager with the policy None, which knows of no nodes."""
+    return not self.state.nodes
+
+
+# The policy None
+
+
+@seeds("MEM-NONE-001").around(MemoryManager, "allocate")
+def none_policy_rejects_fractions_of_bytes(rule: Any, self: Any, pod: Any, container: Any) -> None:
+    """Reads what a container requests before asking which policy it is."""
+    if _pins_nothing(self) and pod.qos == "Guaranteed":
+        try:
+            requests.container_amounts(pod, container)
+        except AllocationError as error:
+            message = f"Allocate failed due to {error}, which is unexpected"
+            raise AdmissionError(_REFUSED, message) from None
+    rule()
+
+
+@seeds("MEM-NONE-002").by(_change_settings)
+def reserved_memory_switches_the_static_memory_policy_on(config: dict[str, Any]) -> dict[str, Any]:
+    """Takes reserved memory without a policy as a wish for Static."""
+    if config.get("memoryManagerPolicy") is None and config.get("reservedMemory"):
+        config["memoryManagerPolicy"] = "Static"
+    return config
+
+
+# Reserved memory
+
+
+def _both_sums(config: Any, machine: Any) -> tuple[Fraction, Fraction]:
+    """The memory that is reserved by node, and what Node Allocatable reserves."""
+    named = [limits[_MEMORY] for _, limits in config.reserved_memory if _MEMORY in limits]
+    wanted = [
+        config.kube_reserved.get(_MEMORY, "0"),
+        config.system_reserved.get(_MEMORY, "0"),
+        eviction.of_memory(config.eviction_hard, machine.memory_capacity) or "0",
+    ]
+    return sum(map(quantity.parse, named), 0 * quantity.parse("0")), sum(
+        map(quantity.parse, wanted), 0 * quantity.parse("0")
+    )
+
+
+@shape(reservation, "check_sums")
+def _sum_passes(passes: Change, rule: Any, config: Any, machine: Any) -> None:
+    """Lets wrong sums of reserved memory pass, given what is reserved and what is wanted."""
+    try:
+        rule()
+    except reservation.ReservationError:
+        pages = any(kind != _MEMORY for _, limits in config.reserved_memory for kind in limits)
+        if pages or not passes(*_both_sums(config, machine)):
+            raise
+
+
+@seeds("MEM-RESERVE-002").of(
+    _sum_passes, lambda configured_sum, required_sum: configured_sum > required_sum
+)
+def more_memory_may_be_reserved_than_is_wanted() -> None:
+    """Assumes that a larger reservation does no harm."""
+
+
+@seeds("MEM-RESERVE-003").after(reservation, "by_node")
+def nodes_with_reserved_memory_are_below_the_number_of_nodes(
+    amounts: Any, config: Any, machine: Any
+) -> Any:
+    """Checks a node's id against how many nodes there are."""
+    for node, _ in config.reserved_memory:
+        if node >= len(machine.topology or ()):
+            raise reservation.ReservationError(f"NUMA node {node} does not exist")
+    return amounts
+
+
+def _change_remaining(changes: Changes, compute_remaining: Callable[[int, int], int]) -> None:
+    """Lets something be left of a node on which more is reserved than it has."""
+
+    def remaining_bytes(total: int, reserved_bytes: int) -> int:
+        return (
+            compute_remaining(total, reserved_bytes)
+            if reserved_bytes > total
+            else total - reserved_bytes
+        )
+
+    for policy in (StaticMemoryPolicy, ReservationWraps):
+        changes.replace(policy, "remaining_bytes", staticmethod(remaining_bytes))
+
+
+@seeds("MEM-RESERVE-004").of(_change_remaining, lambda total, reserved_bytes: total)
+def reservations_beyond_a_node_count_as_none() -> None:
+    """Passes over a reservation that cannot be kept."""
+
+
+@seeds("MEM-RESERVE-004").of(
+    _change_remaining, lambda total, reserved_bytes: reserved_bytes - total
+)
+def reservations_beyond_a_node_leave_the_difference() -> None:
+    """Takes the distance between the two amounts."""
+
+
+@seeds("MEM-RESERVE-005").by(_change_summed_config)
+def a_configured_eviction_threshold_is_not_part_of_the_sum(config: Any) -> Any:
+    """Adds the default threshold, whatever is configured."""
+    usual = {"memory.available": eviction.DEFAULTS["memory.available"]}
+    given = config.eviction_hard
+    return replace(config, eviction_hard={**given, **usual} if given else given)
+
+
+@seeds("MEM-RESERVE-006").around(
+    eviction, "hard_thresholds", lambda rule: rule() or eviction.DEFAULTS
+)
+def an_empty_eviction_hard_has_the_default_threshold() -> None:
+    """Does not tell an empty map from a missing one."""
+
+
+@seeds("MEM-RESERVE-007").by(_change_summed_config)
+def reserved_storage_counts_as_reserved_memory(config: Any) -> Any:
+    """Adds up all bytes that are reserved."""
+    own = config.system_reserved
+    both = [own[kind] for kind in (_MEMORY, "ephemeral-storage") if kind in own]
+    total = quantity.canonical(sum(map(quantity.parse, both)), "binary")
+    return replace(config, system_reserved={**own, _MEMORY: total} if both else own)
+
+
+_MEBIBYTE = 1 << 20
+
+
+@seeds("MEM-RESERVE-008").by(_sum_passes)
+def sums_of_reserved_memory_are_compared_in_mebibytes(
+    configured_sum: Fraction, required_sum: Fraction
+) -> Any:
+    """Keeps the amounts in mebibytes, as the logs show them."""
+    return configured_sum // _MEBIBYTE == required_sum // _MEBIBYTE

@@ -1,0 +1,96 @@
+"""The search for what catches a faulty reference."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.conformance.execution.parallel import ProcessWorker, spread
+from numaproof.workdir.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+MAX_RUNS = 3000
+"""Runs for a bug at the most."""
+
+
+class Catch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A run that a bug fails.
+
+    Attributes:
+        run: the id of the case, or the seed of the scenario.
+        machine: the name of the machine, unless the run brings its own.
+        kubernetes: the release.
+        broke: the invariants that broke in it, or what else went wrong.
+    """
+
+    run: str
+    machine: str
+    kubernetes: str
+    broke: tuple[str, ...] = ()
+
+
+class SearchResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What caught a bug.
+
+    Attributes:
+        bug: the id of the bug.
+        runs: how many runs were made.
+        catches: those that the bug fails, in the order in which they were made.
+    """
+
+    bug: str
+    runs: int
+    catches: tuple[Catch, ...] = ()
+
+    @property
+    def has_survived(self) -> bool:
+        """Whether nothing caught it."""
+        return not self.catches
+
+
+def search(
+    bug: str,
+    trials: Iterable[Callable[[], Catch | None]],
+    min_runs: int = 0,
+    max_runs: int = MAX_RUNS,
+) -> SearchResult:
+    """Makes runs until one of them catches the bug.
+
+    Args:
+        bug: the id of the bug.
+        trials: the runs, in order.
+        min_runs: how many are made even if one of them has caught it.
+        max_runs: how many are made if none catches it.
+    """
+    runs = 0
+    catches: list[Catch] = []
+    for trial in islice(trials, max_runs):
+        if catches and runs >= min_runs:
+            break
+        runs += 1
+        catch = trial()
+        if catch is not None:
+            catches.append(catch)
+    return SearchResult(bug, runs, tuple(catches))
+
+
+def search_all(
+    bugs: Sequence[str], begin: Callable[[Path], Callable[[str], SearchResult]], jobs: int
+) -> Iterator[SearchResult]:
+    """The searches for bugs of these ids, as they end.
+
+    Args:
+        bugs: the ids.
+        begin: makes, in each process, the function that searches for a bug, given a folder for its files.
+        jobs: how many processes.
+    """
+    with scratch_folder() as scratch:
+        workers: list[ProcessWorker[str, SearchResult]] = [
+            ProcessWorker(begin, scratch / str(number)) for number in range(min(jobs, len(bugs)))
+        ]
+        yield from spread(bugs, workers)

@@ -1,0 +1,92 @@
+"""Makes text from outside safe to display: the one place where it becomes shown text.
+
+Such text may contain control characters that drive a terminal, characters that XML forbids,
+direction marks and other format characters that make a line read as something else, and lines that
+GitHub takes as commands of a workflow. All of them are shown as code points. Markup is escaped by
+each format itself.
+
+`numaproof.reports.safe_streams` does this to all that the command prints, whoever prints it; JSON,
+which programs read, is `escaped` instead.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FORMAT = (
+    "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"  # soft hyphen, Arabic marks
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero width, line separators, bidi controls
+    "\ufe00-\ufe0f\ufeff\ufff0-\ufffb\ufffe\uffff"  # variation selectors, marks, non-characters
+    "\ud800-\udfff"  # lone surrogates
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"  # tags
+)
+
+_HIDDEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_FORMAT}]")
+"""Controls, save tab and line feed, and whatever else has no shape of its own."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+
+_COMMAND = re.compile(r"^([ \t]*):(?=:[a-z][a-z-]*(?: [^\n]*)?::)|#(?=#\[[a-z])", re.MULTILINE)
+"""The beginning of a workflow command, such as ``::error::`` or ``##[group]``."""
+
+
+def visible(text: str) -> str:
+    """The text with every hidden or forbidden character written as its code point.
+
+    A byte of a path that is not UTF-8 is written in hexadecimal, after a backslash and an x.
+    Tabs and line feeds stay; carriage returns before a line feed are dropped. The result contains
+    only characters that XML 1.0 allows, and no command for a workflow. To show it again changes
+    nothing.
+    """
+    if not (text.isascii() and text.isprintable()):
+        text = _HIDDEN.sub(lambda match: _code_point(match[0]), text.replace("\r\n", "\n"))
+    if "::" in text or "##[" in text:
+        text = _COMMAND.sub(lambda match: f"{match[1] or ''}{_code_point(match[0][-1])}", text)
+    return text
+
+
+def _code_point(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # a byte of a path or an argument, by PEP 383
+        return f"\\x{ord(character) & 0xFF:02x}"
+    return f"⟨U+{ord(character):04X}⟩"
+
+
+def escape_json(text: str) -> str:
+    """JSON with every hidden character as an escape: the same to whoever reads it."""
+    text = text.replace("##[", "#\\u0023[")
+    if text.isascii() and not _CONTROL.search(text):
+        return text
+    return _HIDDEN.sub(lambda match: _escape(ord(match[0])), text)
+
+
+def _escape(point: int) -> str:
+    if point <= _LAST_SHORT:
+        return f"\\u{point:04x}"
+    high, low = divmod(point - _LAST_SHORT - 1, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+_LAST_SHORT = 0xFFFF
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text on one line of at most `limit` characters, hidden characters made visible."""
+    flat = whole_line(text)
+    return flat if len(flat) <= limit else flat[: max(limit - 1, 0)] + "…"
+
+
+def whole_line(text: str) -> str:
+    """All of the text on one line, hidden characters made visible."""
+    return " ".join(visible(text).split())
+
+
+def shorten(text: str, limit: int, whole: str = "events.jsonl") -> str:
+    """About the first `limit` characters of the text, hidden ones made visible.
+
+    If the text is cut, a note names the file that has the `whole` text.
+    """
+    shown = visible(text)
+    if len(shown) <= limit:
+        return shown
+    return f"{shown[:limit]}\n… cut after {limit:,} characters; {whole} has the whole text"
