@@ -107,12 +107,12 @@ def table(heading: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
     yield ""
 
 
-def link(one: Adapter) -> str:
+def link(adapter: Adapter) -> str:
     """Its name and version, with a link to its page."""
-    return f"[{one.name}](../adapters/{one.name}/README.md) {one.version}"
+    return f"[{adapter.name}](../adapters/{adapter.name}/README.md) {adapter.version}"
 
 
-def discoverers(found: Sequence[Adapter]) -> Iterator[str]:
+def discoverers(adapters: Sequence[Adapter]) -> Iterator[str]:
     """Who discovers which share of the machines as cAdvisor does."""
     yield "## Discovery\n\nBundled machines by outcome.\n"
     columns = ("pass", *KINDS)
@@ -120,15 +120,15 @@ def discoverers(found: Sequence[Adapter]) -> Iterator[str]:
         ("", "agrees", *KINDS),
         (
             row(link(one), *counts)
-            for one in found
+            for one in adapters
             if any(counts := [one.machines[column] for column in columns])
         ),
     )
 
 
-def allocators(found: Sequence[Adapter]) -> Iterator[str]:
+def allocators(adapters: Sequence[Adapter]) -> Iterator[str]:
     """Who allocates, and what became of the cases, of every assignment and of fuzzing."""
-    allocating = [one for one in found if one.examples or one.answers]
+    allocating = [one for one in adapters if one.examples or one.answers]
     yield "## Allocation\n\nCase runs by outcome, and examples of fuzzing with seed 1.\n"
     yield from table(
         ("", "level", "pass", *KINDS, "examples", "known failure", "not claimed", "other"),
@@ -153,10 +153,10 @@ def allocators(found: Sequence[Adapter]) -> Iterator[str]:
     )
 
 
-def fuzzing_cells(one: Adapter) -> Iterator[str]:
+def fuzzing_cells(adapter: Adapter) -> Iterator[str]:
     """The cells of an adapter's fuzzing; all other examples passed."""
-    passed, *named = (one.examples.get(name, 0) for name in ("pass", *NAMED))
-    total = sum(one.examples.values())
+    passed, *named = (adapter.examples.get(name, 0) for name in ("pass", *NAMED))
+    total = sum(adapter.examples.values())
     for number in (total, *named, total - passed - sum(named)):
         yield f"{number:,}"
 

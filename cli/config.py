@@ -83,14 +83,14 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
 
 
 def _of_field(
-    severity: Literal["warning", "error"], one: DocumentError, consequence: str = ""
+    severity: Literal["warning", "error"], error: DocumentError, consequence: str = ""
 ) -> ConfigurationProblem:
     return ConfigurationProblem(
         severity=severity,
-        field=one.field,
-        line=one.line,
-        message=one.message + consequence,
-        fix=one.fix,
+        field=error.field,
+        line=error.line,
+        message=error.message + consequence,
+        fix=error.fix,
         section="",
     )
 
@@ -113,22 +113,22 @@ def _defect_warning(document: Document, note: DefectNote) -> ConfigurationProble
 
 
 def _plain(
-    document: Document, one: configuration_check.ConfigurationFinding
+    document: Document, finding: configuration_check.ConfigurationFinding
 ) -> ConfigurationProblem:
     from numaproof.inputs.documents import dotted_path
 
     return ConfigurationProblem(
-        severity=one.severity,
-        field=dotted_path(one.path),
-        line=document.line(one.path),
-        message=one.message,
-        fix=one.fix,
-        section=one.section,
+        severity=finding.severity,
+        field=dotted_path(finding.path),
+        line=document.line(finding.path),
+        message=finding.message,
+        fix=finding.fix,
+        section=finding.section,
     )
 
 
-def _line(file: str, one: ConfigurationProblem) -> str:
-    field = f"{one['field']}: " if one["field"] else ""
-    source = f" [{one['section']}]" if one["section"] else ""
-    where = f"{file}:{one['line']}"
-    return f"{where}: {one['severity']}: {field}{one['message']} ({one['fix']}){source}"
+def _line(file: str, problem: ConfigurationProblem) -> str:
+    field = f"{problem['field']}: " if problem["field"] else ""
+    source = f" [{problem['section']}]" if problem["section"] else ""
+    where = f"{file}:{problem['line']}"
+    return f"{where}: {problem['severity']}: {field}{problem['message']} ({problem['fix']}){source}"

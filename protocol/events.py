@@ -7,7 +7,7 @@ without `RunEnded` is an incomplete run.
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,9 +15,6 @@ from numaproof.protocol import codec
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import Hello, Level
 from numaproof.protocol.mismatch import Mismatch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 Outcome = Literal[
     "pass",
@@ -338,20 +335,3 @@ AnyEvent = (
 def write_line(event: AnyEvent) -> bytes:
     """The event as one line of ``events.jsonl``, with its line break."""
     return codec.encode(event) + b"\n"
-
-
-def read_lines(lines: Iterable[bytes]) -> Iterator[AnyEvent]:
-    """The events of a saved stream, in order.
-
-    A last line without a line break is what a killed run leaves behind, and is skipped.
-
-    Raises:
-        codec.ProtocolError: a line is not an event; the message has its number.
-    """
-    for number, line in enumerate(lines, 1):
-        if not line.endswith(b"\n"):
-            return
-        try:
-            yield codec.decode(line, AnyEvent)  # type: ignore[arg-type]
-        except codec.ProtocolError as error:
-            raise codec.ProtocolError(f"line {number}: {error}") from None

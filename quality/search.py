@@ -86,7 +86,7 @@ def search_all(
 
     Args:
         bugs: the ids.
-        begin: makes, in each process, the function that searches for a bug, given a folder for its files.
+        begin: makes, in each process, the function that searches for bugs, given a folder.
         jobs: how many processes.
     """
     with scratch_folder() as scratch:

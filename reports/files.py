@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from numaproof.protocol import codec, events
+from numaproof.protocol import codec, events, saved_events
 from numaproof.reports.badge import badge
 from numaproof.reports.html import html
 from numaproof.reports.junit import junit
@@ -101,7 +101,7 @@ class Recorder:
 
     def events(self) -> tuple[AnyEvent, ...]:
         """Everything recorded, as a reader of the file gets it unless the disk is full."""
-        return tuple(events.read_lines(self._lines))
+        return tuple(saved_events.read_lines(self._lines))
 
     def record(self, event: AnyEvent) -> None:
         """Writes an event to the file at once; a line that does not fit on the disk is cut off.
@@ -142,7 +142,7 @@ def read_events(path: Path) -> tuple[AnyEvent, ...]:
     """
     try:
         with path.open("rb") as lines:
-            return tuple(events.read_lines(lines))
+            return tuple(saved_events.read_lines(lines))
     except OSError as error:
         raise EventsError(f"{path}: {error.strerror or error}") from None
     except codec.ProtocolError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from builders import checkout
@@ -46,14 +47,54 @@ def definitions(path: Path) -> Iterator[tuple[str, int]]:
     """The names of classes, functions, parameters, attributes and constants in a module."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         match node:
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
+            case ast.ClassDef(name=name, body=body):
                 yield name, node.lineno
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)) | ast.Attribute(attr=name, ctx=ast.Store())
-            ):
+                for one in body:
+                    if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+                        yield one.target.id, one.lineno
+            case ast.FunctionDef(name=name) | ast.arg(arg=name):
+                yield name, node.lineno
+            case ast.Attribute(attr=name, ctx=ast.Store()):
                 yield name, node.lineno
             case ast.Name(id=name, ctx=ast.Store()) if name.isupper():
                 yield name, node.lineno
+
+
+# Field terms, the two sides of a comparison, and keys of the protocol or of JSON output.
+ALLOWED = {
+    *("admitted", "allocated", "asked", "discovered", "distributed", "expected", "isolated"),
+    *("left", "met", "preferred", "refused", "reserved", "shared", "truncated", "typed"),
+    *("unaffected", "undiscovered", "unspecified", "unsupported", "untested"),
+}
+IRREGULAR = {
+    *("begun", "bought", "bound", "broken", "brought", "built", "caught", "chosen", "dealt"),
+    *("done", "drawn", "driven", "due", "fallen", "felt", "forgotten", "found", "given", "gone"),
+    *("got", "grown", "heard", "held", "hidden", "kept", "known", "laid", "lent", "lost", "made"),
+    *("meant", "paid", "proven", "said", "seen", "sent", "shown", "sold", "spent", "spoken"),
+    *("stood", "stuck", "taken", "taught", "thought", "told", "torn", "understood", "won"),
+    *("worn", "written", "one", "ones", "another"),
+}
+NOUNS = {"bed", "deed", "feed", "hundred", "need", "seed", "shed", "speed"}
+
+
+def is_bare_participle(name: str) -> bool:
+    """Whether a name says what was done, and not to what; `one` says even less."""
+    bare = name.strip("_")
+    if bare in ALLOWED | NOUNS:
+        return False
+    return bare in IRREGULAR or re.fullmatch("[a-z]{2,}ed", bare) is not None
+
+
+def test_no_name_is_a_bare_participle() -> None:
+    files = [*checkout.modules().values()]
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in files
+        for name, line in definitions(path)
+        if is_bare_participle(name)
+    ]
+    found += [str(path.relative_to(ROOT)) for path in files if is_bare_participle(path.stem)]
+    assert found == []
 
 
 def test_a_replaced_name_is_not_given_again() -> None:

@@ -65,13 +65,13 @@ def fields(kind: type[msgspec.Struct]) -> str:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     return "\n".join(
-        f"- `{one.encode_name}` ({ordered(kind, one.encode_name, type_text(one.type))}"
+        f"- `{one.encode_name}` ({field_type(kind, one.encode_name, type_text(one.type))}"
         f"{'' if one.required else ', optional'}): {meant[one.encode_name]}"
         for one in info.fields
     )
 
 
-def ordered(kind: type[msgspec.Struct], name: str, text: str) -> str:
+def field_type(kind: type[msgspec.Struct], name: str, text: str) -> str:
     """The type of a field, with how its lists are compared in an answer."""
     if name in lists.SETS.get(kind, ()):
         return text.replace("list of", "set of")
@@ -272,12 +272,12 @@ DIALOGUE = (
 )
 
 
-def answers(asked: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, str]]:
+def answers(calls: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, str]]:
     """Requests and the lines with which the reference's server answers them."""
     with tempfile.TemporaryDirectory() as folder:
         requests = [
             json.dumps({"id": number, "op": op, "args": args})
-            for number, (op, args) in enumerate(asked, 1)
+            for number, (op, args) in enumerate(calls, 1)
         ]
         given = "".join(f"{line}\n" for line in requests).replace(PLACE, folder)
         output = BytesIO()
@@ -299,7 +299,7 @@ def transcript() -> str:
     return "\n".join(parts).rstrip()
 
 
-def _short(line: str, seen: list[Any]) -> str:
+def _short(line: str, earlier_values: list[Any]) -> str:
     """A line without what repeats, or what differs from release to release."""
     value = json.loads(line.replace(VERSION, _VERSION))
     if "fault" in value:
@@ -309,7 +309,7 @@ def _short(line: str, seen: list[Any]) -> str:
         result["files"][name] = "..."
     if "harness" not in line and "kubernetes" in result:
         result |= {"operations": "[...]", "features": "[...]"}
-    short = json.dumps(_elided(value, seen), ensure_ascii=False, separators=(", ", ":"))
+    short = json.dumps(_elide(value, earlier_values), ensure_ascii=False, separators=(", ", ":"))
     for mark in ("{...}", "[...]"):
         short = short.replace(f'"{mark}"', mark)
     return short
@@ -319,17 +319,17 @@ _ELIDED = {("pod", dict), ("config", dict), ("containers", dict), ("devices", li
 """Fields that are shown in full once, with their types."""
 
 
-def _elided(value: Any, seen: list[Any]) -> Any:
+def _elide(value: Any, earlier_values: list[Any]) -> Any:
     """The value with marks in place of the machine and what repeats."""
-    if value in seen:
+    if value in earlier_values:
         return "{...}" if isinstance(value, dict) else "[...]"
     match value:
         case dict():
-            kept = {name: _elided(one, seen) for name, one in value.items()}
-            seen += [one for name, one in value.items() if (name, type(one)) in _ELIDED]
+            kept = {name: _elide(one, earlier_values) for name, one in value.items()}
+            earlier_values += [one for name, one in value.items() if (name, type(one)) in _ELIDED]
             return kept
         case list():
-            return [_elided(one, seen) for one in value]
+            return [_elide(one, earlier_values) for one in value]
         case _:
             return value
 
@@ -433,8 +433,8 @@ def reasons() -> str:
     return _by_name(found)
 
 
-def _by_name(found: dict[str, list[str]]) -> str:
-    return "\n".join(f"- `{name}`: {'; '.join(wrong)}" for name, wrong in found.items())
+def _by_name(names_by_key: dict[str, list[str]]) -> str:
+    return "\n".join(f"- `{name}`: {'; '.join(wrong)}" for name, wrong in names_by_key.items())
 
 
 def features() -> str:
@@ -451,7 +451,7 @@ def discovers() -> str:
     return "\n".join(f"- `{name}`: {meaning}" for name, meaning in DISCOVERED.items())
 
 
-def derived() -> str:
+def derived_features() -> str:
     """The features that follow from other claims."""
     return "\n".join(
         f"- {one.name} ({one.support}): {how_claimed(one)}"
@@ -497,7 +497,7 @@ def page() -> str:
         reasons=reasons(),
         transcript=transcript(),
         features=features(),
-        derived=derived(),
+        derived=derived_features(),
         discovers=discovers(),
         **limits(),
     )

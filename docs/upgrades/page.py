@@ -122,11 +122,11 @@ def node_upgrades(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
 # What happens, in letters
 
 
-def marks(one: Upgrade) -> str:
+def marks(answer: Upgrade) -> str:
     """The letters for what there is to do or to know; empty where there is nothing."""
-    staying, drained = one.staying, one.after_drain
+    staying, drained = answer.staying, answer.after_drain
     met = {
-        "C": bool(one.errors),
+        "C": bool(answer.errors),
         "F": bool(staying.refused_files),
         "P": len(staying.having("stays")) < len(staying.pods),
         "D": any(drained.having(fate) for fate in _LOST),
@@ -144,10 +144,10 @@ def table(letters: Mapping[Step, str]) -> str:
     return "\n".join(rows)
 
 
-def joint_letters(found: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
+def joint_letters(node_answers: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
     """The letters of all nodes together, without what a mere restart of the release does, too."""
     letters: dict[Step, set[str]] = {}
-    for one in found:
+    for one in node_answers:
         for (before, after), answer in one.items():
             restart = one.get((after, after))
             usual = marks(restart) if restart else ""
@@ -167,10 +167,10 @@ def steps_text(steps: Iterable[Step]) -> str:
     return "; ".join(phrases)
 
 
-def _release_ranges(found: Sequence[str]) -> str:
+def _release_ranges(releases: Sequence[str]) -> str:
     """Releases in words, neighbours as a range."""
     runs: list[list[str]] = []
-    for one in found:
+    for one in releases:
         if runs and RELEASES.index(one) == RELEASES.index(runs[-1][-1]) + 1:
             runs[-1].append(one)
         else:
@@ -183,22 +183,22 @@ def _release_ranges(found: Sequence[str]) -> str:
 # The parts of the page
 
 
-def of_node(node: Node, found: Mapping[Step, Upgrade]) -> str:
+def of_node(node: Node, answers: Mapping[Step, Upgrade]) -> str:
     """A node's part: what happens to it, and in which steps."""
-    events = [f"- {text}" for text in _events(found)]
+    events = [f"- {text}" for text in _events(answers)]
     about = f"{node.about[0].upper()}{node.about[1:]}."
     return "\n".join([f"### {node.title}", "", about, "", *events])
 
 
-def unchanged(nodes_played: Iterable[tuple[Node, Mapping[Step, Upgrade]]]) -> str:
+def unchanged_nodes(nodes_played: Iterable[tuple[Node, Mapping[Step, Upgrade]]]) -> str:
     """The nodes to which nothing happens in any step."""
     return "\n".join(f"- {node.about}" for node, found in nodes_played if not any(_events(found)))
 
 
-def _events(found: Mapping[Step, Upgrade]) -> Iterator[str]:
+def _events(answers: Mapping[Step, Upgrade]) -> Iterator[str]:
     """The steps in which something happens, and what; steps with the same events in one line."""
     met: dict[str, list[Step]] = {}
-    for step, answer in found.items():
+    for step, answer in answers.items():
         for text in _happening(answer):
             met.setdefault(text, []).append(step)
     together: dict[str, list[str]] = {}
@@ -208,23 +208,23 @@ def _events(found: Mapping[Step, Upgrade]) -> Iterator[str]:
         yield f"{where}: {'; '.join(texts)}"
 
 
-def _happening(one: Upgrade) -> Iterator[str]:
-    for error in one.errors:
+def _happening(answer: Upgrade) -> Iterator[str]:
+    for error in answer.errors:
         yield f"**C** `{_cause(error.message)}`"
-    for file in one.staying.files:
+    for file in answer.staying.files:
         if file.effect == "refused":
-            drained = file.file in one.after_drain.refused_files
+            drained = file.file in answer.after_drain.refused_files
             more = ", even after a drain" if drained else ""
             yield f"**F** `{file.file}`{more}: `{_cause(file.message)}`"
     fates: dict[str, list[str]] = {}
-    for pod in one.staying.pods:
+    for pod in answer.staying.pods:
         if pod.effect != "stays":
             fates.setdefault(_fate(pod), []).append("**P**")
-    for pod in one.after_drain.pods:
+    for pod in answer.after_drain.pods:
         if pod.effect in _LOST:
             fates.setdefault(_fate(pod), []).append("**D**")
     yield from (f"{', '.join(letters)} {fate}" for fate, letters in fates.items())
-    if one.after_drain.having("moves"):
+    if answer.after_drain.having("moves"):
         yield "after a drain, pods get other CPUs or memory"
 
 
@@ -306,7 +306,7 @@ def page(commands: Sequence[str] = ()) -> str:
     text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
     return text.substitute(
         all=table(joint_letters(one for _, one in found)),
-        unchanged=unchanged(found),
+        unchanged=unchanged_nodes(found),
         nodes="\n\n".join(of_node(*one) for one in found if any(_events(one[1]))),
         gates=gates(),
         options=options(),

@@ -432,8 +432,8 @@ def only_the_first_container_of_a_pod_that_left_is_reclaimed(
 ) -> None:
     """Forgets the pod with the first entry that it takes back."""
     state = self.state
-    if not hasattr(self, "spared"):
-        self.spared = {
+    if not hasattr(self, "spared_places"):
+        self.spared_places = {
             (uid, name)
             for uid, name, _ in state
             if uid not in pods and name != next(iter(state.exclusive[uid]))
@@ -441,7 +441,7 @@ def only_the_first_container_of_a_pod_that_left_is_reclaimed(
     for uid, name, _ in tuple(state):
         pod = pods.get(uid)
         gone = pod is None or all(one.name != name for one in pod.containers)
-        if gone and (uid, name) not in self.spared:
+        if gone and (uid, name) not in self.spared_places:
             self.release(uid, name)
 
 
@@ -450,8 +450,8 @@ def the_first_pass_after_a_start_knows_no_pods(
     rule: Any, self: Any, when: Any, providers: Any
 ) -> None:
     """Runs before the pods of the node are known, and takes everything back."""
-    if when == "reconcile" and not getattr(self, "passed", False):
-        self.passed = True
+    if when == "reconcile" and not getattr(self, "has_reconciled", False):
+        self.has_reconciled = True
         for provider in providers:
             provider.remove_stale_state({}, when)
     rule()

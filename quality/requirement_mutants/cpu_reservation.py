@@ -265,13 +265,13 @@ def reserved_cpus_are_handed_out_after_a_restart(changes: Changes) -> None:
     """What the checkpoint says to be shared is free, whatever is reserved."""
 
     def start_cpus(manager: Any) -> Any:
-        manager.restored = any(True for _ in manager.state)
+        manager.was_restored = any(True for _ in manager.state)
         return manager
 
     after_restart: list[bool] = []
 
     def allocate(rule: Any, self: Any) -> None:
-        after_restart[:] = [getattr(self, "restored", False)]
+        after_restart[:] = [getattr(self, "was_restored", False)]
         rule()
 
     changes.after(startup, "start_cpus", start_cpus)

@@ -167,11 +167,11 @@ def the_none_policy_of_cpus_has_no_place_for_fractions(changes: Changes) -> None
     """Returns an empty list for what no policy could ever pin."""
 
     def start(node: Any) -> Any:
-        node.cpus.unpinned = node.setup.cpu is None
+        node.cpus.is_unpinned = node.setup.cpu is None
         return node
 
     def hints(rule: Any, self: Any, pod: Any, container: Any) -> Any:
-        if vars(self).get("unpinned") and _fraction(pod, container):
+        if vars(self).get("is_unpinned") and _fraction(pod, container):
             return {"cpu": ()}
         return rule()
 

@@ -127,7 +127,7 @@ class BoardFinding(_Compact, frozen=True):
     case: Name = ""
     machine: Name = ""
     text: FileText = ""
-    has_calls: bool = False
+    has_calls: bool = msgspec.field(default=False, name="played")
     requirements: tuple[Name, ...] = ()
     cases: tuple[FoundIn, ...] = ()
 

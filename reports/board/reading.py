@@ -12,7 +12,7 @@ import msgspec
 
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
-from numaproof.protocol import codec
+from numaproof.protocol import codec, saved_events
 from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, ScenarioFailed, UnitFinished
 from numaproof.protocol.events import AnyEvent, ReportedRequirement
 from numaproof.reports.board import data, digest
@@ -220,7 +220,7 @@ def _events(path: Path) -> Iterator[_AnyLine]:
             if not line.endswith(b"\n"):
                 return
             try:
-                event: _AnyLine = codec.decode(line, _AnyLine)  # type: ignore[arg-type]
+                event: _AnyLine = saved_events.decode(line, _AnyLine)  # type: ignore[arg-type]
             except codec.ProtocolError as error:
                 fix = f"repeat the run, if this is no {EVENTS} of this version of numaproof"
                 raise DocumentError(name, number, "", f"no event: {error}", fix) from None

@@ -40,7 +40,7 @@ def section(heading: str) -> str:
     return WRITTEN.partition(f"\n### {heading}\n")[2].partition("\n##")[0]
 
 
-def listed(text: str) -> dict[str, bool]:
+def field_list(text: str) -> dict[str, bool]:
     """The fields of the first list in a text, and whether each is required."""
     rows = re.findall(r"^- `(\w+)` \((.+?)\): ", text.partition("\n\n`")[0], re.MULTILINE)
     return {name: not kind.endswith(", optional") for name, kind in rows}
@@ -58,14 +58,14 @@ def test_the_page_is_what_its_script_writes(script: Any) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_field_of_every_operation_is_on_the_page(name: str) -> None:
     operation, text = OPERATIONS[name], section(name)
-    assert listed(text.partition("`args`:\n\n")[2]) == fields(operation.args)
+    assert field_list(text.partition("`args`:\n\n")[2]) == fields(operation.args)
     if operation.result is not MachineInfo:
-        assert listed(text.partition("`ok`:\n\n")[2]) == fields(operation.result)
+        assert field_list(text.partition("`ok`:\n\n")[2]) == fields(operation.result)
 
 
 def test_every_part_of_a_message_is_on_the_page(script: Any) -> None:
     for kind in script.parts():
-        assert listed(section(kind.__name__)) == fields(kind), kind
+        assert field_list(section(kind.__name__)) == fields(kind), kind
 
 
 def test_a_field_without_a_meaning_is_an_error(

@@ -1,4 +1,4 @@
-"""The faults themselves: seeded bugs, requirement mutants, derived mutants and the list of survivors."""
+"""The faults: seeded bugs, requirement mutants, rule mutants and the list of survivors."""
 
 from __future__ import annotations
 

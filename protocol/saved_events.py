@@ -1,0 +1,103 @@
+"""Reads events as files have them, also by the names that version 0.1 gave to their fields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+
+from numaproof.protocol import codec, events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+T = TypeVar("T")
+
+
+def decode(line: bytes, kind: type[T]) -> T:
+    """The event on a line.
+
+    Raises:
+        codec.ProtocolError: the line is not an event.
+    """
+    try:
+        return codec.decode(line, kind)
+    except codec.ProtocolError as error:
+        event = _translate(line)
+        if event is None:
+            raise
+        try:
+            return cast("T", msgspec.convert(event, cast("Any", kind), dec_hook=codec.decode_hook))
+        except msgspec.ValidationError:
+            raise error from None
+
+
+def read_lines(lines: Iterable[bytes]) -> Iterator[events.AnyEvent]:
+    """The events of a saved stream, in order.
+
+    A last line without a line break is what a killed run leaves behind, and is skipped.
+
+    Raises:
+        codec.ProtocolError: a line is not an event; the message has its number.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.endswith(b"\n"):
+            return
+        try:
+            yield decode(line, events.AnyEvent)  # type: ignore[arg-type]
+        except codec.ProtocolError as error:
+            raise codec.ProtocolError(f"line {number}: {error}") from None
+
+
+def _translate(line: bytes) -> dict[str, Any] | None:
+    """The event by today's names; None if none of its names is an old one."""
+    try:
+        event = codec.decode_any(line)
+    except codec.ProtocolError:
+        return None
+    if not isinstance(event, dict):
+        return None
+    parts = [(event, _OF_EVENT)]
+    parts += [(one, _OF_CONFIGURATION) for one in _objects(event, "configuration")]
+    parts += [(one, _OF_CONFIGURATION) for one in _objects(event, "configurations")]
+    parts += [(one, _OF_CLAIMS) for one in _objects(event, "claims")]
+    parts += [(one, _OF_FINDING) for one in _objects(event, "finding")]
+    parts += [(one, _OF_FINDING) for one in _objects(event, "steps", "findings")]
+    parts += [(one, _OF_DIVERGENCE) for one in _objects(event, "parted")]
+    old = False
+    for part, names in parts:
+        for name in names.keys() & part.keys():
+            part[names[name]] = part.pop(name)
+            old = True
+    return event if old else None
+
+
+def _objects(value: Any, *path: str) -> list[dict[str, Any]]:
+    """The objects that a path leads to, through each item of lists."""
+    found = [value]
+    for name in path:
+        found = [one[name] for one in found if isinstance(one, dict) and name in one]
+        found = [item for one in found for item in (one if isinstance(one, list) else [one])]
+    return [one for one in found if isinstance(one, dict)]
+
+
+_OF_EVENT = {
+    "agreed": "agreed_level",
+    "declined": "declined_claims",
+    "done": "played_examples",
+    "kept": "unaffected",
+    "left": "leftover_processes",
+    "parted": "baseline_divergence",
+    "unclaimed": "missing_claim",
+    "unseen": "undiscovered",
+    "untested": "untested_requirements",
+    "violated": "violated_requirements",
+}
+_OF_CLAIMS = {
+    "assumed": "assumes_features",
+    "declined": "declined_runs",
+    "unclaimed": "missing_claims",
+}
+_OF_FINDING = {"got": "actual"}
+_OF_DIVERGENCE = {"side": "baseline"}
+_OF_CONFIGURATION = {"judged_as": "baseline"}
