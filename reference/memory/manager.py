@@ -22,7 +22,7 @@ class MemoryManager(ContainerManager[MemoryState, StaticMemoryPolicy]):
     """
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
-        """Where the request could be met."""
+        """Returns the hints for a container, or for the whole pod."""
         if self.policy is None:
             return {}
         if container is None:
