@@ -129,7 +129,6 @@ def plain_name(name: str) -> str:
 
 
 def _check_parents(name: str, members: dict[str, tarfile.TarInfo]) -> None:
-    """Rejects members below files or links."""
     parent = posixpath.dirname(name)
     while parent:
         above = members.get(parent)

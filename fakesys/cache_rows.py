@@ -146,7 +146,6 @@ def _follows(kind: _Kind) -> bool:
 
 
 def _scopes(group: tuple[int, ...], cpus: Sequence[Cpu]) -> Iterator[str]:
-    """Yields candidates for `shared`, the simplest first."""
     yield from ("core", "cpu", "socket", "node")
     if any(cpu.die is not None for cpu in cpus):
         yield "die"

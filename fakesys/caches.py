@@ -125,7 +125,6 @@ def _sharing(shared: str, i: int, cpus: Sequence[Cpu], nodes: tuple[NUMANode, ..
 
 
 def _places(cpus: Sequence[Cpu]) -> Mapping[tuple[int, ...], int]:
-    """Returns each core's position among the cores of its socket."""
     places: dict[tuple[int, ...], int] = {}
     counts: dict[int, int] = {}
     for core in sorted({cpu.core for cpu in cpus}):

@@ -239,7 +239,6 @@ def _columns(cpus: Sequence[Cpu], topology: Topology | None) -> Iterator[tuple[s
 
 
 def _node_rows(snapshot: Snapshot, topology: Topology | None) -> tuple[NodeRow, ...]:
-    """Returns a row for each group of nodes with the same content."""
     rows: dict[tuple[Any, ...], list[int]] = {}
     placed: set[int] = set()
     overlapping: dict[int, bool] = {}
@@ -397,7 +396,6 @@ class Residue:
 
 
 def find_residue(snapshot: Snapshot, tree: Tree) -> Residue:
-    """Returns the additions that make a profile's tree equivalent to the snapshot."""
     known = {
         path: entry
         for path, entry in tree.items()

@@ -43,7 +43,6 @@ class LazyDirectory(FakeDirectory):
 
     @property
     def entries(self) -> dict[str, FakeFile]:
-        """All entries by name."""
         if self._pending:
             with _MAKING:
                 for name in tuple(self._pending):
@@ -90,7 +89,6 @@ def mount(tree: Tree, fs: FakeFilesystem, root: str) -> None:
 
 
 def new_filesystem(tree: Tree) -> FakeFilesystem:
-    """Creates a fake file system that contains only a tree."""
     fs = FakeFilesystem()
     mount(tree, fs, "/")
     return fs
@@ -117,7 +115,6 @@ def _make_entry(name: str, content: bytes | Symlink | Folder, fs: FakeFilesystem
 
 
 def _folders(tree: Mapping[str, bytes | Symlink | Directory]) -> Folder:
-    """Returns the tree's root directory with everything below it."""
     folders: dict[str, Folder] = {"": {}}
 
     def folder(path: str) -> Folder:

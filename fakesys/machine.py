@@ -131,7 +131,6 @@ class Machine:
 
     @cached_property
     def by_number(self) -> Mapping[int, Cpu]:
-        """The CPUs by number."""
         return {cpu.number: cpu for cpu in self.cpus}
 
 

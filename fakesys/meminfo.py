@@ -51,7 +51,6 @@ _MISSING: Mapping[Sysfs, frozenset[str]] = {
 
 
 def machine_meminfo(machine: Machine, sysfs: Sysfs) -> bytes:
-    """Returns the text of `/proc/meminfo`."""
     free = free_memory(machine.memory, machine.hugepages)
     values = {
         "MemTotal": machine.memory,

@@ -86,12 +86,10 @@ class TreePath:
         return cls("", _Resolver(new_filesystem(tree)))
 
     def __str__(self) -> str:
-        """Returns the path in the fake file system."""
         return self.path or "/"
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
         return self.path.rpartition("/")[2]
 
     def __truediv__(self, key: str) -> TreePath:

@@ -89,7 +89,6 @@ class Snapshot:
 
     @cached_property
     def processors(self) -> tuple[Processor, ...]:
-        """The processors in `/proc/cpuinfo`."""
         return parse_cpuinfo(self.text("proc/cpuinfo") or "")
 
 
@@ -188,7 +187,6 @@ def meaning(path: str, content: bytes) -> object:
 
 
 def mem_total(text: str) -> int | None:
-    """Returns the KiB in the `MemTotal` line."""
     match = re.search(r"MemTotal:\s*(\d{1,18}) kB", text)
     return int(match[1]) if match else None
 

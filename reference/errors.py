@@ -12,7 +12,6 @@ class StartError(Exception):
     """The kubelet refuses to start at a stage."""
 
     def __init__(self, stage: Stage, message: str) -> None:
-        """Stores the stage and the kubelet's message."""
         super().__init__(message)
         self.stage = stage
 
@@ -21,7 +20,6 @@ class AdmissionError(Exception):
     """A pod or a request for CPUs is refused."""
 
     def __init__(self, reason: str, message: str) -> None:
-        """Stores the documented reason and the kubelet's message."""
         super().__init__(message)
         self.reason = reason
 

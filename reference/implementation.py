@@ -51,7 +51,6 @@ class Reference:
     def __init__(
         self, *, follows_docs: bool = False, exceptions: frozenset[str] = frozenset()
     ) -> None:
-        """Creates a reference without a started node."""
         self._follows_docs = follows_docs
         self._exceptions = exceptions
         self._node: StartedNode | None = None

@@ -57,7 +57,6 @@ class Manager(ABC, Generic[State]):
     """
 
     def __init__(self, state: State, file: StateFile[State]) -> None:
-        """Starts with the state saved in the checkpoint `file`."""
         self.state = self._saved_state = state
         self.file = file
 
@@ -89,7 +88,6 @@ class Manager(ABC, Generic[State]):
                 self.release(uid, name)
 
     def release(self, uid: str, name: str) -> None:
-        """Releases all resources of the container."""
         self.state = self.state.release(uid, name)
 
     def end(self, uid: str, name: str) -> None:
@@ -144,17 +142,14 @@ class ContainerManager(Manager[State], Generic[State, PolicyT]):
     """A manager with a policy. A policy of None (``none`` or ``None``) allocates nothing."""
 
     def __init__(self, policy: PolicyT | None, state: State, file: StateFile[State]) -> None:
-        """Starts with the state restored from the checkpoint `file`."""
         super().__init__(state, file)
         self.policy = policy
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
-        """Allocates the container's resources."""
         if self.policy is not None:
             self._change(self.policy.allocate, pod, container, affinity)
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
-        """Allocates the pod-level resources and divides them among the pod's containers."""
         if self.policy is not None:
             self._change(self.policy.allocate_pod, pod, affinity)
 
@@ -165,12 +160,10 @@ class ContainerManager(Manager[State], Generic[State, PolicyT]):
             raise unexpected_admission_error(error) from None
 
     def release(self, uid: str, name: str) -> None:
-        """Releases all resources of the container, except with policy ``none``."""
         if self.policy is not None:
             self.state = self.policy.release(self.state, uid, name)
 
     def adopt(self, other: Self) -> None:
-        """Takes over another manager's reservation and allocations."""
         super().adopt(other)
         if self.policy is not None and other.policy is not None:
             self.policy = self.policy.with_reservation_of(other.policy)

@@ -81,7 +81,6 @@ class StartedNode:
         memory: MemoryManager,
         present: tuple[Pod, ...],
     ) -> None:
-        """Combines the parts that `numaproof.reference.startup` created."""
         self.setup = setup
         self.device_manager = devices
         self.cpus = cpus
@@ -224,7 +223,6 @@ class StartedNode:
         self.ended_containers = {place for place in self.ended_containers if place[0] != uid}
 
     def devices(self, args: messages.DevicesArgs) -> messages.Done:
-        """Stores the devices reported by device plugins."""
         self.device_manager.report(args.devices)
         self.save()
         return messages.Done()

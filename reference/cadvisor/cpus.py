@@ -45,7 +45,6 @@ class OnlineCPUs:
     """
 
     def __init__(self, tree: SysTree) -> None:
-        """Reads the list."""
         self._ranges: tuple[range, ...] = (range(1 << _ID_BITS),)
         try:
             self._ranges = tuple(_ranges(tree.read_trimmed(f"{CPUS}/online")))
@@ -54,7 +53,6 @@ class OnlineCPUs:
                 self._ranges = ()
 
     def __contains__(self, cpu: int) -> bool:
-        """Whether the CPU is online."""
         number = cpu % (1 << _ID_BITS)
         return any(number in members for members in self._ranges)
 

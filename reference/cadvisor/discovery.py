@@ -209,7 +209,6 @@ class NodeOrder:
     """Lists NUMA nodes by ascending id; no document specifies an order."""
 
     def of(self, machine: MachineInfo) -> MachineInfo:
-        """Returns a discovered machine with its nodes in order."""
         nodes = tuple(sorted(machine.topology or (), key=lambda node: node.node_id))
         if nodes == (machine.topology or ()):
             return machine

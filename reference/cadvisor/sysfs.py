@@ -23,7 +23,6 @@ class DiscoveryError(Exception):
     """The tree does not describe a machine; the message is cAdvisor's."""
 
     def __init__(self, message: str) -> None:
-        """Makes `message` printable."""
         super().__init__(printable(message))
 
 
@@ -31,7 +30,6 @@ class UnreadablePathError(DiscoveryError):
     """A file or folder is unreadable; `missing` is true if it does not exist."""
 
     def __init__(self, path: str, error: OSError) -> None:
-        """Formats the operating system's `error` at `path` as Go does."""
         step = "read" if error.errno == errno.EISDIR else "open"
         cause = os.strerror(error.errno or errno.EIO)
         super().__init__(f"{step} {path}: {cause[0].lower()}{cause[1:]}")
@@ -42,7 +40,6 @@ class SysTree:
     """The files below `root`, a folder with ``sys`` and ``proc``. Each file is read only once."""
 
     def __init__(self, root: Root) -> None:
-        """Takes the root, a path in a real or a fake file system."""
         self._root = root
         self._contents: dict[str, str] = {}
 

@@ -32,7 +32,6 @@ class CheckpointFile(Generic[State]):
     """
 
     def __init__(self, state_dir: Path, name: str, dump: Callable[[State], bytes]) -> None:
-        """Remembers the path without touching the file."""
         self.name = name
         self.path = os.path.join(state_dir, name)  # noqa: PTH118 - as for `write`
         self._dump = dump

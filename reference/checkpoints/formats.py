@@ -31,7 +31,6 @@ class UnreadableError(files.CheckpointError):
     """The file is damaged or has another format; `content` is the part that could be read."""
 
     def __init__(self, problem: str, content: Content) -> None:
-        """Stores the kubelet's message and the content."""
         super().__init__(problem)
         self.content = content
 
@@ -183,7 +182,6 @@ def _omit_empty(content: Content) -> Content:
 
 
 def _text_checksum(text: str) -> int:
-    """Returns the checksum of a plain text."""
     return files.checksum(f"(string){text}")
 
 

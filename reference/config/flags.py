@@ -28,7 +28,6 @@ class FlagError(ValueError):
 
 @cache
 def table() -> Mapping[str, frozenset[str]]:
-    """Returns the flags of every release in the table."""
     text = Path(__file__).with_name("flags.txt").read_text(encoding="ascii")
     head, *rows = [line.split() for line in text.split("\n\n")[1].splitlines()]
     return {

@@ -49,7 +49,6 @@ class Gate:
 
 @cache
 def table() -> Mapping[str, Mapping[str, Gate]]:
-    """Returns the gates of every release in the table, by release and name."""
     text = Path(__file__).with_name("gates.txt").read_text(encoding="ascii")
     gates, dependencies = (
         [line.split() for line in part.splitlines()]

@@ -32,7 +32,6 @@ class NotEnoughCPUsError(AllocationError):
     """
 
     def __init__(self, count: int, available: int) -> None:
-        """Formats both counts as the kubelet does."""
         super().__init__(
             "not enough cpus available to satisfy request: "
             f"requested={count}, available={available}"
@@ -47,7 +46,6 @@ class PartialAssignment(NamedTuple):
     remaining_count: int
 
     def take(self, cpus: int) -> PartialAssignment:
-        """Takes `cpus`."""
         return PartialAssignment(
             self.free & ~cpus, self.taken_cpus | cpus, self.remaining_count - cpus.bit_count()
         )

@@ -105,7 +105,6 @@ def _supplies(counts: dict[int, int]) -> tuple[Supply, ...]:
 
 
 def _sockets(policy: StaticCPUPolicy) -> tuple[int, ...]:
-    """The nodes of each socket, as masks."""
     topology = policy.topology
     return tuple(
         sum(1 << node for node in touching(topology.nodes, cpus))

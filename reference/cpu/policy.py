@@ -36,12 +36,10 @@ class SMTAlignmentError(AdmissionError):
     """The request cannot be met with whole physical cores."""
 
     def __init__(self, message: str) -> None:
-        """Adds the kubelet's prefix to its message."""
         super().__init__("SMTAlignmentError", f"SMT Alignment Error: {message}")
 
 
 def not_whole_cores(count: int, per_core: int) -> SMTAlignmentError:
-    """The refusal of a request that is not a multiple of whole cores."""
     return SMTAlignmentError(f"requested {count} cpus not multiple cpus per core = {per_core}")
 
 
@@ -59,12 +57,10 @@ class StaticCPUPolicy(Readmission):
 
     @property
     def topology(self) -> CPUTopology:
-        """The machine's CPUs."""
         return self.assignment.topology
 
     @property
     def options(self) -> StaticOptions:
-        """The enabled options."""
         return self.assignment.options
 
     @property
@@ -76,11 +72,9 @@ class StaticCPUPolicy(Readmission):
         return self.topology.cpus & ~self.reserved
 
     def with_reservation_of(self, other: StaticCPUPolicy) -> Self:
-        """Returns this policy with the reserved CPUs of another one."""
         return self.with_reserved(other.reserved)
 
     def with_reserved(self, reserved: int) -> Self:
-        """Returns this policy with other reserved CPUs."""
         return replace(self, reserved=reserved, broken_cores=self.topology.whole_cores(reserved))
 
     def available(self, state: CPUState) -> int:
@@ -314,7 +308,6 @@ class StaticCPUPolicy(Readmission):
         return state
 
     def release(self, state: CPUState, uid: str, name: str) -> CPUState:
-        """Returns the state after the container has ended."""
         return state.release(uid, name)
 
     def is_used_up(self, state: CPUState, cpus: int) -> bool:

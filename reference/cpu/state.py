@@ -29,7 +29,6 @@ class ReusableCPUs(NamedTuple):
     cpus: int = 0
 
     def of(self, uid: str) -> int:
-        """The CPUs that containers of this pod can reuse."""
         return self.cpus if uid == self.uid else 0
 
 
@@ -116,7 +115,6 @@ class CPUState:
         return replace(self, shared=shared, exclusive=entries, pods=pods, baselines=first)
 
     def all_cpus(self) -> int:
-        """All CPUs in the state."""
         return self.shared | union(self.pods.values()) | union(cpus for _, _, cpus in self)
 
 

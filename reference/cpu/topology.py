@@ -48,7 +48,6 @@ class CPUTopology:
 
     @cached_property
     def all_cpus(self) -> CPUSet:
-        """All CPUs of the machine."""
         return CPUSet.from_mask(self.cpus)
 
     @cached_property
@@ -61,7 +60,6 @@ class CPUTopology:
 
     @cached_property
     def has_even_cores(self) -> bool:
-        """Whether all cores have the same number of CPUs."""
         return all(core.bit_count() == self.most_cpus_per_core for core in self.cores.values())
 
     @cached_property
@@ -98,7 +96,6 @@ def touching(groups: Groups, cpus: int) -> list[int]:
 
 
 def union(masks: Iterable[int]) -> int:
-    """The union of the masks."""
     joined = 0
     for mask in masks:
         joined |= mask

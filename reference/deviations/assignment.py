@@ -41,14 +41,12 @@ class FreeCoreByAverage(Assignment):
     )
 
     def free_cores(self, free: int) -> list[int]:
-        """The cores with as many free CPUs as an average core."""
         topology, cores = self.topology, self.topology.cores
         size = topology.cpu_count // topology.core_count
         order = cores_in_order(topology, free)
         return [cores[core] for core in order if (cores[core] & free).bit_count() == size]
 
     def free_sockets(self, free: int) -> list[int]:
-        """The sockets with as many free CPUs as an average socket."""
         topology, sockets = self.topology, self.topology.sockets
         if not topology.socket_count:
             return []
@@ -72,7 +70,6 @@ class ReservedByBestFit(Assignment):
     )
 
     def reserve(self, count: int) -> int:
-        """Takes the CPUs that a container would get on the idle machine."""
         return self.take(self.topology.cpus, count)
 
 
@@ -92,7 +89,6 @@ class BrokenCoreTaken(Assignment):
 
     @property
     def cpus_per_core(self) -> int:
-        """The machine's average, rounded down."""
         return self.topology.cpus_per_core
 
 
@@ -113,7 +109,6 @@ class CoreSplitAtAffinity(Assignment):
 
 
 def _is_plain(assignment: Assignment) -> bool:
-    """Whether all cores are alike and CPUs are packed."""
     return assignment.topology.has_even_cores and not assignment.options.across_numa
 
 
@@ -134,7 +129,6 @@ class FullestSocketSpillsOver(Assignment):
     )
 
     def restrict_to_socket(self, free: int, count: int) -> int:
-        """Returns all free CPUs on any sockets."""
         return free
 
 
@@ -172,11 +166,9 @@ class SocketsFilled(Assignment):
     )
 
     def spreading_steps(self) -> list[Step]:
-        """Adds the large units in front."""
         return [*self.large_units(), *super().spreading_steps()]
 
     def thread_rank(self, before: int, place: int) -> tuple[int, ...]:
-        """Ranks by socket first, then as documented."""
         return place, *super().thread_rank(before, place)
 
 
@@ -195,7 +187,6 @@ class FullestSocketFirst(Assignment):
     )
 
     def cores_to_break(self, progress: PartialAssignment) -> list[int]:
-        """All cores in the usual order."""
         return cores_in_order(self.topology, progress.free)
 
 
@@ -263,7 +254,6 @@ class OddRequestsPassedOver(HalfUsedCores):
     deviation = UndocumentedBehaviour("", between("1.32", "1.33"))
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
-        """The CPUs of the first cores, without splitting any."""
         return self._first_cores(
             progress, cache, progress.remaining_count // self.topology.cpus_per_core
         )
@@ -284,7 +274,6 @@ class CacheCountedTwice(Assignment):
     )
 
     def caches_in_order(self, free: int) -> list[int]:
-        """The uncore caches with free CPUs, grouped by node."""
         return caches_by_node(self.topology, free)
 
 

@@ -36,7 +36,6 @@ class OwnPodRefused(StaticCPUPolicy):
     )
 
     def revalidate(self, state: CPUState, count: int, reusable: int) -> None:
-        """Checks that as many CPUs are free as the container already has."""
         self.check_alignment(count, self.in_unbroken_cores(state, reusable))
 
 
@@ -68,7 +67,6 @@ class InitCPUsNotReused(StaticCPUPolicy):
     deviation = Defect("init-cpus-not-reused", ALL, AT_ONCE, f"{ISSUES}112228")
 
     def reusable_first(self, reusable: int, available: int, count: int) -> int:
-        """Takes no CPUs first."""
         return 0
 
 
@@ -88,7 +86,6 @@ class InitCPUsBind(StaticCPUPolicy):
     )
 
     def must_reuse(self, near: Demand) -> bool:
-        """Always requires it."""
         return True
 
 
@@ -107,7 +104,6 @@ class ReusableCPUsCountedTwice(StaticCPUPolicy):
     )
 
     def countable(self, available: int, reusable: int) -> int:
-        """Adds up both numbers."""
         return available.bit_count() + reusable.bit_count()
 
 
@@ -123,5 +119,4 @@ class StrictEmptyPoolRefused(StaticCPUPolicy):
     )
 
     def is_used_up(self, state: CPUState, cpus: int) -> bool:
-        """Never: an empty shared pool counts as damage."""
         return False

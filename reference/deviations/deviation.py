@@ -67,7 +67,6 @@ class UndocumentedBehaviour(_Described):
 
 
 def deviation_of(override: type) -> Defect | UndocumentedBehaviour:
-    """Returns the ``deviation`` in the class of an override."""
     found: Defect | UndocumentedBehaviour = vars(override)["deviation"]
     return found
 

@@ -29,7 +29,6 @@ class AllNodesConsidered(DeviceHints):
     deviation = UndocumentedBehaviour("device-hints-name-all-nodes", between("1.30", "1.35"))
 
     def candidate_nodes(self, near: Iterable[int]) -> tuple[int, ...]:
-        """All nodes of the machine."""
         return self.nodes
 
 
@@ -42,7 +41,6 @@ class NodesByName(NodeOrder):
     deviation = UndocumentedBehaviour("nodes-listed-by-name", ALL)
 
     def of(self, machine: MachineInfo) -> MachineInfo:
-        """Returns the machine as it was discovered."""
         return machine
 
 
@@ -78,7 +76,6 @@ class AnyDeviceReused(DeviceManager):
     )
 
     def near(self, affinity: TopologyHint) -> Near:
-        """The documented nodes for free devices, any node for reusable ones."""
         return super().near(affinity)._replace(reusable=ANYWHERE)
 
 

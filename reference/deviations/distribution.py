@@ -46,7 +46,6 @@ class NodesAcrossSockets(DistributedAssignment):
     )
 
     def choose(self, request: CPURequest, sizes: Sequence[int]) -> Distribution | None:
-        """The best distribution over as few nodes as possible, on any sockets."""
         found = (self.best_of_size(request, size) for size in sizes)
         return next((best for best in found if best), None)
 
@@ -60,7 +59,6 @@ class EvenSharesAlone(DistributedAssignment):
     deviation = UndocumentedBehaviour("distribute-even-shares-alone", between("1.30", "1.36"))
 
     def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:
-        """An even share, or None if a node has too few CPUs for it."""
         even = request.even_share(nodes)
         return even if all(request.free[node] >= even for node in nodes) else None
 
@@ -81,7 +79,6 @@ class FewNodesBeforeOneSocket(NodesAcrossSockets):
         return super().is_better(candidate, best)
 
     def is_best(self, candidate: Distribution) -> bool:
-        """As documented, but only for distributions on one socket."""
         return self._stays(candidate) and super().is_best(candidate)
 
     def _stays(self, distribution: Distribution) -> bool:
@@ -99,7 +96,6 @@ class LargeNodesOverlooked(DistributedAssignment):
     deviation = Defect("distribute-overlooks-large-nodes", ALL, _EVENLY)
 
     def fewest(self, request: CPURequest) -> int:
-        """The number of entirely free average nodes that the request needs."""
         groups = -(-self.topology.cpus.bit_count() // request.group)
         groups_per_node = -(-groups // len(self.topology.nodes))
         return -(-request.cpu_count // request.group // groups_per_node)
@@ -121,7 +117,6 @@ class AffinityShrunk(DistributedAssignment):
     )
 
     def sizes(self, request: CPURequest, min_nodes: int) -> list[int]:
-        """Tries the fewest nodes first, whatever the affinity."""
         return super().sizes(request, 0)
 
 
@@ -165,7 +160,6 @@ class CombinationOverwritten(DistributedAssignment):
         return best if sum(left.values()) < missing else best._replace(nodes=nodes, share=share)
 
     def best_over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
-        """The best distribution over exactly these nodes, with an overwritten remainder."""
         best = super().best_over(request, nodes)
         if best is None or not best.remainder:
             return best
@@ -187,7 +181,6 @@ class OverwrittenShareKept(CombinationOverwritten):
     def over_others(
         self, request: CPURequest, best: Distribution, nodes: tuple[int, ...]
     ) -> Distribution:
-        """Moves a distribution to `nodes` without changing the share."""
         return best._replace(nodes=nodes)
 
 

@@ -41,7 +41,6 @@ class SingleNodeInGroup(StaticMemoryPolicy):
     deviation = Defect("single-node-taken-out-of-group", ALL, _ALONE_OR_IN_GROUP, f"{ISSUES}113035")
 
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
-        """As documented for several nodes; never for a single node."""
         return nodes.bit_count() > 1 and super().breaks_group(state, nodes)
 
 
@@ -57,7 +56,6 @@ class AffinityBreaksGroup(StaticMemoryPolicy):
     )
 
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
-        """Never."""
         return False
 
 
@@ -73,7 +71,6 @@ class GroupComparedByNode(StaticMemoryPolicy):
     )
 
     def agree(self, real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
-        """Only if each node has exactly the expected memory in use."""
         return real == expected
 
 
@@ -92,7 +89,6 @@ class ReservationWraps(StaticMemoryPolicy):
 
     @staticmethod
     def remaining_bytes(total: int, reserved_bytes: int) -> int:
-        """Returns the difference as an unsigned 64-bit number."""
         return (total - reserved_bytes) % UNSIGNED
 
 
@@ -106,7 +102,6 @@ class InitOnlyPagesNotHinted(StaticMemoryPolicy):
     deviation = Defect("init-only-huge-pages-not-hinted", ALL, AT_ONCE, f"{ISSUES}140814")
 
     def peak(self, pod: Pod) -> Amounts:
-        """As documented, but only for types that an app container requests."""
         amounts = super().peak(pod)
         if pod.budget is not None:
             return amounts
@@ -125,7 +120,6 @@ class EmptyPartsServed(StaticMemoryPolicy):
     deviation = UndocumentedBehaviour("empty-memory-parts-served", between("1.30", "1.36"))
 
     def requests_memory(self, pod: Pod, container: PodContainer) -> bool:
-        """Always: every container counts."""
         return True
 
 
@@ -144,7 +138,6 @@ class ReusableAfterRemoval(StaticMemoryPolicy):
     )
 
     def still_reusable(self, state: MemoryState) -> ReusableMemory:
-        """Everything stays reusable."""
         return state.reuse
 
 

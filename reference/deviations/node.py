@@ -36,7 +36,6 @@ class EndedInitServed(Readmission):
     deviation = Defect("ended-init-served-again", ALL, AT_ONCE, f"{ISSUES}107906")
 
     def has_ended(self, state: Holdings, pod: Pod, container: PodContainer) -> bool:
-        """Never."""
         return False
 
 
@@ -51,7 +50,6 @@ class PodLevelTakenAnew(Readmission):
     deviation = Defect("pod-level-cpus-taken-anew", between("1.36"), RESTARTS, f"{ISSUES}140989")
 
     def keeps(self, state: Holdings, pod: Pod) -> bool:
-        """Never."""
         return False
 
 
@@ -69,12 +67,10 @@ class LastPodKept(Manager[Any]):
     _present: Mapping[str, Pod] | None = None
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
-        """As documented, after releasing the resources of the previous pod."""
         self._switch_to(pod)
         return super().hints(pod, container)  # type: ignore[safe-super]
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
-        """As documented, after releasing the resources of the previous pod."""
         self._switch_to(pod)
         super().allocate(pod, container, affinity)  # type: ignore[safe-super]
 

@@ -32,7 +32,6 @@ class ClassBySums(PodRules):
 
     @staticmethod
     def qos_class(members: tuple[PodContainer, ...]) -> QoSClass:
-        """Returns the QoS class by the sums over all containers."""
         sums: dict[str, dict[str, Fraction]] = {"requests": {}, "limits": {}}
         everywhere = True
         for member, resource in product(members, RESOURCES):
@@ -60,7 +59,6 @@ class EmptyPodLevelDecides(PodRules):
 
     @staticmethod
     def decide(pod: PodContainer) -> bool:
-        """Always, if the pod has the field."""
         return True
 
 
@@ -77,7 +75,6 @@ class DefaultsBesideLimits(PodRules):
     def as_one(
         requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[PodContainer, ...]
     ) -> PodContainer:
-        """Represents the pod-level `requests` and `limits` as a single container."""
         if requests or limits:
             limits = {**limits, **missing_pages(requests, limits, members)}
         if limits:
@@ -101,5 +98,4 @@ class QuotaDespiteExclusiveCPUs(Quotas):
     )
 
     def limits(self, pod: Pod, container: PodContainer, cpus: int | None) -> bool:
-        """Whether there is a limit to enforce, regardless of exclusive CPUs."""
         return self.is_enforced and bool(pod.cpu_limit(container))

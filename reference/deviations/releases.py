@@ -103,16 +103,13 @@ class Release:
         return cast("type[Rule]", with_deviations(rule, self.deviations))
 
     def round_reservation(self, reserved: Fraction) -> Fraction:
-        """Rounds an amount of reserved CPUs as the release does."""
         return reserved if self.reserves_exactly else to_thousandths(reserved)
 
     def in_order(self, machine: MachineInfo) -> MachineInfo:
-        """Returns a discovered machine with its NUMA nodes in the release's order."""
         return self.rule(NodeOrder)().of(machine)
 
     @property
     def cpu_rules(self) -> CPURules:
-        """The classes of the CPU Manager's static policy."""
         return CPURules(
             self.rule(StaticCPUPolicy), self.rule(Assignment), self.rule(DistributedAssignment)
         )
@@ -144,7 +141,6 @@ class Release:
 
 
 def _apply_changes(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
-    """Replaces attributes of a value, recursively if the change is a mapping."""
     nested = {
         name: _apply_changes(getattr(whole, name), change) if isinstance(change, dict) else change
         for name, change in changes.items()

@@ -30,7 +30,6 @@ class DeviceManager(Manager[DeviceState]):
     def __init__(
         self, hints: DeviceHints, state: DeviceState, file: StateFile[DeviceState]
     ) -> None:
-        """Starts with the state saved in the checkpoint `file`, before any plugin reports."""
         super().__init__(state, file)
         self._hints = hints
         self.has_plugins = False
@@ -38,7 +37,6 @@ class DeviceManager(Manager[DeviceState]):
         self._state_to_save = state
 
     def report(self, lists: tuple[DeviceResource, ...]) -> None:
-        """Stores the devices reported by device plugins."""
         self.state = self._state_to_save = self.state.report(lists)
         self.has_plugins = self.has_plugins or bool(lists)
 
@@ -54,11 +52,9 @@ class DeviceManager(Manager[DeviceState]):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether no plugin has ever reported and no container holds a device."""
         return not self.state.lists and not self.state.allocated_devices
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
-        """Returns the hints for a container, or for the whole pod."""
         if self._is_idle:
             return {}
         if container is None:
@@ -66,7 +62,6 @@ class DeviceManager(Manager[DeviceState]):
         return self._hints.for_container(self.state, pod, container)
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
-        """Allocates the container's devices."""
         if self._is_idle:
             return
         first_choice = self.first_choice.get(container.name, {})
@@ -94,7 +89,6 @@ class DeviceManager(Manager[DeviceState]):
             self.allocate(pod, container, affinity)
 
     def adopt(self, other: Self) -> None:
-        """Takes over another manager's allocations and its plugins' devices."""
         super().adopt(other)
         self.has_plugins, self._state_to_save = other.has_plugins, other._state_to_save
 

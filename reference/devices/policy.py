@@ -45,7 +45,6 @@ class DeviceRequest(NamedTuple):
         return self.preferred.index(device) if device in self.preferred else len(self.preferred)
 
     def order(self, device: str) -> tuple[bool, str]:
-        """The sort key among equally good devices."""
         return device not in self.first_choice, device
 
 
@@ -64,7 +63,6 @@ class DeviceError(AllocationError):
     """
 
     def __init__(self, message: str, state: DeviceState) -> None:
-        """Stores the kubelet's message and the state after the failure."""
         super().__init__(message)
         self.state = state
 

@@ -35,7 +35,6 @@ class ReusableDevices(NamedTuple):
     devices: ByResource = _EMPTY
 
     def of(self, uid: str, resource: str) -> frozenset[str]:
-        """The devices that containers of this pod can reuse."""
         return self.devices.get(resource, NONE) if uid == self.uid else NONE
 
 
@@ -112,11 +111,9 @@ class DeviceState:
         return replace(self, held_devices=held, allocated_devices=devices_by_resource(held))
 
     def with_reuse(self, reuse: ReusableDevices) -> DeviceState:
-        """Returns this state with other reusable devices."""
         return DeviceState(self.lists, self.held_devices, self.allocated_devices, reuse)
 
     def of(self, uid: str, container: str) -> ByResource:
-        """The devices that the container holds."""
         return self.held_devices.get(uid, {}).get(container, _EMPTY)
 
     def of_pod(self, uid: str, resource: str) -> frozenset[str]:
@@ -141,7 +138,6 @@ class DeviceState:
         return resource in self.lists or resource in self.allocated_devices
 
     def give(self, uid: str, container: str, resource: str, ids: frozenset[str]) -> DeviceState:
-        """Allocates the devices `ids` to the container."""
         pod = self.held_devices.get(uid, {})
         mine = {**pod.get(container, {}), resource: ids}
         return replace(
@@ -160,7 +156,6 @@ class DeviceState:
 
 
 def devices_by_resource(held_devices: HeldDevices) -> ByResource:
-    """The devices that containers hold, by resource."""
     found: dict[str, frozenset[str]] = {}
     for containers in held_devices.values():
         for devices in containers.values():

@@ -240,7 +240,6 @@ class _Store:
 
 
 def zero(kind: Kind) -> Any:
-    """Returns the initial value of a place."""
     match kind:
         case Text():
             return ""

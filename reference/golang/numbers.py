@@ -32,7 +32,6 @@ class NumeralError(ValueError):
     """A text is not a number of the requested kind."""
 
     def __init__(self, function: str, text: str, cause: str) -> None:
-        """Formats the message of the `function` of package ``strconv``."""
         super().__init__(f"strconv.{function}: parsing {quote(text)}: {cause}")
 
 

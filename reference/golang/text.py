@@ -33,7 +33,6 @@ def printable(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Quotes a text and escapes unprintable characters."""
     return '"' + "".join(map(_escape, text)) + '"'
 
 

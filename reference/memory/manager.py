@@ -22,7 +22,6 @@ class MemoryManager(ContainerManager[MemoryState, StaticMemoryPolicy]):
     """
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
-        """Returns the hints for a container, or for the whole pod."""
         if self.policy is None:
             return {}
         if container is None:

@@ -66,7 +66,6 @@ class StaticMemoryPolicy(Readmission):
         return max(0, total - reserved_bytes)
 
     def with_reservation_of(self, other: StaticMemoryPolicy) -> Self:
-        """Returns this policy with the reserved memory of another one."""
         return replace(self, empty=other.empty)
 
     @property
@@ -114,7 +113,6 @@ class StaticMemoryPolicy(Readmission):
         return replace(state, reuse=update_reuse(state.reuse, pod, container, blocks))
 
     def release(self, state: MemoryState, uid: str, name: str) -> MemoryState:
-        """Returns the state after the container has ended."""
         left = state.release(uid, name)
         reuse = self.still_reusable(left)
         return left if reuse == left.reuse else replace(left, reuse=reuse)

@@ -39,7 +39,6 @@ class MemoryTable(NamedTuple):
     free: int
 
     def take(self, size: int) -> MemoryTable:
-        """Reserves `size` more."""
         total, system, allocatable, reserved, free = self
         return MemoryTable(total, system, allocatable, reserved + size, free - size)
 

@@ -22,7 +22,6 @@ class EmptySharedPoolError(AdmissionError):
     """No resources are left for containers without their own; the text is the kubelet's."""
 
     def __init__(self, message: str) -> None:
-        """Stores the kubelet's message."""
         super().__init__("EmptyPodSharedPoolError", message)
 
 
@@ -65,5 +64,4 @@ def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None
 
 
 def _find_exhausted(whole: Amounts, used_amounts: Amounts) -> str | None:
-    """Returns the first resource that is used up, or None."""
     return next((one for one in whole if used_amounts[one] >= whole[one]), None)

@@ -34,7 +34,6 @@ class PodRules:
 
     @staticmethod
     def qos_class(members: tuple[PodContainer, ...]) -> QoSClass:
-        """Returns the QoS class of a pod with these containers."""
         return qos.class_of(members)
 
     @staticmethod

@@ -127,7 +127,6 @@ Style = Literal["binary", "decimal", "exponent"]
 
 
 def style(text: str | float) -> Style:
-    """Returns the format of the quantity."""
     found = _FORM.fullmatch(str(text))
     if found and found["exponent"]:
         return "exponent"

@@ -68,7 +68,6 @@ class Need:
     reusable: tuple[Supply, ...] = ()
 
     def free_on(self, nodes: int) -> int:
-        """The amount that is free on a set of nodes."""
         reusable = sum(supply.amount for supply in self.reusable if supply.nodes == nodes)
         return _near(self.free, nodes) + reusable
 
@@ -79,7 +78,6 @@ class Need:
         return not self.reusable or self.total_on(nodes) >= self.amount
 
     def total_on(self, nodes: int) -> int:
-        """The amount that a set of nodes has on an empty machine."""
         return _near(self.total, nodes)
 
 

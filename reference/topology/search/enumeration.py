@@ -41,7 +41,6 @@ def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
 
 
 def satisfiable(demand: Demand) -> bool:
-    """Whether any set of nodes is a hint."""
     # Most often, a single node suffices.
     if any(demand.met_by(1 << node) for node in demand.nodes):
         return True

@@ -28,21 +28,18 @@ MAX_ENUMERATED = 2
 
 
 def satisfiable(demand: Demand) -> bool:
-    """Whether any set of nodes is a hint."""
     if len(demand.nodes) <= MAX_ENUMERATED:
         return definition.satisfiable(demand)
     return enumeration.satisfiable(demand)
 
 
 def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
-    """The best hint that includes `containing`."""
     if len(demand.nodes) <= MAX_ENUMERATED:
         return definition.narrowest(demand, containing)
     return enumeration.narrowest(demand, containing)
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
-    """The best result of merging the providers' hints."""
     if rules.nodes.bit_count() <= MAX_ENUMERATED:
         return merging.merge(rules, providers)
     return search.merge(rules, providers)
