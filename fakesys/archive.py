@@ -57,7 +57,7 @@ class BoundedHeader(tarfile.TarInfo):
         """Parses a header from a block.
 
         Raises:
-            TreeError: an extended header is larger than files in /sys can need.
+            TreeError: an extended header is larger than any file in /sys needs.
         """
         found = super().frombuf(buf, encoding, errors)
         if found.type in _EXTENDED and found.size > MAX_HEADER:
@@ -186,8 +186,8 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Args:
         path: ``/``, a directory, or a ``.tar``, ``.tar.gz``, ``.tar.xz`` or ``.tar.bz2`` file. An
-            archive is checked completely, then unpacked to a temporary directory. If it contains
-            only one directory, with ``sys`` below, that directory is the root.
+            archive is checked completely, then unpacked to a temporary directory. Its root can be a
+            single directory with ``sys`` below.
 
     Raises:
         TreeError: the file does not exist or is not an archive, or the archive has ``..``, absolute

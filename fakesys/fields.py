@@ -16,7 +16,6 @@ class RowBudget:
     """Limits how many CPUs the rows of a profile name in total, including repetitions."""
 
     def __init__(self, times: int) -> None:
-        """Allows `times` as many CPUs as the largest machine has."""
         self._most = self._remaining_cpus = times * MAX_CPUS
 
     def spend(self, path: PathTuple, count: int) -> None:
@@ -32,7 +31,6 @@ class RowBudget:
 
 
 def read(path: PathTuple, parse: Callable[..., _T], *args: Any) -> _T:
-    """Calls ``parse(*args)`` and turns a ValueError into a ProfileError about ``path``."""
     try:
         return parse(*args)
     except ValueError as error:

@@ -37,7 +37,6 @@ class LazyDirectory(FakeDirectory):
     """
 
     def __init__(self, name: str, filesystem: FakeFilesystem, pending: Folder) -> None:
-        """Takes ownership of `pending`, the content of the directory."""
         super().__init__(name, 0o755, filesystem=filesystem)
         self._pending = pending
 

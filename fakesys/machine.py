@@ -69,7 +69,6 @@ class NUMANode:
     """A NUMA node.
 
     Attributes:
-        number: the node's id.
         cpus: CPU numbers in ascending order.
         memory: `MemTotal` in KiB; None if the node has no `meminfo`.
         hugepages: the number of pages by page size in KiB.
@@ -111,8 +110,6 @@ class Machine:
 
     Attributes:
         cpus: all CPUs that are present.
-        nodes: the NUMA nodes.
-        caches: the caches.
         possible: the CPU numbers that could appear.
         isolated: the CPUs that are isolated from the scheduler.
         kernel_max: the largest CPU number that the kernel supports.

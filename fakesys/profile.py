@@ -1,4 +1,4 @@
-"""The machine profile: a machine described by people, as typed values.
+"""The machine profile: a hand-written description of a machine, as typed values.
 
 A profile describes regular parts once (`topology`, one row for many CPUs, nodes or caches), and can
 describe oddities of a single CPU, node or file. `docs/profiles.md` is the reference.

@@ -74,7 +74,6 @@ class TreePath:
     __slots__ = ("__weakref__", "_resolver", "path")
 
     def __init__(self, path: str, resolver: _Resolver) -> None:
-        """Represents an absolute path; the root's is empty."""
         self.path = path
         self._resolver = resolver
 
@@ -93,7 +92,6 @@ class TreePath:
         return self.path.rpartition("/")[2]
 
     def __truediv__(self, key: str) -> TreePath:
-        """Returns the path `key` relative to this one."""
         return TreePath(f"{self.path}/{key}", self._resolver)
 
     def read_bytes(self) -> bytes:

@@ -75,7 +75,6 @@ class Pattern:
         return "/".join(f"(?>{part}(?=/|\\Z))" for part in re.split(r"(?<!\^)/", whole))
 
     def covers(self, path: str) -> bool:
-        """Whether the pattern matches this path or a directory above it."""
         return self._regex.fullmatch(path) is not None
 
     def expand(self) -> list[str]:

@@ -62,10 +62,10 @@ class Reference:
         return self._node
 
     def prefer_devices(self, devices: Mapping[str, PreferredDevices]) -> None:
-        """Sets the devices to choose among equally good ones, by container and resource.
+        """Sets the devices to prefer among equally good ones, by container and resource.
 
-        A kubelet may pick any of them. When comparing with another implementation, this makes the
-        reference pick the same devices. Lasts until the next start or the next call.
+        A kubelet may pick any of them; this makes the reference follow another implementation's
+        choice. Lasts until the next start or until called again.
         """
         if self._node is not None:
             self._node.device_manager.first_choice = devices

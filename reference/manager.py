@@ -1,4 +1,4 @@
-"""The common part of all managers: they allocate, track the holders and write a checkpoint.
+"""The common part of all managers: allocating, tracking holders and writing a checkpoint.
 
 The Topology Manager asks every manager in turn for hints, and later to allocate. Policies are
 immutable values; only managers keep state between calls.
@@ -118,18 +118,18 @@ def _has_same_holders(state: Any, other: Any) -> bool:
 
 
 class Policy(Protocol[State]):
-    """A manager's policy: it computes the next state from the current one."""
+    """A manager's policy; its functions return the next state."""
 
     def allocate(
         self, state: State, pod: Pod, container: PodContainer, affinity: TopologyHint, /
     ) -> State:
-        """Returns the state after allocating the container's resources."""
+        """Allocates the container's resources."""
 
     def allocate_pod(self, state: State, pod: Pod, affinity: TopologyHint, /) -> State:
-        """Returns the state after allocating the pod-level resources."""
+        """Allocates the pod-level resources."""
 
     def release(self, state: State, uid: str, name: str, /) -> State:
-        """Returns the state after the container has ended."""
+        """Releases the container's resources."""
 
     def with_reservation_of(self, other: Self, /) -> Self:
         """Returns this policy with the reservation of another one."""

@@ -1,7 +1,7 @@
 """Starting a node: the stages in the kubelet's order, and why each can refuse.
 
-A start reads the configuration, discovers the machine, creates the policies of the Topology
-Manager, CPU Manager and Memory Manager, and restores the managers' checkpoints.
+A start reads the configuration, discovers the machine, creates the managers' policies, and restores
+their checkpoints.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The numbers of cores and sockets that a machine reports, which can contradict its topology.
+"""The core and socket counts that a machine reports, which can contradict its topology.
 
 Both count the *different ids* in ``/proc/cpuinfo`` if it has ids, as on x86. Core ids repeat in
 every socket, so a machine with two 10-core sockets reports 10 cores, and offline CPUs are not in
@@ -27,7 +27,7 @@ _SOCKET = re.compile(r"^physical id[\t\n\f\r ]*:[\t\n\f\r ]*[0-9]+$", re.MULTILI
 
 
 def count_cores_and_sockets(cpuinfo: str, tree: SysTree, online: OnlineCPUs) -> tuple[int, int]:
-    """Returns the numbers of physical cores and sockets; `cpuinfo` is ``/proc/cpuinfo``'s text.
+    """Returns the numbers of cores and sockets; `cpuinfo` is the text of ``/proc/cpuinfo``.
 
     Requirements: DISCOVERY-015, DISCOVERY-016.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile("cpu([0-9]+)")
 _ID_BITS = 16
-"""The number of low bits of a CPU number that count when looking it up among online CPUs."""
+"""Only this many low bits of a CPU number are compared with the list of online CPUs."""
 
 
 class CoreThreads(NamedTuple):
@@ -38,8 +38,8 @@ class OnlineCPUs:
     """The CPUs listed in ``/sys/devices/system/cpu/online``.
 
     If the file is missing, the kernel does not support CPU hotplug, and every CPU is online. If it
-    is unreadable or empty, no CPU is. An entry that is neither a number nor a range hides the
-    entries after it.
+    is unreadable or empty, no CPU is online. An entry that is neither a number nor a range hides
+    the entries after it.
 
     Requirements: DISCOVERY-005, DISCOVERY-006.
     """

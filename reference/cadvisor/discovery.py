@@ -5,14 +5,13 @@ managers rest on this:
 
 - A *NUMA node* is an entry ``nodeN`` of ``/sys/devices/system/node``, with memory, CPUs, both or
   neither. Ids can have gaps.
-- Without such entries, each package (socket) becomes a node whose id is the package's, possibly
+- Without such entries, each package (socket) becomes a node with the package's id, which can be
   negative. It has no memory, huge pages or distances of its own.
 - `numaproof.reference.cadvisor.cpus` reads CPUs and cores, `numaproof.reference.cadvisor.caches`
   caches, `numaproof.reference.cadvisor.memory` memory and huge pages, and
-  `numaproof.reference.cadvisor.cpuinfo` the machine's numbers of cores and sockets.
+  `numaproof.reference.cadvisor.cpuinfo` the counts of cores and sockets.
 
-Files that some kernels omit may be missing. Content that cannot be parsed makes the whole topology
-unknown.
+Files that some kernels omit may be missing; invalid content makes the topology unknown.
 
 Source: cAdvisor v0.49.2 (Kubernetes 1.30), v0.49.0 (1.31), v0.51.0 (1.32), v0.52.1 (1.33 and 1.34),
 v0.53.0 (1.35), v0.56.2 (1.36) and its module lib v0.60.5 (1.37), built for amd64. They differ only
@@ -58,7 +57,7 @@ def discover(
 ) -> MachineInfo:
     """Discovers the machine that the tree under `root` describes.
 
-    If the topology cannot be parsed, the machine has no CPUs and nodes, and the kubelet later
+    If the topology cannot be parsed, the machine has no CPUs or nodes, and the kubelet later
     refuses to start.
 
     Args:

@@ -1,6 +1,6 @@
 """The trees ``/sys`` and ``/proc``, under any root, from which a machine is discovered.
 
-Only this part of discovery touches files. Paths are texts that begin with ``/sys`` or ``/proc``
+Only this part of discovery touches files. Paths are strings that begin with ``/sys`` or ``/proc``
 whatever the root is, because the kubelet's messages contain them.
 """
 

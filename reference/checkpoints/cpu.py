@@ -1,9 +1,9 @@
 """The CPU Manager's checkpoint file ``cpu_manager_state``: its formats, reading and writing.
 
-Version 1 stores the CPUs of each container by container id, version 2 by pod uid and container
-name. Version 3 adds the CPUs of whole pods. Version 4 stores everything in a separate part, next to
-the fields of version 2, and adds baselines: the CPUs that each container got first. The version
-that a release tries first determines the error for a damaged file.
+Version 1 stores containers' CPUs by container id, version 2 by pod uid and container name. Version
+3 adds the CPUs of whole pods. Version 4 stores everything in a separate part, next to the fields of
+version 2, and adds baselines: the CPUs that each container got first. The error for a damaged file
+depends on the version that the release tries first.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def checksum(dump: str) -> int:
 def encode(document: Mapping[str, Any]) -> bytes:
     """Encodes JSON like Go, with HTML's special characters escaped.
 
-    Go sorts the keys of maps as texts; `document` must already be in that order.
+    Go sorts the keys of maps as strings; `document` must already be in that order.
     """
     text = msgspec.json.encode(document)
     for character, escape in _HTML.items():
@@ -73,7 +73,6 @@ def encode(document: Mapping[str, Any]) -> bytes:
 
 
 def read(path: str | Path) -> bytes | None:
-    """Returns the file's bytes, or None if it does not exist."""
     try:
         # Without pathlib, for speed; see `write`.
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123

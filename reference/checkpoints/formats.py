@@ -1,4 +1,4 @@
-"""Formats of checkpoints: how a file is tried, verified and written.
+"""Formats of checkpoints: how a file is read, verified and written.
 
 A format is an immutable value: the fields, as kinds of Go's JSON, and the types whose textual dumps
 give valid checksums.
@@ -75,7 +75,7 @@ class Format:
         return f"(*{structure}){dumping.dump(fields, {**content, 'checksum': 0})}"
 
     def takes(self, content: Content) -> bool:
-        """Whether the checksum is valid, or absent where that is allowed."""
+        """Whether the checksum is valid, or allowed to be absent."""
         given = content["checksum"]
         if self.takes_no_checksum and not given:
             return True
@@ -98,7 +98,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class TwoPartFormat:
-    """A format with fields for earlier releases and the part ``data``, the only one that counts.
+    """A format with fields for earlier releases, and the authoritative part ``data``.
 
     ``data`` is a JSON text with its own checksum, ``dataChecksum``. A file with either of these
     fields has this format, and if it is damaged, no other format is tried.
@@ -193,7 +193,7 @@ class Formats:
         attempts: the formats to try when reading, in order.
         write_format: the format to write.
         keeps_pods: whether allocations of whole pods survive a restart.
-        joins_pods: whether such allocations are kept even if found by an attempt that failed.
+        joins_pods: whether they are kept even if only a failed attempt found them.
     """
 
     attempts: tuple[Format | TwoPartFormat, ...]

@@ -1,7 +1,7 @@
 """The Memory Manager's checkpoint file ``memory_manager_state``, reading and writing.
 
-Go's JSON sorts the keys of maps as texts, so node 10 comes before node 2. The textual dump for the
-checksum sorts nodes by number.
+Go's JSON sorts the keys of maps as strings, so node 10 comes before node 2. The textual dump for
+the checksum sorts nodes by number.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _EMPTY_TABLE = dict.fromkeys(_TABLE_FIELDS, 0)
 """The values of ``null`` as a node or a table, which match no real machine."""
 
 _NOWHERE = 1 << 12
-"""The id that replaces every node id out of range."""
+"""Replaces node ids that are out of range."""
 
 
 def version_1(structure: str, *more: str, takes_no_checksum: bool) -> Format:
@@ -169,7 +169,7 @@ def _mask(nodes: Iterable[int] | None) -> int:
 
 
 def _document(state: MemoryState, policy: str) -> dict[str, Any]:
-    """Returns the fields of the file, with maps sorted by the text of their keys."""
+    """Returns the fields of the file, with maps sorted by their keys as strings."""
     return {
         "policyName": policy,
         "machineState": {

@@ -1,7 +1,7 @@
 """The kubelet's configuration, decoded, validated and with defaults.
 
-Only the fields for the resource managers matter; all others are ignored.
-(Kubernetes documentation, "KubeletConfiguration v1beta1".)
+Fields that the resource managers do not use are ignored. (Kubernetes documentation,
+"KubeletConfiguration v1beta1".)
 """
 
 from __future__ import annotations

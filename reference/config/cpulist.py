@@ -1,4 +1,4 @@
-"""CPU lists in the kubelet's syntax, in some respects stricter and in some looser than Linux's."""
+"""CPU lists in the kubelet's syntax, which is partly stricter and partly looser than Linux's."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def hard_thresholds(decoded_config: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def check(thresholds: Mapping[str, str]) -> None:
-    """Checks all thresholds; reports the first invalid one by signal (the kubelet: any).
+    """Checks all thresholds; reports the first invalid signal by name (the kubelet may pick any).
 
     Raises:
         ThresholdError: a signal is unknown, or its amount or percentage is invalid.

@@ -65,7 +65,7 @@ _CONFIGURATION = decoding.Fields("v1beta1.KubeletConfiguration", DECODED)
 
 
 def decode(kubelet_config: Mapping[str, Any]) -> dict[str, Any]:
-    """Decodes all fields in `DECODED`; missing texts are empty, other missing values None.
+    """Decodes all fields in `DECODED`; missing strings are empty, other missing values None.
 
     Raises:
         ConfigError: a value has the wrong type; reports the first one in the order of the fields.

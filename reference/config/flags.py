@@ -1,7 +1,7 @@
 """The kubelet's command line: flags that set fields of the configuration.
 
 ``flags.txt`` next to this module lists the flags of all releases. (Kubernetes documentation,
-"kubelet"; flags are parsed like by the Go package ``pflag``.)
+"kubelet"; flags are parsed as in the Go package ``pflag``.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Policy options, whose values are texts in the configuration."""
+"""Policy options, whose values are strings in the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assigning CPUs: packs a request onto the fewest NUMA nodes, sockets, caches and cores.
+"""Assigning CPUs: a request is packed onto the fewest NUMA nodes, sockets, caches and cores.
 
 A request takes the largest units first: whole NUMA nodes and sockets, then uncore caches (if an
 option asks for it), whole cores and finally single threads. Among units of the same kind, those
@@ -211,7 +211,7 @@ class Assignment:
         return progress
 
     def all_of_caches(self, progress: PartialAssignment, order: list[int]) -> PartialAssignment:
-        """Takes all free CPUs of uncore caches, those with most first, until one fits the rest.
+        """Takes all free CPUs of the emptiest uncore caches until a single cache fits the rest.
 
         Requests that fit in the largest cache of an idle machine are not split this way.
 
@@ -233,7 +233,7 @@ class Assignment:
         return list(dict.fromkeys(caches_by_node(self.topology, free)))
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
-        """The CPUs of a cache for the rest of the request, whole cores first; maybe too few.
+        """The CPUs of a cache for the rest of the request, whole cores first; can be too few.
 
         Requirements: CPU-OPT-UNCORE-005, CPU-OPT-UNCORE-006.
         """

@@ -1,9 +1,9 @@
 """Distributing a request evenly over NUMA nodes (option ``distribute-cpus-across-numa``).
 
-Uses the fewest nodes that can share the request evenly. Among several combinations of nodes, it
-picks the one that best balances the free CPUs of all nodes, measured by their standard deviation.
-The remainder of the division goes to the nodes of the combination that keep the balance best.
-(Kubernetes documentation, section "distribute-cpus-across-numa".)
+Uses the fewest nodes that can share the request evenly, in the combination that best balances the
+free CPUs of all nodes (lowest standard deviation). The remainder goes to those nodes of the
+combination that keep the balance best. (Kubernetes documentation, section
+"distribute-cpus-across-numa".)
 
 CPU sets are bit masks in this module.
 """

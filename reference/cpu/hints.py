@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.hints import Resources
 
 UNSATISFIABLE: Resources = {"cpu": ()}
-"""No set of nodes will do, because the container already holds other CPUs than it requests."""
+"""No set of nodes will do, for example because a container holds a different number of CPUs."""
 
 
 def for_container(
@@ -75,7 +75,6 @@ def for_pod(policy: StaticCPUPolicy, state: CPUState, pod: Pod) -> Resources:
 
 
 def _reusing(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:
-    """The hints that include `reusable`, and also all others if the container may be elsewhere."""
     near = generate(policy, available, reusable, count)
     return near if not reusable or policy.must_reuse(near) else replace(near, touching=())
 

@@ -50,7 +50,7 @@ class StaticOptions:
 
     @property
     def place_cpus(self) -> bool:
-        """Whether an option decides in which units CPUs are chosen."""
+        """Whether an option controls the placement of CPUs."""
         return self.across_numa or self.across_cores or self.by_uncore
 
 

@@ -1,7 +1,7 @@
 """The CPU Manager's policies: ``none`` and ``static``.
 
-(Kubernetes documentation, "Policies for assigning CPUs to Pods".) A policy is an immutable value
-whose functions turn a state into the next one. CPU sets are bit masks in this module.
+(Kubernetes documentation, "Policies for assigning CPUs to Pods".) A policy is an immutable value;
+its functions return the next state. CPU sets are bit masks in this module.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class StaticCPUPolicy(Readmission):
         container: PodContainer,
         affinity: TopologyHint,
     ) -> CPUState:
-        """Returns the state after assigning the container's CPUs; unchanged if it has them.
+        """Assigns the container's CPUs, unless it has them.
 
         `affinity` is the Topology Manager's hint for the container. Its nodes are used first.
 
@@ -148,7 +148,7 @@ class StaticCPUPolicy(Readmission):
         """
 
     def allocate_pod(self, state: CPUState, pod: Pod, affinity: TopologyHint) -> CPUState:
-        """Returns the state after assigning the pod's CPUs, which `share_out` then divides.
+        """Assigns the pod's CPUs, which `share_out` then divides.
 
         `affinity` is the Topology Manager's hint for the pod. Its nodes are used first.
 
@@ -167,7 +167,7 @@ class StaticCPUPolicy(Readmission):
         return state.assign_pod(pod.uid, self._choose(state, count, 0, affinity))
 
     def share_out(self, state: CPUState, pod: Pod) -> CPUState:
-        """Returns the state after dividing the pod's CPUs among its containers.
+        """Divides the pod's CPUs among its containers.
 
         Ordinary init containers without CPUs of their own can use all CPUs that preceding sidecars
         leave. The other containers without CPUs of their own share the rest.

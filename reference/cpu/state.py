@@ -39,10 +39,9 @@ _NO_REUSE = ReusableCPUs()
 class CPUState:
     """The shared pool and the exclusive CPUs by pod uid and container name.
 
-    `pods` are the CPUs of whole pods by uid, which the pod's containers share. `baselines` are the
-    CPUs that each container got first, or None if the release does not keep them. The checkpoint
-    file has all fields but `reuse`. Every change creates a new value, so identity shows whether the
-    file is out of date.
+    `pods` are the CPUs of whole pods, by uid. `baselines` are the CPUs that each container got
+    first, or None if the release does not keep them. The checkpoint file has all fields but
+    `reuse`. Every change creates a new value, so identity shows whether the file is out of date.
 
     Requirements: CPU-POOL-007.
     """
@@ -54,7 +53,6 @@ class CPUState:
     reuse: ReusableCPUs = _NO_REUSE
 
     def of(self, uid: str, container: str) -> int | None:
-        """The container's exclusive CPUs, or None."""
         return self.exclusive.get(uid, {}).get(container)
 
     def allowed_cpus(self, uid: str, container: str) -> int:

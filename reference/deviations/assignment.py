@@ -84,7 +84,7 @@ class BrokenCoreTaken(Assignment):
 
     @property
     def only_whole_cores(self) -> bool:
-        """Never, on these machines: any CPUs will do if their number is right."""
+        """False unless cores are alike and CPUs are packed; then only their number is checked."""
         return super().only_whole_cores and _is_plain(self)
 
     @property
@@ -104,7 +104,7 @@ class CoreSplitAtAffinity(Assignment):
 
     @property
     def only_whole_cores(self) -> bool:
-        """Never if all cores are alike: then only the number of CPUs is checked."""
+        """False if cores are alike and CPUs are packed; then only their number is checked."""
         return super().only_whole_cores and not _is_plain(self)
 
 
@@ -239,7 +239,6 @@ class HalfUsedCores(Assignment):
         return cpus
 
     def _first_cores(self, progress: PartialAssignment, cache: int, count: int) -> int:
-        """The free CPUs of a cache's first `count` cores that have free CPUs."""
         cores = touching(self.topology.cores, cache & progress.free)[:count]
         return union(self.topology.cores[core] for core in cores) & progress.free
 

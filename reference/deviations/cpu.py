@@ -51,7 +51,6 @@ class ShortageMisreported(StaticCPUPolicy):
     )
 
     def check_alignment(self, count: int, free: int) -> None:
-        """Checks as documented, but with another message if nothing is free."""
         super().check_alignment(count, free or count)
         if self.options.full_cores and count > free == 0:
             raise not_whole_cores(count, self.assignment.cpus_per_core)

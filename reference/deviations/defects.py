@@ -45,14 +45,14 @@ DEFECTS: tuple[Defect, ...] = (
     *dict.fromkeys(defect for one in OVERRIDES if (defect := defect_of(one))),
     *(value for value in _DEFINED if isinstance(value, Defect)),
 )
-"""Every named defect once. The last ones do not end with an answer."""
+"""All named defects, without repetitions; those that never end with an answer come last."""
 
 CHANGES: tuple[UndocumentedBehaviour, ...] = tuple(
     found
     for found in map(deviation_of, OVERRIDES)
     if isinstance(found, UndocumentedBehaviour) and found.name
 )
-"""Every undocumented change between releases, except variants of how a defect shows."""
+"""All undocumented changes between releases, except changes in the effects of a defect."""
 
 _RULES: Mapping[str, tuple[type, ...]] = {
     "discover": (NodeOrder,),

@@ -60,9 +60,10 @@ class Defect(_Described):
 class UndocumentedBehaviour(_Described):
     """A behaviour of some releases, mostly early ones, that is allowed but not documented.
 
-    Implementations that follow the documentation may also behave like the reference's rule, mostly
-    that of the newest release. Documented differences between releases are part of the release
-    itself, or depend on a feature gate. The name is empty if only the effects of a defect change.
+    Implementations that follow the documentation may also behave like the reference's rule, which
+    is mostly that of the newest release. Documented differences between releases are part of the
+    release itself, or depend on a feature gate. The name is empty if only the effects of a defect
+    change.
     """
 
 

@@ -1,8 +1,8 @@
 """The differences between Kubernetes releases, as data.
 
 A release consists of its feature gates, its policy options, the formats of its files, and its
-deviations from the rules. Only this table knows releases. Feature gates, its largest part, are in a
-data file with a column for each release. No other code compares version numbers or depends on them.
+deviations from the rules. Only this table knows releases; no other code compares version numbers.
+Feature gates, its largest part, are in a data file with a column for each release.
 """
 
 from __future__ import annotations
@@ -98,7 +98,6 @@ class Release:
     deviations: tuple[type, ...]
 
     def rule(self, base: type[Rule]) -> type[Rule]:
-        """Returns the class of a rule with this release's deviations."""
         rule: type = base
         return cast("type[Rule]", with_deviations(rule, self.deviations))
 

@@ -36,10 +36,10 @@ class DeviceNeed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceHints:
-    """Computes the hints on a machine with NUMA nodes `nodes`, in its order.
+    """Computes hints on a machine with the NUMA nodes `nodes`, in the machine's order.
 
-    Hints are by resource: None means no preference, and no hints mean that the resource is not
-    available. Stale allocations must be removed from a state first.
+    Hints are by resource: None means no preference, and an empty list that the resource is
+    unavailable. Stale allocations must be removed from a state first.
     """
 
     nodes: tuple[int, ...]

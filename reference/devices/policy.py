@@ -41,7 +41,7 @@ class DeviceRequest(NamedTuple):
     preferred: tuple[str, ...] = ()
 
     def preference(self, device: str) -> int:
-        """The device's position among the preferred devices; all others share the last."""
+        """The device's position among the preferred devices; all others come after them."""
         return self.preferred.index(device) if device in self.preferred else len(self.preferred)
 
     def order(self, device: str) -> tuple[bool, str]:
@@ -88,7 +88,7 @@ def allocate(
     near: Near,
     first_choice: PreferredDevices = _NOTHING,
 ) -> DeviceState:
-    """Returns the state after allocating the container's devices.
+    """Allocates the container's devices.
 
     Devices on the nodes in `near` come first. Among equally good devices, those in `first_choice`
     (ids by resource) come first. Stale allocations must be removed from the state first, and the
@@ -113,7 +113,7 @@ def allocate(
 
 
 def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) -> DeviceState:
-    """Returns the state after allocating a container's devices of one resource.
+    """Allocates a container's devices of one resource.
 
     The container keeps devices that it holds. Devices that its pod can reuse come first.
 
@@ -176,9 +176,9 @@ def check_health(state: DeviceState, resource: str, held_devices: frozenset[str]
 def by_affinity(
     state: DeviceState, request: DeviceRequest, available: frozenset[str], affinity: int
 ) -> list[str]:
-    """Sorts devices: those on nodes of the affinity, then other nodes, then without a node.
+    """Sorts devices: first those on nodes of the affinity, then all others.
 
-    Within each group, the devices that the plugin prefers come first.
+    In both groups, devices that the plugin prefers come first, and devices without a node last.
 
     Requirements: DEV-ALLOCATE-001, DEV-ALLOCATE-006, DEV-ALLOCATE-007.
     """

@@ -96,7 +96,7 @@ class DeviceState:
         return replace(self, lists=known)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Yields every pod with devices; it keeps those of ended containers."""
+        """Yields every pod that holds devices, including those of ended containers."""
         for uid in self.held_devices:
             yield uid, ""
 

@@ -1,4 +1,4 @@
-"""JSON decoding like Go's ``encoding/json``, including its error messages.
+"""Decodes JSON like Go's ``encoding/json``, including its error messages.
 
 The syntax of the whole text is checked first. Then values are stored in fields, whose names are
 matched regardless of case. The first value of a wrong type is reported after all others are stored.
@@ -140,7 +140,7 @@ class _Store:
         self.has_aborted = False
 
     def convert(self, tree: Any, kind: Kind, old: Any, struct: str | None, path: str) -> Any:
-        """Returns the new value of a place that contains `old`, which can remain."""
+        """Returns a field's new value, which is `old` if the JSON value does not replace it."""
         found = old if old is not None else zero(kind)
         match kind:
             case Custom():
@@ -260,7 +260,6 @@ def _zeros(kind: Fields) -> dict[str, Any]:
 
 
 def _integer(text: str, kind: Unsigned | Signed) -> int | None:
-    """Parses an integer; None if the text is not one or does not fit."""
     try:
         if isinstance(kind, Unsigned):
             return numbers.parse_unsigned(text)

@@ -1,4 +1,4 @@
-"""Structures as Go's package ``spew`` prints them, the input of checksums."""
+"""Dumps structures like Go's package ``spew``, as input for checksums."""
 
 from __future__ import annotations
 

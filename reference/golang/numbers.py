@@ -1,7 +1,7 @@
-"""Parsing numbers like Go: the accepted syntax, and the error messages.
+"""Parses numbers like Go, with the same syntax and error messages.
 
-Package ``strconv`` parses *whole* texts, which must consist of a number. Package ``fmt`` scans
-*leading* numbers, which any text may follow.
+Package ``strconv`` parses *whole* strings. Package ``fmt`` scans *leading* numbers, which any text
+may follow.
 """
 
 from __future__ import annotations

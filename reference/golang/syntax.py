@@ -64,8 +64,6 @@ _PLAIN_JSON = json.JSONDecoder(
 
 
 class _Scanner:
-    """Parses one JSON text."""
-
     def __init__(self, data: bytes) -> None:
         # One character per byte, to match Go's positions and its quoting of bytes.
         self.text = data.decode("latin-1")

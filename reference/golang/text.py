@@ -1,4 +1,4 @@
-"""Text processing like Go's packages ``strings``, ``unicode`` and ``strconv``."""
+"""Text functions that behave like Go's packages ``strings``, ``unicode`` and ``strconv``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 def printable(text: str) -> str:
-    """Replaces each byte that is not UTF-8 by U+FFFD."""
+    """Replaces each byte that is not UTF-8 with U+FFFD."""
     return _UNDECODED.sub("\ufffd", text)
 
 

@@ -1,8 +1,8 @@
 """The Memory Manager's policy ``Static``.
 
-(Kubernetes documentation, "Control Memory Management Policies on a Node".) A policy is an
-immutable value whose functions turn a state into the next one. The kubelet uses unordered maps;
-here, they are sorted by memory type.
+(Kubernetes documentation, "Control Memory Management Policies on a Node".) A policy is an immutable
+value; its functions return the next state. The kubelet uses unordered maps; here, they are sorted
+by memory type.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class StaticMemoryPolicy(Readmission):
 
     @staticmethod
     def remaining_bytes(total: int, reserved_bytes: int) -> int:
-        """Returns the allocatable bytes out of `total`, never less than 0."""
         return max(0, total - reserved_bytes)
 
     def with_reservation_of(self, other: StaticMemoryPolicy) -> Self:
@@ -86,7 +85,7 @@ class StaticMemoryPolicy(Readmission):
         container: PodContainer,
         affinity: TopologyHint,
     ) -> MemoryState:
-        """Returns the state after allocating the container's memory; unchanged if it has it.
+        """Allocates the container's memory, unless it has it.
 
         `affinity` is the Topology Manager's hint for the container.
 
@@ -128,14 +127,14 @@ class StaticMemoryPolicy(Readmission):
         """Whether a container gets memory from this policy.
 
         Raises:
-            AllocationError: an amount does not fit the API machinery's integers.
+            AllocationError: an amount is not an integer by the API machinery's rules.
 
         Requirements: MEM-STATIC-014.
         """
         return bool(requests.container_amounts(pod, container))
 
     def allocate_pod(self, state: MemoryState, pod: Pod, affinity: TopologyHint) -> MemoryState:
-        """Returns the state after allocating the pod's memory and dividing it among its containers.
+        """Allocates the pod's memory and divides it among its containers.
 
         Containers with requests get their own memory. Ordinary init containers without requests
         can use all memory that preceding sidecars leave; the other containers share the rest.
@@ -167,7 +166,7 @@ class StaticMemoryPolicy(Readmission):
         """Returns the pod's peak demand for each memory type.
 
         Raises:
-            AllocationError: an amount does not fit the API machinery's integers.
+            AllocationError: an amount is not an integer by the API machinery's rules.
         """
         return requests.peak(pod)
 

@@ -58,7 +58,7 @@ def by_node(config: Config, machine: MachineInfo) -> Reserved:
 
 
 def check_sums(config: Config, machine: MachineInfo) -> None:
-    """Checks that the reservations of all nodes add up to that for Node Allocatable.
+    """Checks that the nodes' reservations add up to the reservation for Node Allocatable.
 
     Raises:
         ReservationError: they do not, for some memory type.

@@ -83,9 +83,9 @@ _NO_REUSE = ReusableMemory()
 class MemoryState:
     """Memory by node, and blocks by pod uid and container name.
 
-    `pods` are the blocks of whole pods by uid, which the pods' containers share. None stands for a
-    pod that the checkpoint names without a list of blocks, which release 1.36 writes differently
-    from an empty list. `reuse` is kept only in memory.
+    `pods` are the blocks of whole pods, by uid. None stands for a pod that the checkpoint names
+    without a list of blocks, which release 1.36 writes differently from an empty list. `reuse` is
+    kept only in memory.
     """
 
     nodes: Mapping[int, NodeMemory] = field(default_factory=dict)
@@ -100,7 +100,6 @@ class MemoryState:
                 yield uid, name, blocks
 
     def of(self, uid: str, name: str) -> Blocks | None:
-        """The container's blocks, or None."""
         return self.entries.get(uid, {}).get(name)
 
     def with_blocks(self, uid: str, name: str, blocks: Blocks) -> MemoryState:

@@ -43,7 +43,6 @@ def peak(containers: tuple[PodContainer, ...], amount: Callable[[PodContainer], 
 
     Sidecars keep running next to everything that starts later; other init containers run one at a
     time. (Kubernetes documentation, "Resource sharing within containers".)
-    (Kubernetes documentation, "Resource sharing within containers".)
 
     Requirements: TOPO-SCOPE-003, TOPO-SCOPE-006.
     """

@@ -23,8 +23,8 @@ class PodError(ValueError):
 class Pod:
     """A pod: its containers in starting order, init containers first, and its QoS class.
 
-    With `shared_pool`, all containers run in the shared pool, whatever they request. `budget` is
-    the pod-level requests by resource name if the managers support them, and None otherwise.
+    With `shared_pool`, all containers run in the shared pool, whatever they request. `budget` has
+    the pod-level requests by resource name, or is None if the managers do not support them.
     `limits` are the pod-level limits.
     """
 

@@ -50,7 +50,7 @@ class PodRules:
     ) -> PodContainer:
         """Represents the pod-level `requests` and `limits` as a single container.
 
-        Fills in defaults like the API server does when it creates a pod. Containers already have
+        Fills in defaults as the API server does when a pod is created. Containers already have
         their own defaults at that time.
 
         Requirements: NODE-PODLEVEL-017, NODE-PODLEVEL-018.

@@ -83,7 +83,7 @@ def milli_value(text: str | float) -> int:
 
 
 def whole_cpus(text: str | float) -> int | None:
-    """Returns the quantity as a number of CPUs, or None if its thousandths are not whole CPUs.
+    """Returns the quantity as a number of CPUs, or None if it is fractional in thousandths.
 
     Requirements: CPU-STATIC-005.
     """
@@ -101,7 +101,7 @@ _BINARY_DIGITS = 14
 
 
 def exact(text: str | float) -> int | None:
-    """Returns the quantity as an integer, or None if the API machinery cannot.
+    """Returns the quantity as an integer, or None where the API machinery refuses.
 
     The API machinery stores some quantities as decimals: fractions, numbers with a binary suffix
     and a decimal point (``1.5Gi``), and long numbers. (apimachinery, `Quantity.AsInt64`.)

@@ -17,7 +17,7 @@ UNREACHABLE = 255
 """The distance between nodes if the machine reports none (ACPI specification, SLIT)."""
 
 Table = Mapping[int, Mapping[int, int]]
-"""Distances by node and other node."""
+"""Distances, by the two nodes."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Distances:
 
     @cached_property
     def table(self) -> Table:
-        """The distances by node and other node.
+        """The distance between any two nodes.
 
         Requirements: TOPO-OPT-009.
         """

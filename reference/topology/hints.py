@@ -93,7 +93,7 @@ class Demand:
         cells: for nodes in use, the group of nodes that each is used with. A set that includes such
             a node must be this group.
         sockets: the nodes of each socket, if sockets decide which hints are preferred.
-        per_socket: the number of nodes per socket, in the same case.
+        per_socket: the number of nodes per socket, if `sockets` is set.
     """
 
     nodes: tuple[int, ...]
@@ -121,7 +121,8 @@ class Demand:
     def prefers(self, nodes: int, fewest: int) -> bool:
         """Whether a hint is preferred if the demand needs `fewest` nodes on an empty machine.
 
-        With ``align-by-socket``, so are hints that touch no more sockets than `fewest` nodes fill.
+        With ``align-by-socket``, hints that touch as many sockets as `fewest` nodes fill are also
+        preferred.
 
         Requirements: CPU-OPT-ALIGNSOCKET-002.
         """
@@ -179,7 +180,6 @@ def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
 
 
 def satisfiable(demand: Demand) -> bool:
-    """Whether any set of nodes is a hint."""
     return bool(list_hints(demand))
 
 

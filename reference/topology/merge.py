@@ -38,7 +38,7 @@ class Rules:
     Attributes:
         nodes: all nodes of the machine.
         distances: the distances between nodes, if the policy prefers close nodes.
-        single: whether only preferred hints with one node count (policy ``single-numa-node``).
+        single: whether only preferred hints with a single node are used (``single-numa-node``).
     """
 
     nodes: int
@@ -61,8 +61,8 @@ class Rules:
     def target(self, lists: Iterable[Sequence[TopologyHint]]) -> int:
         """The ideal size of results that are not preferred.
 
-        Some resource needs at least this many nodes: it is the largest size among the resources'
-        narrowest hints.
+        It is the largest size among the resources' narrowest hints, because some resource needs
+        that many nodes.
 
         Requirements: MEM-GROUP-008.
         """

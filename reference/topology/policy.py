@@ -43,7 +43,7 @@ class TopologyPolicy:
     negative: bool
 
     def merge(self, providers: Sequence[Resources | None]) -> tuple[TopologyHint, bool]:
-        """Merges the providers' hints to an affinity, and decides whether to admit it.
+        """Merges the providers' hints into an affinity, and decides whether to admit it.
 
         Requirements: TOPO-POLICY-002, TOPO-POLICY-003, TOPO-POLICY-004, TOPO-POLICY-007,
         TOPO-POLICY-008, TOPO-POLICY-009, TOPO-POLICY-014, TOPO-POLICY-016.

@@ -1,4 +1,4 @@
-"""Enumerating the hints of a demand, with one set of NUMA nodes standing for many.
+"""Enumerates the hints of a demand, checking one set of NUMA nodes in place of many.
 
 `signatures` shows which nodes a demand treats alike. Of each class of such nodes, only
 representatives are checked (`numaproof.reference.topology.search.symmetry`). The resources of all
@@ -90,7 +90,7 @@ def signatures(demand: Demand) -> Mapping[int, Hashable]:
 
 
 def among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
-    """The hints among the representatives of `classes`, which must not mix signatures."""
+    """The hints among the representatives of `classes`, whose nodes must have equal signatures."""
     sets = _sets(demand, classes)
     possible = _possible(demand, sets, classes)
     fewest = min((nodes.bit_count() for nodes in possible if nodes), default=len(demand.nodes))
@@ -112,7 +112,7 @@ def _sets(demand: Demand, classes: NodeClasses) -> list[int]:
 
 
 def _possible(demand: Demand, sets: list[int], classes: NodeClasses) -> list[int]:
-    """Replaces the sets that would not suffice on an empty machine by the empty set."""
+    """Replaces sets that would not suffice on an empty machine with the empty set."""
     full = [(need.total, (), need.amount) for need in demand.needs]
     return _enough(full, sets, classes)
 
@@ -145,7 +145,7 @@ def _enough(
     sets: list[int],
     classes: NodeClasses,
 ) -> list[int]:
-    """Replaces sets that lack the amount of any need by the empty set.
+    """Replaces sets that lack the amount of any need with the empty set.
 
     A need consists of the supplies, additional supplies for exact sets, and the amount. `sets` are
     in the order of the representatives of `classes`.

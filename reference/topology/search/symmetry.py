@@ -1,7 +1,6 @@
 """Interchangeable NUMA nodes, and sets of nodes that differ only by swapping them.
 
-If two nodes can be swapped without changing anything, the same holds for the members of any set of
-nodes. A statement about one set is then true for every set with equally many nodes of each class of
+A statement about one set of nodes is true for every set with equally many nodes of each class of
 interchangeable nodes. It is enough to check the set with the lowest ids, called the representative.
 A machine with 34 nodes has 2^34 sets of nodes; if 28 nodes are empty and interchangeable, it has at
 most 2^6 * 29 representatives. If all nodes differ, every set is a representative.
