@@ -416,7 +416,7 @@ def find_residue(snapshot: Snapshot, tree: Tree) -> Residue:
 
 
 def _compress(paths: Iterable[str], among: Iterable[str]) -> list[str]:
-    """Returns patterns that match exactly these paths in `among`."""
+    """Returns patterns that match these paths and nothing else in `among`."""
     chosen, everything = _by_form(paths), _by_form(among)
     patterns = []
     for form, numbers in sorted(chosen.items()):

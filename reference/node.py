@@ -92,7 +92,7 @@ class StartedNode:
 
     @property
     def providers(self) -> tuple[Manager[Any], ...]:
-        """The hint providers, in the order that the Topology Manager asks them.
+        """The hint providers, in the Topology Manager's order.
 
         Requirements: TOPO-ORDER-002.
         """

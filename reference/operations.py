@@ -59,7 +59,7 @@ def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
 
     Raises:
         StartError: a policy option is invalid, or distances are missing.
-        RequestError: the policy does not exist, or a node's id is not from 0 to 63.
+        RequestError: the policy does not exist, or a node's id is out of range.
     """
     if args.policy == policies.NONE:
         return messages.Merged(messages.Hint(None, preferred=False), admit=True)
@@ -67,7 +67,7 @@ def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
         options = topology_options.parse(args.options, release.topology_options, gates=None)
         rows = {node: (args.distances or {}).get(str(node)) for node in _check_nodes(args.nodes)}
         if args.policy not in _POLICIES:
-            raise RequestError(f"no Topology Manager policy {args.policy!r}")
+            raise RequestError(f"unknown Topology Manager policy {args.policy!r}")
         policy = policies.of_nodes(args.policy, options, rows, release.rule(Distances))
     except (OptionError, policies.TopologyManagerError) as error:
         raise StartError("topology", str(error)) from None
@@ -105,5 +105,5 @@ def _resources(provider: messages.ProviderHints | None) -> Resources:
 def _check_nodes(nodes: tuple[int, ...] | NUMASet) -> tuple[int, ...] | NUMASet:
     for node in nodes:
         if not 0 <= node <= _LARGEST_NODE:
-            raise RequestError(f"NUMA node {node} is not from 0 to {_LARGEST_NODE}")
+            raise RequestError(f"NUMA node {node} is out of range (expected 0 to {_LARGEST_NODE})")
     return nodes

@@ -123,7 +123,10 @@ def derive(machine: MachineInfo) -> CPUTopology:
             if not threads:
                 raise TopologyError("no cpus provided")
             if not 0 <= min(threads) <= max(threads) < LARGEST_MEMBER:
-                raise RequestError(f"CPUs {min(threads)} to {max(threads)}: no machine has them")
+                raise RequestError(
+                    f"CPUs {min(threads)} to {max(threads)} are out of range "
+                    f"(expected 0 to {LARGEST_MEMBER - 1})"
+                )
             if len(threads) != len(set(threads)):
                 raise TopologyError("cpus provided are not unique")
             place = (min(threads), core.socket_id, node.node_id, _uncore(core))

@@ -89,7 +89,7 @@ class InitCPUsBind(StaticCPUPolicy):
 
 
 class ReusableCPUsCountedTwice(StaticCPUPolicy):
-    """Counts CPUs twice that are both free and reusable.
+    """Double-counts CPUs that are both free and reusable.
 
     The CPUs of the init containers of a pod that was removed or refused are free, and stay
     reusable for the pod until another one comes. When it comes again with the same uid, they

@@ -32,7 +32,7 @@ _EVENLY = (
 
 
 class NodesAcrossSockets(DistributedAssignment):
-    """Distributes over NUMA nodes of any sockets.
+    """Distributes over NUMA nodes on any sockets.
 
     With distribute-cpus-across-numa a request that one socket can hold is spread over nodes of
     several sockets.

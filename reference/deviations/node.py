@@ -1,4 +1,4 @@
-"""Deviations of nodes: at start, at admission, and after pods are removed."""
+"""Deviations in node behaviour: at start, at admission, and after pods are removed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ class LastPodKept(Manager[Any]):
     def remove_stale_state(self, pods: Mapping[str, Pod], when: Occasion) -> None:
         """Keeps the resources of the last pod, unless they must be released now.
 
-        Before an admission, it first waits for the pod in question, which keeps its resources.
+        Before an admission, nothing is released until a manager is asked for a pod's hints or
+        allocation; that pod keeps its resources.
         """
         if when == "admission":
             self._present = pods

@@ -55,7 +55,7 @@ class Release:
         topology_options: the Topology Manager policies' options, with their maturity.
         hidden_topology_option: the message for a Topology Manager option whose maturity level is
             disabled.
-        foreign_memory_policies: Memory Manager policies for other platforms only.
+        foreign_memory_policies: Memory Manager policies that exist only on other platforms.
         unknown_fields: configuration fields that the release does not have and ignores.
         reserves_exactly: whether CPU reservations are exact, not rounded to thousandths.
         pod_level, pod_level_without_gate: the effect of pod-level resources with the gate

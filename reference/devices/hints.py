@@ -62,7 +62,7 @@ class DeviceHints:
         """Returns the hints for the pod as a whole.
 
         The demand is the containers' combined peak. Devices that the containers already hold count
-        only if their number equals it.
+        only if their number equals the peak.
 
         Requirements: DEV-HINT-009.
         """

@@ -41,7 +41,7 @@ _NOBODY = PodContainer("", {}, {})
 def peak(containers: tuple[PodContainer, ...], amount: Callable[[PodContainer], Amount]) -> Amount:
     """Returns the highest `amount` that the containers need at any one time.
 
-    Sidecars keep running next to everything that starts later; other init containers run one at a
+    Sidecars keep running alongside everything that starts later; other init containers run one at a
     time. (Kubernetes documentation, "Resource sharing within containers".)
 
     Requirements: TOPO-SCOPE-003, TOPO-SCOPE-006.

@@ -39,7 +39,7 @@ class QuantityError(ValueError):
 
 @lru_cache(maxsize=4096)
 def parse(text: str | float) -> Fraction:
-    """Returns the exact number of a quantity, which can also be a plain JSON number.
+    """Returns the exact value of a quantity, which can also be a plain JSON number.
 
     Rounds to nano (10^-9) precision, away from zero, like the API machinery.
 

@@ -1,4 +1,4 @@
-"""Topology hints: the sets of NUMA nodes that can provide a request, and which are preferred.
+"""Topology hints: the sets of NUMA nodes that can satisfy a request, and which are preferred.
 
 A provider (the CPU, Memory or Device Manager) describes its demand on a set of nodes. The hints are
 all sets that meet the demand with the resources that are free now. A hint is preferred if no

@@ -108,7 +108,7 @@ def read_most_nodes(text: str) -> int:
     """Reads the maximum number of NUMA nodes on a machine.
 
     Raises:
-        OptionError: the text is not an integer or below `DEFAULT_MAX_ALLOWABLE_NUMA_NODES`.
+        OptionError: it is not an integer, or below `DEFAULT_MAX_ALLOWABLE_NUMA_NODES`.
 
     Requirements: TOPO-ERROR-007, TOPO-ERROR-008.
     """

@@ -46,7 +46,7 @@ class NodeClasses:
         if prod(len(members) + 1 for members in self.classes) > MAX_SETS:
             nodes = sum(map(len, self.classes))
             raise UnsupportedError(
-                f"{nodes} NUMA nodes of {len(self.classes)} kinds, too many sets"
+                f"too many sets of {nodes} NUMA nodes of {len(self.classes)} kinds"
             )
         sets = [0]
         for members in self.classes:
@@ -65,7 +65,7 @@ class NodeClasses:
         return sums
 
     def smallest_intersection(self, outside: int, nodes: int) -> int:
-        """The rest of `outside` if `nodes`, after swapping, excludes as much of it as possible.
+        """The part of `outside` that is left if `nodes`, swapped, excludes as much as possible.
 
         Both arguments and the result are representatives.
         """
