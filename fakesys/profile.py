@@ -209,10 +209,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             distributions for x86-64).
         nodes: rows that add NUMA nodes or change some of them.
         distances: the rule for distances, or the `distance` text of every node in order.
-        caches: rows of caches.
         memory: `MemTotal` in `/proc/meminfo` (default: the sum over the nodes).
         hugepages: the machine's huge pages (default: the sums over the nodes).
-        cpuinfo: the content of `/proc/cpuinfo`.
         lacks: patterns of files that the machine does not have.
         trailing_nul: patterns of files whose text ends with a NUL byte.
         files: as a last resort, the literal text of files by pattern; a newline is added.

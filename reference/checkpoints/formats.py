@@ -90,7 +90,6 @@ class Format:
         return files.encode(self.with_checksum(content))
 
     def with_checksum(self, content: Content) -> Content:
-        """Returns the fields to write, including the checksum."""
         known = {name: content[name] for name in self.fields}
         checksum = files.checksum(self.dump(self.takes_checksum_of[0], known))
         return {**_omit_empty(known), "checksum": checksum}

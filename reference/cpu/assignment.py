@@ -194,7 +194,6 @@ class Assignment:
         return progress.take_units(self.free_sockets(progress.free))
 
     def free_sockets(self, free: int) -> list[int]:
-        """The sockets whose CPUs are all free, in the order they are taken."""
         return _entirely_free(self.topology.sockets, sockets_in_order(self.topology, free), free)
 
     def uncore_caches(self, progress: PartialAssignment) -> PartialAssignment:
@@ -336,7 +335,6 @@ def nodes_in_order(topology: CPUTopology, free: int) -> list[int]:
 
 
 def sockets_in_order(topology: CPUTopology, free: int) -> list[int]:
-    """The sockets with free CPUs, in the order they are used."""
     nodes, sockets = topology.nodes, topology.sockets
     if not topology.sockets_within_nodes:
         return _fullest_first(sockets, free, free)
@@ -357,7 +355,6 @@ def caches_by_node(topology: CPUTopology, free: int) -> list[int]:
 
 
 def cores_in_order(topology: CPUTopology, free: int) -> list[int]:
-    """The cores with free CPUs, in the order they are used."""
     within = topology.sockets_within_nodes
     order = sockets_in_order(topology, free) if within else nodes_in_order(topology, free)
     units, cores = _units_of_cores(topology)

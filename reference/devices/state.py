@@ -117,7 +117,6 @@ class DeviceState:
         return self.held_devices.get(uid, {}).get(container, _EMPTY)
 
     def of_pod(self, uid: str, resource: str) -> frozenset[str]:
-        """The devices of one resource that any container of the pod holds."""
         containers = self.held_devices.get(uid, {}).values()
         return NONE.union(*(devices.get(resource, NONE) for devices in containers))
 

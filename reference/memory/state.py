@@ -108,7 +108,6 @@ class MemoryState:
         return replace(self, entries={**self.entries, uid: pod})
 
     def with_pod(self, uid: str, blocks: Blocks) -> MemoryState:
-        """Gives the pod as a whole these blocks without changing the nodes."""
         return replace(self, pods={**self.pods, uid: blocks})
 
     def reserve(self, block: Block, size: int) -> MemoryState:

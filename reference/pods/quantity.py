@@ -71,7 +71,6 @@ def parse(text: str | float) -> Fraction:
 
 
 def value(text: str | float) -> int:
-    """Returns the quantity as a whole number, rounded up."""
     number = parse(text)
     return -(-number.numerator // number.denominator)
 

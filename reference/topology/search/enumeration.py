@@ -64,7 +64,6 @@ def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
 
 
 def interchangeable(demand: Demand) -> NodeClasses:
-    """The classes of nodes that the demand does not distinguish."""
     return classify(demand.nodes, signatures(demand).__getitem__)
 
 
@@ -118,7 +117,6 @@ def _possible(demand: Demand, sets: list[int], classes: NodeClasses) -> list[int
 
 
 def _hints(demand: Demand, sets: list[int], classes: NodeClasses) -> list[int]:
-    """The representatives that meet the demand."""
     free = [(need.free, need.reusable, need.amount) for need in demand.needs]
     found = [nodes for nodes in _enough(free, sets, classes) if nodes]
     if demand.cells:
