@@ -189,5 +189,5 @@ def test_survivors_without_a_reason_and_reasons_without_a_survivor_are_problems(
     listed = dict.fromkeys(("known", "caught"), "equivalent")
     monkeypatch.setattr(survivors, "kinds", lambda: listed)
     found = [*survivors.problems(["known", "new"], ["known", "new", "caught"])]
-    assert found == ["SURVIVED new", "caught, though it is listed as a survivor: caught"]
+    assert found == ["SURVIVED new", "caught, but listed as a survivor: caught"]
     assert survivors.summary() == "2 equivalent"
