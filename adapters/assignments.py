@@ -176,8 +176,8 @@ def main() -> int:
     """Makes all calls and writes and judges the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--implementation", required=True, metavar='"CMD ..."', type=shlex.split)
-    parser.add_argument("--out", type=Path, required=True, help="folder of what is found")
-    parser.add_argument("--expected", type=Path, help="a file with what is known")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    parser.add_argument("--expected", type=Path, help="file with the expected counts or kinds")
     asked = parser.parse_args()
     program = Subprocess(asked.implementation, TIMEOUT)
     try:

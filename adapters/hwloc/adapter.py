@@ -102,7 +102,7 @@ def run_lstopo(*options: str) -> str:
         [LSTOPO, *options], env=ENVIRONMENT, capture_output=True, text=True, check=False
     )
     if ended.returncode < 0:
-        raise RuntimeError(f"lstopo was ended by signal {-ended.returncode}: {ended.stderr}")
+        raise RuntimeError(f"lstopo was killed by signal {-ended.returncode}: {ended.stderr}")
     if ended.returncode:
         raise Refusal(ended.stderr.strip(), stage="discovery")
     return ended.stdout

@@ -88,7 +88,7 @@ func take(on *machine.CPUTopology, free adapter.CPUSet, count int, options map[s
 
 func assign(args adapter.AssignArgs) adapter.Answer {
 	if asked(args.Options, wholeCores) {
-		return adapter.NotSupported("assign with full-pcpus-only, which is a matter of the policy")
+		return adapter.NotSupported("assign with full-pcpus-only, which only the policy implements")
 	}
 	cpus, err := take(discovered(args.Machine).CPUTopology, args.Available, args.Count, args.Options)
 	if err != nil {
@@ -102,7 +102,7 @@ func (n *node) start(args adapter.StartArgs) adapter.Answer {
 	var settings kubelet.KubeletConfiguration
 	adapter.Check(json.Unmarshal(args.Config, &settings))
 	if args.Machine == nil || settings.CPUManagerPolicy != "static" {
-		return adapter.NotSupported("discovery, and other policies than static")
+		return adapter.NotSupported("discovery, and policies other than static")
 	}
 	found, options, conf := discovered(*args.Machine), settings.CPUManagerPolicyOptions, config.NewConfiguration()
 	conf.GenericQRMPluginConfiguration.StateFileDirectory = args.StateDir

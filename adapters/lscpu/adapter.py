@@ -59,7 +59,7 @@ def run_lscpu(*options: str) -> str:
         check=False,
     )
     if ended.returncode < 0:
-        raise RuntimeError(f"lscpu was ended by signal {-ended.returncode}: {ended.stderr}")
+        raise RuntimeError(f"lscpu was killed by signal {-ended.returncode}: {ended.stderr}")
     if ended.returncode:
         raise Refusal(ended.stderr.strip(), stage="discovery")
     return ended.stdout

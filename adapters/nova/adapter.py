@@ -68,7 +68,7 @@ class Host:
             self._topology, _instance(shares), provider_mapping=None
         )
         if not fitted:
-            raise Refusal(f"an instance whose cells have {shares} dedicated CPUs fits on no cells")
+            raise Refusal(f"no host cells fit an instance with cells of {shares} dedicated CPUs")
         return self._pin(fitted)
 
     def _shares(self, count: int) -> list[int]:

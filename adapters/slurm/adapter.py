@@ -104,7 +104,7 @@ class Controller:
         for job in found.keys() - self._jobs.keys():
             self._run("scancel", job)  # pods that ended while the controller was down
         if lost := [cpu_list(cpus) for cpus in held_cpus if cpus not in self._jobs.values()]:
-            raise RuntimeError(f"Slurm forgot the jobs on {lost}")
+            raise RuntimeError(f"Slurm lost the jobs on CPUs {lost}")
 
     def take(self, count: int) -> set[int]:
         line = ["salloc", "--no-shell", "--immediate=1", "-n1", f"-c{count}"]
@@ -163,7 +163,7 @@ class Controller:
             if true():
                 return
             time.sleep(_PAUSE)
-        raise RuntimeError("Slurm's controller does not get there within 20 seconds")
+        raise RuntimeError("Slurm's controller did not respond within 20 seconds")
 
 
 def _version(file: Path) -> tuple[int, int] | None:

@@ -81,7 +81,7 @@ func assign(args adapter.AssignArgs) adapter.Answer {
 	left := api.ResNumaSets{"cpu": cpuset.New(args.Available...)}
 	cpus := cpumanager.NewProvider().Allocate(container, &policy.TopologyHint{}, node, left)["cpu"]
 	if cpus.IsEmpty() && args.Count > 0 { // Allocate returns no more of an error than this
-		return adapter.AdmissionRefused(adapter.UnexpectedAdmissionError, "Allocate gives no CPUs")
+		return adapter.AdmissionRefused(adapter.UnexpectedAdmissionError, "Allocate returned no CPUs")
 	}
 	return adapter.OK(adapter.Assigned{CPUs: cpus.List()})
 }

@@ -44,7 +44,7 @@ func (l *Ledger) start(args StartArgs) Answer {
 	all := args.Machine.CPUs()
 	reserved := ReadConfig(args.Config).Reserved(all)
 	if len(reserved) == 0 || len(reserved.Without(all)) > 0 {
-		return StartRefused("cpu", "the policy static needs a reservation on this machine")
+		return StartRefused("cpu", "policy static requires reserved CPUs on this machine")
 	}
 	file, before, now := filepath.Join(args.StateDir, "held.json"), held{}, held{}
 	if text, err := os.ReadFile(file); err == nil {
@@ -55,7 +55,7 @@ func (l *Ledger) start(args StartArgs) Answer {
 		now[pod.Metadata.UID] = before.of(pod)
 	}
 	if allocatable := all.Without(reserved); len(now.cpus().Without(allocatable)) > 0 {
-		return StartRefused("cpu", "a pod holds CPUs that are gone")
+		return StartRefused("cpu", "a pod holds CPUs that no longer exist")
 	}
 	l.allocate, l.file, l.held = l.prepare(*args.Machine), file, now
 	l.all, l.allocatable = all, all.Without(reserved)

@@ -50,7 +50,7 @@ func serve(in io.Reader, out io.Writer, hello Hello, handlers map[string]Handler
 			Args json.RawMessage
 		}
 		if err := json.Unmarshal(line, &request); err != nil {
-			return fmt.Errorf("a request is no JSON object of the protocol: %w", err)
+			return fmt.Errorf("the request is not a JSON object of the protocol: %w", err)
 		}
 		handler := handlers[request.Op]
 		switch {

@@ -57,10 +57,10 @@ class Ledger:
         cores = [core for node in machine["topology"] or [] for core in node["cores"] or []]
         cpus = {cpu for core in cores for cpu in core["thread_ids"]}
         if config.get("cpuManagerPolicy") != "static":
-            raise UnsupportedOperation("the policy none")
+            raise UnsupportedOperation("policy none")
         reserved = _reserved(config, cpus)
         if not reserved or not reserved <= cpus:
-            raise Refusal("the policy static needs a reservation on this machine", stage="cpu")
+            raise Refusal("policy static requires reserved CPUs on this machine", stage="cpu")
         self._all, self._allocatable = cpus, cpus - reserved
         folder = Path(args["state_dir"])
         saved = folder / "held.json"
@@ -70,7 +70,7 @@ class Ledger:
             uid, names = pod["metadata"]["uid"], [one["name"] for one in pod["spec"]["containers"]]
             self._allocations[uid] = {name: before.get(uid, {}).get(name, []) for name in names}
         if not self._exclusive() <= self._allocatable:
-            raise Refusal("a pod holds CPUs that are gone", stage="cpu")
+            raise Refusal("a pod holds CPUs that no longer exist", stage="cpu")
         held = [set(own) for pod in self._allocations.values() for own in pod.values() if own]
         self._allocator.start(machine, self._allocatable, held, folder)
         self._file = saved
@@ -122,7 +122,7 @@ class Ledger:
     def _allocate(self, count: int) -> set[int]:
         free = self._allocatable - self._exclusive()
         if count > len(free):
-            raise Refusal(f"{count} CPUs are wanted, {len(free)} are free")
+            raise Refusal(f"requested {count} CPUs, but only {len(free)} are free")
         return self._allocator.take(count)
 
     def _exclusive(self) -> set[int]:
@@ -138,7 +138,7 @@ class Ledger:
 
     def _require_start(self) -> None:
         if self._file is None:
-            raise RuntimeError("nothing was started")
+            raise RuntimeError("the node has not started")
 
     def _save(self) -> None:
         if self._file:

@@ -94,14 +94,18 @@ def main() -> int:
         "--release", default=os.environ.get("NUMAPROOF_KUBELET") or building.newest()
     )
     parser.add_argument("--out", type=Path, default=Path("numaproof-coverage"))
-    parser.add_argument("--again", action="store_true", help="only read what is already in OUT")
     parser.add_argument(
-        "--machine", action="append", default=[], help="only this machine; repeatable"
+        "--again", action="store_true", help="only read the counters that are already in OUT"
     )
-    parser.add_argument("--examples", type=int, default=300, help="examples to fuzz with")
-    parser.add_argument("--seed", type=int, default=1, help="seed of fuzzing")
     parser.add_argument(
-        "--pages", type=Path, help="folder in which to write coverage/RELEASE.md and coverage.md"
+        "--machine", action="append", default=[], help="use only this machine (repeatable)"
+    )
+    parser.add_argument(
+        "--examples", type=int, default=300, help="number of fuzzing examples (default: 300)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed for fuzzing (default: 1)")
+    parser.add_argument(
+        "--pages", type=Path, help="write coverage/RELEASE.md and coverage.md to this folder"
     )
     options = parser.parse_args()
     if shutil.which("go") is None:

@@ -75,8 +75,12 @@ def main() -> int:
     newest = os.environ.get("NUMAPROOF_KUBELET") or building.newest()
     parser.add_argument("--release", default=newest)
     parser.add_argument("--seeds", type=from_ranges, default="0:1500", help="seeds to choose from")
-    parser.add_argument("--least", type=int, default=400, help="scenarios to choose in all")
-    parser.add_argument("--program", type=Path, help="existing instrumented adapter")
+    parser.add_argument(
+        "--least", type=int, default=400, help="total number of scenarios to choose (default: 400)"
+    )
+    parser.add_argument(
+        "--program", type=Path, help="use this instrumented adapter instead of building one"
+    )
     options = parser.parse_args()
     if shutil.which("go") is None:
         sys.stdout.write(building.NO_GO)
