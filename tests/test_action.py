@@ -119,7 +119,7 @@ def test_every_input_is_described_and_used() -> None:
     ]
 
 
-def test_every_step_either_runs_bash_or_uses_an_action_of_a_fixed_major_release() -> None:
+def test_every_step_runs_bash_or_a_pinned_action() -> None:
     for step in STEPS:
         assert ("run" in step) != ("uses" in step)
         assert "uses" in step or step["shell"] == "bash"
@@ -134,7 +134,7 @@ def instructions(text: str) -> Iterator[tuple[str, str]]:
             yield name, rest
 
 
-def test_the_container_runs_numaproof_and_not_as_root() -> None:
+def test_the_container_runs_numaproof_as_a_normal_user() -> None:
     recipe = list(instructions((ROOT / "Containerfile").read_text()))
     last: dict[str, Any] = dict(recipe)
     assert last["USER"] == "numaproof"
@@ -145,7 +145,7 @@ def test_the_container_runs_numaproof_and_not_as_root() -> None:
     assert names.index("USER") > max(at for at, name in enumerate(names) if name == "RUN")
 
 
-def test_the_container_is_built_from_all_that_the_package_is_made_of() -> None:
+def test_the_container_gets_every_folder_of_the_package() -> None:
     kept = {
         line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"
     }

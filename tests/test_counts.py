@@ -51,14 +51,14 @@ def is_count(value: ast.FormattedValue) -> bool:
     return value.format_spec is not None and ast.unparse(value.format_spec) == "f','"
 
 
-def test_one_of_a_thing_is_not_written_in_the_plural() -> None:
+def test_a_count_of_one_is_not_in_the_plural() -> None:
     files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
     read = [file for file in files if file not in PROFILES]
     found = [text for file in read for text in counts(file)]
     assert not found, "\n".join(found)
 
 
-def test_a_count_has_separators_and_its_noun_a_number() -> None:
+def test_counts_have_separators_and_nouns_agree() -> None:
     assert [plural(count, "case run") for count in (0, 1, 1234)] == [
         *("0 case runs", "1 case run", "1,234 case runs"),
     ]

@@ -95,7 +95,7 @@ def test_paths_in_the_repository_exist(page: Path) -> None:
     assert not [path for path in found if not list(ROOT.glob(path))]
 
 
-def test_where_to_look_is_there() -> None:
+def test_the_files_under_where_to_look_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     rows = text.partition("## Where to look")[2].partition("\n## ")[0].splitlines()
     places = [place for row in rows for place in SPAN.findall(row[2:].partition(" | ")[2])]
@@ -111,7 +111,7 @@ def test_where_to_look_is_there() -> None:
 
 
 @own_pages
-def test_files_named_by_the_end_of_their_path_exist(page: Path) -> None:
+def test_files_named_by_partial_paths_exist(page: Path) -> None:
     spans = [span for span in SPAN.findall(prose(page)) if SUFFIX.fullmatch(span)]
     named = [span for span in spans if not span.startswith(ELSEWHERE)]
     assert not [span for span in named if not any(ROOT.glob(f"**/{span}"))]

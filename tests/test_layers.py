@@ -99,7 +99,7 @@ def room_of(name: str, folder: str = "conformance") -> str | None:
 
 
 @pytest.mark.parametrize("folder", LAYERS)
-def test_a_folder_imports_only_what_is_above_it_in_the_table(folder: str) -> None:
+def test_a_folder_imports_only_from_folders_in_its_row(folder: str) -> None:
     allowed = {folder, *LAYERS[folder]}
     beyond = {
         f"{name} imports {other}"
@@ -128,7 +128,7 @@ def test_architecture_has_the_same_table() -> None:
     assert table.keys() >= LAYERS.keys()
 
 
-def test_the_rooms_of_the_harness_import_in_one_direction() -> None:
+def test_packages_of_the_harness_import_in_one_direction() -> None:
     place = {room: number for number, room in enumerate(ROOMS)}
     assert {room_of(name) for name in modules()} - {None} == place.keys()
     backwards = {
@@ -155,13 +155,13 @@ def test_the_layers_of_the_reference_import_downward_only() -> None:
     assert not upward
 
 
-def test_the_harness_states_the_order_of_its_rooms() -> None:
+def test_the_harness_documents_the_order_of_its_packages() -> None:
     text = ast.get_docstring(ast.parse(modules()["numaproof.conformance"].read_text())) or ""
     places = [text.index(f"`{room}`") for room in ROOMS]
     assert places == sorted(places)
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_no_modules_import_each_other_in_a_cycle() -> None:
     graph = {name: imports_of(name) for name in modules()}
     try:
         TopologicalSorter(graph).prepare()

@@ -97,7 +97,7 @@ def test_no_name_is_a_bare_participle() -> None:
     assert found == []
 
 
-def test_a_replaced_name_is_not_given_again() -> None:
+def test_a_replaced_name_does_not_return() -> None:
     again = [
         f"{path.relative_to(ROOT)}:{line}: {name} (say {REPLACED.get(name, 'MAX_...')})"
         for path in checkout.modules().values()

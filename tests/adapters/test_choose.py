@@ -56,7 +56,7 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         del sys.modules[name]
 
 
-def test_what_a_scenario_reaches_is_its_own_and_what_breaks_is_left_out(
+def test_coverage_is_kept_by_scenario_and_failed_ones_are_omitted(
     choose: Any, tmp_path: Path
 ) -> None:
     program = tmp_path / "program.py"

@@ -52,7 +52,7 @@ def assign_request(count: int, **more: Any) -> tuple[str, dict[str, Any]]:
     return "assign", {"machine": {}, "available": "8,2-4,0", "count": count, **more}
 
 
-def test_an_adapter_gives_every_kind_of_answer(adapter: list[str]) -> None:
+def test_an_adapter_can_give_every_kind_of_answer(adapter: list[str]) -> None:
     options = {"full-pcpus-only": "true"}
     hello, ok, empty, refused, unsupported, unknown, fault, after = ask(
         adapter,

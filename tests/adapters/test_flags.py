@@ -29,7 +29,7 @@ def write_table(folder: Path, *programs: str) -> str:
     return table.read_text(encoding="ascii")
 
 
-def test_the_table_is_written_as_it_stands(tmp_path: Path) -> None:
+def test_regenerating_the_table_changes_nothing(tmp_path: Path) -> None:
     programs = [program(tmp_path, release, [*names]) for release, names in flags.table().items()]
     assert write_table(tmp_path, *programs) == TABLE.read_text(encoding="ascii")
 

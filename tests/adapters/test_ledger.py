@@ -33,13 +33,13 @@ def run_check(folder: Path, *words: str) -> tuple[int, dict[str, int]]:
     return ended.returncode, outcomes
 
 
-def test_pods_of_an_allocator_that_knows_none_keep_what_they_hold(tmp_path: Path) -> None:
+def test_the_ledger_keeps_pods_for_an_allocator_without_pods(tmp_path: Path) -> None:
     code, outcomes = run_check(tmp_path)
     assert code == 0
     assert outcomes["pass"] > 30
 
 
-def test_an_allocator_that_hands_a_cpu_out_twice_is_caught(tmp_path: Path) -> None:
+def test_assigning_a_cpu_twice_is_caught(tmp_path: Path) -> None:
     code, outcomes = run_check(tmp_path, "greedy")
     assert code == 1
     assert outcomes["fail"] > 0

@@ -58,7 +58,7 @@ def same(out: Path, undisturbed_run: Path) -> None:
     assert lines(out)[-1]["complete"]
 
 
-def test_a_campaign_resumes_after_an_interrupt_and_kills_of_itself_and_a_worker(
+def test_a_campaign_resumes_after_an_interrupt_and_kills(
     trap: Any, start: Start, undisturbed_run: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -143,7 +143,7 @@ def kill_process(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def test_a_scheduler_that_is_killed_ends_the_campaign_which_resumes_with_another(
+def test_a_campaign_resumes_with_another_scheduler(
     trap: Any, start: Start, undisturbed_run: Path, tmp_path: Path, tls: tuple[str, ...]
 ) -> None:
     out = tmp_path / "out"
@@ -176,7 +176,7 @@ def below(pid: int) -> list[int]:
     return []
 
 
-def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
+def test_random_kills_neither_lose_nor_repeat_units(
     trap: Any, start: Start, undisturbed_run: Path, tmp_path: Path, tls: tuple[str, ...]
 ) -> None:
     dice = random.Random(SEED)  # noqa: S311 - the same moments each time

@@ -85,7 +85,7 @@ def running(trap: Any, start: Any, tmp_path_factory: pytest.TempPathFactory) -> 
     command.process.communicate()
 
 
-def test_whoever_has_no_key_runs_no_code_and_sees_no_page(running: Any) -> None:
+def test_without_the_key_nobody_runs_code_or_reads_a_page(running: Any) -> None:
     open_ports = ports(processes(running[0].process.pid))
     assert len(open_ports) >= 3, "a scheduler, a nanny and a worker"
     assert not [port for port in open_ports if b"HTTP" in asked_for_a_page(port)]
@@ -102,7 +102,7 @@ def test_whoever_has_no_key_runs_no_code_and_sees_no_page(running: Any) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
-def test_another_user_reads_neither_the_key_nor_what_a_worker_writes(running: Any) -> None:
+def test_another_user_cannot_read_the_key_or_workers_files(running: Any) -> None:
     pids = processes(running[0].process.pid)
     scratch = list(running[1].iterdir())
     assert scratch

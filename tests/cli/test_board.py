@@ -57,7 +57,7 @@ def site(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.commands
-def test_reports_of_runs_become_a_site(
+def test_reports_of_real_runs_become_a_site(
     command: Command, sharer: Callable[..., Path], tmp_path: Path
 ) -> None:
     sharer("0.9")
@@ -119,9 +119,7 @@ def test_known_failures_are_shown_with_their_reasons(
 
 
 @pytest.mark.commands
-def test_what_a_program_says_of_itself_is_no_markup(
-    command: Command, sharer: Callable[..., Path]
-) -> None:
+def test_text_from_a_program_is_escaped(command: Command, sharer: Callable[..., Path]) -> None:
     reports = sharer("1", name='"><script>alert(1)</script>', home="javascript:alert(1)")
     (one,) = command("board", reports, "--out", "site", "--json").json()["implementations"]
     assert one["page"] == "implementations/script-alert-1-script.html"

@@ -97,7 +97,7 @@ def _read_until(terminal: int, expected: Iterable[str]) -> str:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_command_is_offered_with_its_whole_first_sentence(shell: str, tmp_path: Path) -> None:
+def test_commands_are_completed_with_their_first_sentence(shell: str, tmp_path: Path) -> None:
     commands = [both for section in COMMANDS.values() for both in section.items()]
     expected = [name for name, _ in commands]
     if shell != "bash":
@@ -117,5 +117,7 @@ def test_every_command_is_offered_with_its_whole_first_sentence(shell: str, tmp_
         ("numaproof profile sh", "show"),
     ],
 )
-def test_names_are_offered(shell: str, line: str, expected: str, tmp_path: Path) -> None:
+def test_cases_and_machines_are_completed(
+    shell: str, line: str, expected: str, tmp_path: Path
+) -> None:
     assert missing(shell, line, [expected], tmp_path) == []

@@ -184,7 +184,7 @@ kind, without the command around them."""
         for one in (HOSTILE if EVERY else (*FAST, *ONE_OF_A_KIND))
     ],
 )
-def test_a_hostile_program_is_named_and_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
+def test_a_hostile_program_is_reported_and_leaves_nothing(tmp_path: Path, name: str) -> None:
     one = attack(tmp_path, name)
     report = check_report(one)
     assert re.search(one.program.words or "1 case run", report), report
@@ -218,7 +218,7 @@ def program_command_pairs() -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "command"), program_command_pairs())
-def test_every_command_names_a_hostile_program(tmp_path: Path, name: str, command: str) -> None:
+def test_every_command_reports_a_hostile_program(tmp_path: Path, name: str, command: str) -> None:
     one = attack(tmp_path, name)
     first, *others = COMMANDS[command]
     ended = one.run(first, *patience(one.program), *others, one.command)

@@ -40,7 +40,7 @@ NEEDS = cache(needs.rows)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_is_what_its_commands_print(
+def test_a_page_matches_the_output_of_its_commands(
     page: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = str(Path.cwd())

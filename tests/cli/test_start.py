@@ -75,13 +75,13 @@ def is_slow(module: str) -> bool:
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_the_command_alone_loads_none_of_its_subcommands(option: str) -> None:
+def test_the_command_alone_loads_no_subcommand(option: str) -> None:
     assert not [
         one for one in loaded_modules(option) if is_slow(one) or one.startswith(SUBCOMMANDS)
     ]
 
 
-def test_completing_the_name_of_a_subcommand_loads_none() -> None:
+def test_completing_a_subcommand_loads_none() -> None:
     found = {
         *loaded_modules(command_line="numaproof "),
         *loaded_modules(command_line="numaproof ch"),
@@ -90,7 +90,7 @@ def test_completing_the_name_of_a_subcommand_loads_none() -> None:
 
 
 @pytest.mark.parametrize("name", SENTENCES)
-def test_the_help_of_a_subcommand_loads_nothing_that_only_running_it_needs(name: str) -> None:
+def test_help_does_not_load_what_only_a_run_needs(name: str) -> None:
     assert not [one for one in loaded_modules(name, "--help") if is_slow(one)]
 
 
@@ -109,7 +109,7 @@ def test_the_help_of_a_subcommand_loads_nothing_that_only_running_it_needs(name:
         "numaproof replay static",
     ],
 )
-def test_completing_options_machines_releases_and_ids_loads_no_more(command_line: str) -> None:
+def test_completing_options_and_names_loads_little(command_line: str) -> None:
     assert not [one for one in loaded_modules(command_line=command_line) if is_slow(one)]
 
 

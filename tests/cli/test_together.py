@@ -100,7 +100,7 @@ def test_a_second_run_into_a_folder_is_refused_and_touches_nothing(
     assert command("check", *small).code == 0
 
 
-def test_the_verdict_comes_from_the_run_and_not_from_a_file(
+def test_the_verdict_comes_from_the_run_not_from_a_file(
     command: Command, program: Program, small: Small, tmp_path: Path
 ) -> None:
     wrong = program("answer(request)").replace("program.py", "wrong.py")
@@ -120,7 +120,7 @@ def test_the_verdict_comes_from_the_run_and_not_from_a_file(
 
 
 @pytest.mark.usefixtures("command")
-def test_promotions_into_one_file_at_once_all_stay(tmp_path: Path) -> None:
+def test_concurrent_promotions_into_one_file_are_all_kept(tmp_path: Path) -> None:
     Path("finding.yaml").write_text(FINDING)
     into = tmp_path / "cases.yaml"
     words = (numaproof(), "promote", "finding.yaml", "--out", str(into), "--id")

@@ -62,7 +62,7 @@ def apply_diff(diff: str, file: Path) -> None:
         ("run-nodes.md", "node/kubelet.yaml", 6),
     ],
 )
-def test_every_command_of_a_guide_writes_what_is_said_there(
+def test_every_command_of_a_guide_prints_the_shown_output(
     tmp_path: Path, page: str, program: str, count: int
 ) -> None:
     folder = tmp_path / "examples"
@@ -79,7 +79,7 @@ def test_every_command_of_a_guide_writes_what_is_said_there(
 
 
 @pytest.mark.parametrize("file", ["driver.py", "test_driver.py", "tox.ini"])
-def test_excerpts_in_the_guide_are_in_their_files(file: str) -> None:
+def test_excerpts_in_guides_match_their_files(file: str) -> None:
     text = (ROOT / "examples" / file).read_text()
     kind = "ini" if file == "tox.ini" else "python"
     shown = [block for one, block in BLOCK.findall(GUIDE) if one == kind]

@@ -34,7 +34,7 @@ SMALL = {
 
 
 @FILES
-def test_files_say_what_the_kernel_writes(row: dict[str, Any]) -> None:
+def test_files_look_like_the_kernels(row: dict[str, Any]) -> None:
     tree = build_tree(small(**row["fields"]) if "fields" in row else load_profile(row["what"]))
     FILES.check(row, {path: entry_text(tree, path) for path in row["says"]})
 
@@ -63,7 +63,7 @@ def test_isolated_cpus_exist() -> None:
         build_tree(small(isolated=2))
 
 
-def test_the_tree_for_discovery_is_part_of_the_full_one() -> None:
+def test_the_discovery_tree_is_a_subset_of_the_full_one() -> None:
     profile = load_profile("epyc-7451-2s")
     full, part = build_tree(profile), build_tree(profile, detail="discovery")
     assert dict(part).items() <= dict(full).items()
@@ -110,7 +110,7 @@ def machine_directory(
 
 
 @pytest.mark.skipif(shutil.which("lscpu") is None, reason="lscpu (util-linux) is not installed")
-def test_lscpu_reads_the_machine_as_the_profile_says(
+def test_lscpu_agrees_with_the_profile(
     machine_directory: tuple[Machine, Path],
 ) -> None:
     machine, root = machine_directory
@@ -133,7 +133,7 @@ def test_lscpu_reads_the_machine_as_the_profile_says(
 @pytest.mark.skipif(
     shutil.which("lstopo-no-graphics") is None, reason="lstopo-no-graphics (hwloc) is not installed"
 )
-def test_hwloc_reads_the_machine_as_the_profile_says(
+def test_hwloc_agrees_with_the_profile(
     machine_directory: tuple[Machine, Path],
 ) -> None:
     machine, root = machine_directory

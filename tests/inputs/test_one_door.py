@@ -89,14 +89,14 @@ def openings(path: Path) -> Iterator[int]:
                     yield node.lineno
 
 
-def test_who_opens_a_file_without_the_door_has_a_reason() -> None:
+def test_modules_that_open_files_directly_have_a_reason() -> None:
     found = {str(path.relative_to(ROOT)): sorted(openings(path)) for path in modules()}
     beside = {name: lines for name, lines in found.items() if lines}
     assert {name: lines for name, lines in beside.items() if name not in REASONS} == {}
     assert REASONS.keys() - beside.keys() == set()
 
 
-def test_a_way_around_the_door_would_be_found(tmp_path: Path) -> None:
+def test_opening_files_directly_would_be_found(tmp_path: Path) -> None:
     ways = """
 path.read_text()
 open(name)

@@ -30,7 +30,7 @@ class Wanted(msgspec.Struct, forbid_unknown_fields=True):
         ("levels: low\n", "f.yaml:1: levels: unknown key 'levels' (did you mean 'level'?)"),
     ],
 )
-def test_what_does_not_fit_is_named_where_it_stands(text: str, message: str) -> None:
+def test_type_errors_name_their_location(text: str, message: str) -> None:
     with pytest.raises(documents.DocumentError) as caught:
         typed.convert(documents.load(text, file="f.yaml"), Wanted)
     assert str(caught.value) == message

@@ -21,6 +21,6 @@ def frozen_at_exit(call: str) -> int:
     return int(ended.stdout)
 
 
-def test_the_collector_frees_no_message_types_at_exit_where_that_was_asked_for() -> None:
+def test_message_types_are_not_collected_at_exit_on_request() -> None:
     # Some interpreters freeze a few objects of their own.
     assert frozen_at_exit("freeze_at_exit()") > frozen_at_exit("") + 1000

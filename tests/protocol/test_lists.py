@@ -39,7 +39,7 @@ def fields(info: inspect.Type) -> Iterator[tuple[type, str]]:
         yield from fields(one)
 
 
-def test_every_list_in_an_answer_is_ordered_or_a_set() -> None:
+def test_every_list_in_an_answer_is_ordered_or_stands_for_a_set() -> None:
     found = {
         place
         for operation in OPERATIONS.values()
@@ -51,7 +51,7 @@ def test_every_list_in_an_answer_is_ordered_or_a_set() -> None:
     assert sorted(map(str, listed)) == sorted(map(str, found))
 
 
-def test_numbers_in_a_set_are_in_their_order() -> None:
+def test_numbers_in_a_set_are_sorted() -> None:
     cores = (Core(0, (12, 0, 2)),)
     info = MachineInfo(topology=(Node(10, cores=cores), Node(2)))
     loose, exact = (lists.in_order(info, exact=one) for one in (False, True))

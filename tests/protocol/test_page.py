@@ -51,7 +51,7 @@ def fields(kind: type[msgspec.Struct]) -> dict[str, bool]:
     return {one.encode_name: one.required for one in msgspec.structs.fields(kind)}
 
 
-def test_the_page_is_what_its_script_writes(script: Any) -> None:
+def test_the_page_matches_its_script(script: Any) -> None:
     assert script.page() == WRITTEN
 
 
@@ -76,7 +76,7 @@ def test_a_field_without_a_meaning_is_an_error(
         script.fields(messages.Fault)
 
 
-def test_the_stages_of_a_start_are_told_in_order(script: Any) -> None:
+def test_the_stages_of_a_start_are_described_in_order(script: Any) -> None:
     told = [row.split("`")[1] for row in script.stages().splitlines()]
     order = ("config", "discovery", "topology", "devices", "cpu", "memory")
     assert told == sorted(told, key=order.index)
@@ -86,14 +86,14 @@ def test_the_dialogue_has_every_operation(script: Any) -> None:
     assert {one.op for one in script.DIALOGUE} == OPERATIONS.keys()
 
 
-def test_the_small_hello_is_an_answer_to_hello() -> None:
+def test_the_short_hello_is_valid() -> None:
     example = re.search(r"^```json\n(.*?)^```", section("hello"), re.MULTILINE | re.DOTALL)
     assert example is not None
     answer = codec.decode_answer(example[1].replace("\n", "").encode(), 1, "hello")
     assert isinstance(answer, messages.Hello)
 
 
-def test_the_machine_in_full_is_one(script: Any) -> None:
+def test_the_full_machine_is_valid(script: Any) -> None:
     machine = codec.from_plain(script.MACHINE, MachineInfo)
     assert {
         thread

@@ -25,7 +25,7 @@ DIALOGUES = Table(__file__, "dialogues.yaml", compact=True)
 
 
 @DIALOGUES
-def test_the_reference_answers_as_a_kubelet_does(
+def test_the_reference_answers_like_the_kubelet(
     row: dict[str, Any], new_player: Callable[..., Player]
 ) -> None:
     said = {}

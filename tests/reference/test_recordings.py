@@ -173,7 +173,7 @@ needs_recordings = pytest.mark.skipif(
 @needs_recordings
 @pytest.mark.parametrize("release", RECORDED)
 @pytest.mark.parametrize(("family", "least"), [("cpu-scenarios", 2300), ("scenarios", 1300)])
-def test_every_recorded_scenario_is_answered_as_the_kubelet_did(
+def test_recorded_scenarios_are_answered_like_the_kubelet(
     family: str, least: int, release: str, new_player: Callable[[], Player]
 ) -> None:
     calls = 0
@@ -192,7 +192,7 @@ def test_every_recorded_scenario_is_answered_as_the_kubelet_did(
         ("merges-1.35", "merge", 600),
     ],
 )
-def test_every_recorded_assignment_and_merge_is_answered_as_the_kubelet_did(
+def test_recorded_assignments_and_merges_agree(
     name: str, operation: str, count: int, node: Player
 ) -> None:
     known = {"kubernetes": name.partition("-")[2]} if operation == "assign" else {}

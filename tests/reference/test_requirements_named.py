@@ -69,17 +69,17 @@ def rules() -> dict[str, str]:
     }
 
 
-def test_every_requirement_that_the_reference_names_is_in_the_registry() -> None:
+def test_every_requirement_named_in_the_reference_exists() -> None:
     known = load_registry().by_id()
     assert {one: module for one, module in rules().items() if one not in known} == {}
 
 
-def test_every_requirement_with_a_case_is_named_by_a_rule_or_has_a_reason_why_not() -> None:
+def test_tested_requirements_are_named_by_a_rule_or_explained() -> None:
     tested = {row.id for row in load_registry().requirements if row.is_tested}
     assert sorted(tested - rules().keys() - UNNAMED.keys()) == []
 
 
-def test_only_requirements_with_a_case_and_without_a_rule_have_a_reason_why_not() -> None:
+def test_only_tested_requirements_without_a_rule_have_reasons() -> None:
     tested = {row.id for row in load_registry().requirements if row.is_tested}
     assert sorted(UNNAMED.keys() & rules().keys()) == []
     assert sorted(UNNAMED.keys() - tested) == []
@@ -89,7 +89,7 @@ def test_reasons_refer_to_requirements_that_a_rule_names() -> None:
     assert {one for reason in UNNAMED.values() for one in ID.findall(reason)} <= rules().keys()
 
 
-def test_ids_are_sorted_in_the_last_paragraph_of_a_docstring_and_nowhere_else() -> None:
+def test_ids_are_sorted_in_a_docstrings_last_paragraph_only() -> None:
     for module, groups in requirement_groups().items():
         found = ID.findall((REFERENCE / module).read_text(encoding="utf-8"))
         assert sorted(found) == sorted(one for ids in groups for one in ids), module

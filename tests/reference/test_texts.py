@@ -116,7 +116,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
 
 
 @TEXTS
-def test_a_text_is_read_as_go_reads_it(row: dict[str, Any]) -> None:
+def test_a_text_is_parsed_like_in_go(row: dict[str, Any]) -> None:
     TEXTS.check(row, {text: _answer(FUNCTIONS[row["what"]], text) for text in row["says"]})
 
 

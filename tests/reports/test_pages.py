@@ -298,19 +298,19 @@ def runs(
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_report_of_a_run_is_as_on_its_page(
+def test_a_report_of_a_run_matches_its_page(
     runs: Runs, compare: Compare, name: str, kind: str
 ) -> None:
     compare(f"{name}/{kind}", FORMATS[kind](getattr(runs, name)()))
 
 
-def test_a_replayed_run_is_as_on_its_page(runs: Runs, compare: Compare) -> None:
+def test_a_replayed_run_matches_its_page(runs: Runs, compare: Compare) -> None:
     failed = [one for one in runs.failures() if isinstance(one, CaseFinished)]
     shown = "\n".join(line for one in failed for line in transcript(one))
     compare("failed/transcript.txt", shown + "\n")
 
 
-def test_verdicts_are_as_on_their_page(runs: Runs, compare: Compare) -> None:
+def test_verdicts_match_their_page(runs: Runs, compare: Compare) -> None:
     run, stream, fuzz = runs.run, runs.stream, {"kind": "fuzz", "total": 100}
     lost = stream(run(), run(case="lost"))
     del lost[1]

@@ -55,6 +55,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 @WORDS
-def test_a_function_says_what_its_calls_are(row: dict[str, Any]) -> None:
+def test_functions_return_the_expected_text(row: dict[str, Any]) -> None:
     function = FUNCTIONS[row["what"]]
     WORDS.check(row, [{"of": one["of"], "is": function(*one["of"])} for one in row["says"]])

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_nobody_else_opens_the_files_of_a_state_directory() -> None:
+def test_only_one_package_opens_files_of_a_state_directory() -> None:
     """The path of a state directory is passed on as text, and nothing is found below it."""
     below = set()
     for path in (ROOT / "conformance").rglob("*.py"):

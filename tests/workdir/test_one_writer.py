@@ -59,14 +59,14 @@ def writings(path: Path) -> Iterator[int]:
                 yield node.lineno
 
 
-def test_who_writes_a_file_in_another_way_has_a_reason() -> None:
+def test_modules_that_write_files_directly_have_a_reason() -> None:
     found = {str(path.relative_to(ROOT)): sorted(writings(path)) for path in modules()}
     others = {name: lines for name, lines in found.items() if lines and not name.startswith(OWN)}
     assert {name: lines for name, lines in others.items() if name not in REASONS} == {}
     assert REASONS.keys() - others.keys() == set()
 
 
-def test_another_way_would_be_found(tmp_path: Path) -> None:
+def test_writing_files_directly_would_be_found(tmp_path: Path) -> None:
     ways = """
 path.write_text(text)
 path.open("wb")

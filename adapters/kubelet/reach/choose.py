@@ -99,7 +99,7 @@ def main() -> int:
     sys.stderr.write(
         f"Kubernetes {options.release}: {len(found):,} scenarios reach"
         f" {len(frozenset().union(*found.values())):,} blocks of statements;"
-        f" {len(chosen)} of them reach the same: {as_ranges(chosen)}\n"
+        f" a set of {len(chosen)} reaches the same: {as_ranges(chosen)}\n"
     )
     sys.stdout.write(as_ranges(kept) + "\n")
     return 0

@@ -52,7 +52,7 @@ VARYING = (
 
 
 @PROGRAMS
-def test_what_is_wrong_is_said(
+def test_mistakes_are_reported(
     row: dict[str, Any],
     examine_driver: Examine,
     examined_text: Examine,

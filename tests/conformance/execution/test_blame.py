@@ -76,7 +76,7 @@ LAST = "if op == 'state' and b'app' in out: log('out of luck'); os._exit(7)"
         ("pass", "if op == 'admit': os._exit(3)", "at admit with exit code 3", "start state admit"),
     ],
 )
-def test_a_death_is_blamed_on_the_call_at_or_after_which_it_came(
+def test_a_death_is_attributed_to_the_call_before_it(
     play: Play,
     open_program: Callable[..., Target],
     after: str,
@@ -98,7 +98,7 @@ def test_a_death_is_blamed_on_the_call_at_or_after_which_it_came(
     assert play(target, STATIC + "steps:\n- start: {}\n")[0].good
 
 
-def test_what_a_program_logs_in_a_case_stands_beside_a_wrong_answer(
+def test_a_wrong_answer_is_shown_with_the_cases_log(
     play: Play, open_program: Callable[..., Target]
 ) -> None:
     target = open_program(before="log(op + ' ')")
@@ -109,7 +109,7 @@ def test_what_a_program_logs_in_a_case_stands_beside_a_wrong_answer(
     assert (passed.outcome, passed.stderr) == ("pass", "")
 
 
-def test_a_death_after_a_wrong_answer_leaves_the_wrong_answer_to_be_seen(
+def test_a_death_does_not_hide_an_earlier_wrong_answer(
     play: Play, open_program: Callable[..., Target]
 ) -> None:
     result, _ = play(open_program(LAST), WRONG)

@@ -198,7 +198,7 @@ class Failing(InProcess):
 
 
 @RUNS
-def test_a_run_ends_as_it_should(
+def test_a_run_has_the_expected_result(
     row: dict[str, Any],
     laptop: ProfileMachine,
     tmp_path: Path,

@@ -79,7 +79,7 @@ def ask(program: Subprocess) -> messages.Answer:
 
 
 @PROGRAMS
-def test_what_a_program_did_is_said(
+def test_a_programs_behaviour_is_reported(
     row: dict[str, Any], program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -104,7 +104,7 @@ def outcome(program: Subprocess, operation: str) -> object:
         return said | ({"after": "its answer"} if failure.after_answer else {})
 
 
-def test_a_missing_program_cannot_be_started() -> None:
+def test_a_missing_program_is_reported() -> None:
     one = Subprocess(["/nonexistent/program"], 1.0)
     with pytest.raises(CannotStartError, match="No such file"):
         ask(one)
@@ -126,7 +126,7 @@ def test_a_healthy_program_outlives_its_answers(program: Program) -> None:
     assert ask(one)
 
 
-def test_of_a_flood_of_log_the_beginning_and_the_end_are_kept(program: Program) -> None:
+def test_the_start_and_end_of_a_huge_log_are_kept(program: Program) -> None:
     body = """
     request = read()
     sys.stderr.write("the beginning\\n")
@@ -144,7 +144,7 @@ def test_of_a_flood_of_log_the_beginning_and_the_end_are_kept(program: Program) 
     assert caught.value.stderr.endswith("the end")
 
 
-def test_a_program_may_end_by_itself_when_its_input_ends(program: Program, tmp_path: Path) -> None:
+def test_a_program_may_exit_when_its_input_ends(program: Program, tmp_path: Path) -> None:
     tidied = tmp_path / "tidied"
     body = f"""
     answer(read(), ok={{"shared": "", "pods": {{}}}})

@@ -52,7 +52,7 @@ def whole(cpus: CPUSet, units: Iterable[CPUSet]) -> int:
 
 @EXAMPLES
 @given(st.data())
-def test_packed_cpus_are_whole_sockets_then_nodes_then_cores_as_many_as_can_be(
+def test_packing_maximizes_whole_sockets_nodes_and_cores(
     data: st.DataObject,
 ) -> None:
     info = data.draw(machines)
@@ -73,9 +73,7 @@ def test_packed_cpus_are_whole_sockets_then_nodes_then_cores_as_many_as_can_be(
 
 @EXAMPLES
 @given(machines, st.data())
-def test_on_an_empty_machine_distributed_cpus_are_even_over_the_fewest_nodes(
-    info: MachineInfo, data: st.DataObject
-) -> None:
+def test_distribution_is_even_over_the_fewest_nodes(info: MachineInfo, data: st.DataObject) -> None:
     facts = Facts(info)
     count = data.draw(st.integers(1, len(facts.all)))
     answer = assign(info, facts.all, count, {"distribute-cpus-across-numa": "true"})

@@ -85,9 +85,7 @@ def plain() -> Target:
 
 
 @pytest.mark.parametrize("make", [node_scenario, unusual_start])
-def test_no_scenario_asks_for_more_than_is_claimed(
-    make: Any, plain: Target, tmp_path: Path
-) -> None:
+def test_scenarios_only_use_claims(make: Any, plain: Target, tmp_path: Path) -> None:
     explorer = Explorer(plain, tmp_path)
     for seed in range(30):
         played = explorer.play(make(seed, plain.capabilities))
@@ -101,9 +99,7 @@ def test_an_upgrade_without_checkpoint_files_changes_none(plain: Target) -> None
         assert {step.verb for step in steps} <= {"start", "admit", "remove"}
 
 
-def test_no_case_asks_for_more_than_is_claimed(
-    plain: Target, laptop: ProfileMachine, tmp_path: Path
-) -> None:
+def test_cases_only_use_claims(plain: Target, laptop: ProfileMachine, tmp_path: Path) -> None:
     runs = runner.select(loading.bundled_cases(), [laptop], plain)[::3]
     outcomes, begun = set(), []
     for number, one in enumerate(runs):

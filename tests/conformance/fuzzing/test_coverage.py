@@ -72,7 +72,7 @@ def run_examples(
     return all_of_them
 
 
-def test_what_is_asked_does_not_depend_on_what_is_answered(reference: Target) -> None:
+def test_calls_do_not_depend_on_answers(reference: Target) -> None:
     others = (
         target_of(changed_reference(start=lambda _: messages.StartRefused("cpu", "never"))),
         target_of(InProcess(lambda: Reference(follows_docs=True))),
@@ -92,7 +92,7 @@ def swarm() -> list[dict[str, int]]:
     return [one for one in every if sum(one.values()) > STEPS - 4]
 
 
-def test_each_run_leaves_most_kinds_of_actions_out(swarm: list[dict[str, int]]) -> None:
+def test_each_example_omits_most_kinds_of_actions(swarm: list[dict[str, int]]) -> None:
     assert len(swarm) > 30
     # Of fourteen kinds, chosen anew each time, twelve steps would have seven and more.
     assert sum(map(len, swarm)) / len(swarm) < 6
@@ -107,7 +107,7 @@ def test_each_run_leaves_most_kinds_of_actions_out(swarm: list[dict[str, int]]) 
 
 
 @pytest.mark.slow
-def test_steering_gets_further_than_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targeted_search_reaches_more_than_random_search(monkeypatch: pytest.MonkeyPatch) -> None:
     # Hypothesis draws constants of local modules: those of whatever tests are loaded.
     monkeypatch.setattr(providers, "_get_local_constants", Constants)
     monkeypatch.setattr(providers, "CONSTANTS_CACHE", LRUCache(1024))

@@ -54,11 +54,11 @@ def found_again_first(place: str, findings: Path) -> None:
     assert run(broken, seed=2) == (found, 0)
 
 
-def test_what_failed_is_found_in_the_first_example_of_the_next_run(tmp_path: Path) -> None:
+def test_a_failure_is_the_next_runs_first_example(tmp_path: Path) -> None:
     found_again_first(str(tmp_path / "kept"), tmp_path / "findings")
 
 
-def test_examples_that_hypothesis_kept_are_found(tmp_path: Path) -> None:
+def test_examples_saved_by_hypothesis_are_found(tmp_path: Path) -> None:
     DirectoryBasedExampleDatabase(tmp_path).save(b"key", b"one")
     database = example_databases.open_database(str(tmp_path))
     assert list(database.fetch(b"key")) == [b"one"]
@@ -120,7 +120,7 @@ def _answering(address: str, process: subprocess.Popen[bytes]) -> str:
     pytest.fail("redis-server does not answer")
 
 
-def test_a_redis_server_keeps_what_failed(server: str, tmp_path: Path) -> None:
+def test_a_redis_server_stores_failures(server: str, tmp_path: Path) -> None:
     found_again_first(server, tmp_path / "findings")
 
 
@@ -131,7 +131,7 @@ def test_a_redis_server_keeps_what_failed(server: str, tmp_path: Path) -> None:
         ("redis://127.0.0.1:port", "the address of the Redis server is wrong: "),
     ],
 )
-def test_a_server_that_is_not_there_is_said(place: str, complaint: str) -> None:
+def test_an_unreachable_server_is_reported(place: str, complaint: str) -> None:
     pytest.importorskip("redis", reason="the package redis is not installed")
     with pytest.raises(DatabaseError, match=complaint):
         example_databases.open_database(place)
@@ -144,13 +144,13 @@ def test_a_server_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
         example_databases.open_database("redis://127.0.0.1/0")
 
 
-def test_a_place_that_can_be_none_is_said(tmp_path: Path) -> None:
+def test_an_unusable_location_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DatabaseError, match="Not a directory; give another directory"):
         example_databases.open_database(str(tmp_path / "file" / "below"))
 
 
-def test_implementations_share_a_database_and_nothing_in_it(reference: Target) -> None:
+def test_implementations_have_separate_examples_in_a_database(reference: Target) -> None:
     shared = InMemoryExampleDatabase()
     mine = Scoped(shared, reference)
     mine.save(b"key", b"value")

@@ -51,7 +51,7 @@ MACHINE = machine()
 
 
 @WRONG
-def test_a_difference_is_named_and_seen_by_whoever_claims_what_it_is_in(
+def test_a_difference_is_named_and_visible_to_its_claims(
     row: dict[str, Any],
 ) -> None:
     wrong = machine(**row["changes"])
@@ -64,11 +64,11 @@ def test_a_difference_is_named_and_seen_by_whoever_claims_what_it_is_in(
     WRONG.check(row, said)
 
 
-def test_a_refusal_differs_in_nothing_of_a_machine() -> None:
+def test_a_refusal_is_not_a_difference_of_a_machine() -> None:
     assert differing(StartRefused("discovery", "no"), MACHINE) == set()
 
 
-def test_only_what_is_seen_is_wrong() -> None:
+def test_only_claimed_aspects_can_be_wrong() -> None:
     empty = machine(topology=[], num_sockets=7)
     assert differing(empty, MACHINE, ("num_cores", "num_sockets")) == {"num_sockets"}
 
@@ -83,7 +83,7 @@ def test_only_what_is_seen_is_wrong() -> None:
         ({}, ("num_cores", "nodes")),
     ],
 )
-def test_what_a_case_expects_is_called_as_claims_are(
+def test_expected_aspects_are_named_like_claims(
     cores: dict[str, Any], aspects: tuple[str, ...]
 ) -> None:
     assert seen_in({"num_cores": 1, "node_ids": [0], "nodes": {"0": {"cores": cores}}}) == aspects

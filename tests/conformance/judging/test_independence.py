@@ -54,7 +54,7 @@ class Running(ast.NodeTransformer):
         return None if ast.unparse(node.test) == "TYPE_CHECKING" else node
 
 
-def test_nothing_that_the_invariants_name_or_load_is_of_the_reference() -> None:
+def test_the_invariants_do_not_import_the_reference() -> None:
     waiting, seen = sorted(OWN), set()
     while waiting:
         module = waiting.pop()

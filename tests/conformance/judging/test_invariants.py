@@ -51,7 +51,7 @@ def view_of(plain: Mapping[str, Any]) -> View:
 
 
 @NODES
-def test_what_is_broken_on_a_node_is_named(row: dict[str, Any]) -> None:
+def test_each_invariant_reports_its_own_violation(row: dict[str, Any]) -> None:
     base = NODES.row(row["of"])["view"] if "of" in row else {}
     view = view_of(patch_value(base, row.get("view", {})))
     before = row.get("before", {})
@@ -70,7 +70,7 @@ def test_what_is_broken_on_a_node_is_named(row: dict[str, Any]) -> None:
 
 
 @ANSWERS
-def test_a_merge_or_an_assignment_is_held_against_what_was_asked(row: dict[str, Any]) -> None:
+def test_merges_and_assignments_are_checked_by_their_request(row: dict[str, Any]) -> None:
     operation: Any = OPERATIONS["merge" if "merge" in row else "assign"]
     plain = (
         {"nodes": [0, 1], **row["merge"]} if "merge" in row else {"machine": {}, **row["assign"]}

@@ -104,18 +104,16 @@ def test_both_readings_of_a_quantity_agree() -> None:
         ("1" * 5000, 0),
     ],
 )
-def test_a_quantity_is_read_exactly_and_what_is_none_counts_as_nothing(
-    text: object, number: int
-) -> None:
+def test_quantities_are_exact_and_malformed_ones_are_zero(text: object, number: int) -> None:
     assert amount(text) == number
 
 
-def test_the_class_that_the_api_server_has_set_holds() -> None:
+def test_the_class_set_by_the_api_server_counts() -> None:
     given = {**numbered_pod("a", [{"limits": WHOLE}]), "status": {"qosClass": "Burstable"}}
     assert pods.read(given, PodResources()).qos == "Burstable"
 
 
-def test_gates_follow_their_maturity_where_they_are_not_named() -> None:
+def test_unset_gates_follow_their_maturity() -> None:
     def read(kubernetes: str, **gates: bool) -> PodResources:
         return entitlement.pod_resources({"featureGates": gates}, kubernetes)
 

@@ -24,7 +24,7 @@ SIGNATURES = Table(__file__, "signatures.yaml")
 
 
 @SIGNATURES
-def test_a_failure_has_a_sentence_and_a_signature_of_its_fields(row: dict[str, Any]) -> None:
+def test_a_failure_has_a_message_and_a_signature(row: dict[str, Any]) -> None:
     finding = Finding(**row["finding"]) if "finding" in row else None
     ended = EndResult(**{"outcome": "fail", **row.get("ended", {})}, finding=finding)
     name = signature(ended, row.get("operation", "admit"), row.get("invariants", ()))
@@ -33,7 +33,7 @@ def test_a_failure_has_a_sentence_and_a_signature_of_its_fields(row: dict[str, A
 
 
 @pytest.mark.parametrize("outcome", sorted(GOOD))
-def test_what_is_no_failure_has_none(outcome: str) -> None:
+def test_other_results_have_no_signature(outcome: str) -> None:
     assert signature(EndResult(outcome), "admit") == ""  # type: ignore[arg-type]
 
 
@@ -64,7 +64,7 @@ def sentences(value: object) -> Iterator[str]:
     [file for one in TABLES for file in sorted(FOLDER.glob(one))],
     ids=lambda path: path.name,
 )
-def test_no_message_shows_a_value_as_python_writes_it(table: Path) -> None:
+def test_no_message_shows_python_reprs(table: Path) -> None:
     rows = [*yaml.load_all(table.read_text("utf-8"), yaml.CSafeLoader)]
     said = [text for row in rows for text in sentences(row["says"])]
     assert [one for one in said if PYTHON.search(NO_PYTHON.sub("", one))] == []

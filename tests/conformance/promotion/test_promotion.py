@@ -59,7 +59,7 @@ def good(case: Any, target: Any = REFERENCE) -> bool:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_is_promoted_is_passed_by_the_reference(seed: int, level: Level) -> None:
+def test_the_reference_passes_promoted_cases(seed: int, level: Level) -> None:
     scenario = seeded_scenario(seed, REFERENCE.capabilities)
     scenario = msgspec.structs.replace(scenario, requirements=("CPU-STATIC-001",))
     try:
@@ -73,7 +73,7 @@ def test_what_is_promoted_is_passed_by_the_reference(seed: int, level: Level) ->
 
 
 @PROMOTIONS
-def test_a_finding_becomes_a_case_that_the_reference_passes_or_is_refused(
+def test_a_finding_becomes_a_case_or_is_refused(
     row: dict[str, Any],
 ) -> None:
     steps = [{"expect": "anything", **step} for step in row["steps"]]
@@ -107,7 +107,7 @@ def expectation_text(expect: Any) -> str:
     ).strip()
 
 
-def test_a_level_that_the_implementation_does_not_claim_is_refused() -> None:
+def test_an_unclaimed_level_is_refused() -> None:
     hello = msgspec.structs.replace(REFERENCE.hello, level="admission")
     lesser = type(REFERENCE)(REFERENCE.implementation, hello, NEWEST, "admission")
     case = seeded_scenario(0, REFERENCE.capabilities)

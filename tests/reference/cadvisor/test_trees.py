@@ -26,7 +26,7 @@ _SHORT = {
 
 
 @TREES
-def test_a_tree_is_discovered_as_a_kubelet_does(row: dict[str, Any], tmp_path: Path) -> None:
+def test_a_tree_is_discovered_like_the_kubelet_does(row: dict[str, Any], tmp_path: Path) -> None:
     said = {}
     for number, text in enumerate(row.get("each", [""])):
         for release in row.get("releases", ["1.35"]):

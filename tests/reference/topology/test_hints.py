@@ -27,11 +27,11 @@ def need(amount: int, free: list[int], total: int = 4, **more: Any) -> Need:
     )
 
 
-def test_what_is_reusable_counts_for_its_exact_set_of_nodes(way: Any) -> None:
+def test_reusable_resources_count_for_their_exact_nodes(way: Any) -> None:
     demand = Demand((0, 1, 2), (need(4, [0, 1, 0], reusable=(Supply(0b011, 3),)),))
     assert [hint.nodes for hint in way.list_hints(demand)] == [0b011]
 
 
-def test_what_is_reusable_does_not_make_up_for_too_little_on_an_empty_machine(way: Any) -> None:
+def test_reusable_resources_do_not_count_on_an_empty_machine(way: Any) -> None:
     demand = Demand((0, 1, 2), (need(9, [4, 4, 0], reusable=(Supply(0b011, 4),), total=4),))
     assert [hint.nodes for hint in way.list_hints(demand)] == []
