@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_RUNS = 3000
-"""Runs for a bug at the most."""
+"""The maximum number of runs for a bug."""
 
 
 class Catch(msgspec.Struct, frozen=True, omit_defaults=True):

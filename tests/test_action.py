@@ -26,7 +26,7 @@ EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
 
 
 def fill_in(text: str, inputs: dict[str, str]) -> str:
-    """A value of the action with its expressions replaced, as GitHub does."""
+    """Replaces expressions in the action's values like GitHub."""
     values = {f"inputs.{name}": one.get("default") for name, one in ACTION["inputs"].items()}
     values |= {f"inputs.{name}": value for name, value in inputs.items()}
     values["steps.python.outputs.python-path"] = sys.executable
@@ -34,7 +34,7 @@ def fill_in(text: str, inputs: dict[str, str]) -> str:
 
 
 class Job:
-    """A job on GitHub that uses the action: its folder, and what it wrote."""
+    """A GitHub job that uses the action: its folder and output."""
 
     def __init__(self, folder: Path, **inputs: str) -> None:
         self.folder = folder / "workspace"
@@ -43,7 +43,7 @@ class Job:
         self.summary = folder / "summary.md"
         temporary = folder / "runner"
         temporary.mkdir()
-        # What the step that installs would have made.
+        # The result of the install step.
         (temporary / "numaproof").symlink_to(sys.prefix)
         self.environment = {
             "GITHUB_STEP_SUMMARY": str(self.summary),
@@ -52,7 +52,7 @@ class Job:
         }
 
     def run(self, name: str) -> subprocess.CompletedProcess[str]:
-        """Runs a step as GitHub does."""
+        """Runs a step like GitHub."""
         (step,) = [step for step in STEPS if step.get("name") == name]
         given = {key: fill_in(value, self.inputs) for key, value in step.get("env", {}).items()}
         return subprocess.run(
@@ -127,7 +127,7 @@ def test_every_step_runs_bash_or_a_pinned_action() -> None:
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
-    """The instructions of a container recipe, each with its arguments."""
+    """Returns the instructions of a container recipe with their arguments."""
     for line in text.splitlines():
         if line and not line.startswith("#"):
             name, _, rest = line.partition(" ")

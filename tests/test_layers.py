@@ -1,6 +1,6 @@
-"""Which module may import which: the table of ARCHITECTURE.md and the order of the rooms.
+"""Allowed imports between modules: the table in ARCHITECTURE.md and the order of packages.
 
-Imports for type checking count as well: what a module names, a reader has to know.
+Imports for type checking count, because readers follow them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAYERS = {
     "campaign": ("protocol", "workdir", "reference", "inputs", "fakesys", "conformance"),
     "reports": ("protocol", "workdir", "inputs"),
 }
-"""The folders of ARCHITECTURE.md and what each may import; the command imports them all."""
+"""The folders in ARCHITECTURE.md and their allowed imports; `cli` and `plugin` import all."""
 
 ROOMS = (
     "cases",
@@ -44,7 +44,7 @@ ROOMS = (
     "library",
     "promotion",
 )
-"""The rooms of `numaproof.conformance` in order: each imports only from those before it."""
+"""The packages of `numaproof.conformance` in order: each imports only from earlier ones."""
 
 
 REFERENCE = (
@@ -62,7 +62,7 @@ REFERENCE = (
     ("implementation",),
     ("server",),
 )
-"""The layers of `numaproof.reference`, lowest first; what shares a layer is independent."""
+"""The layers of `numaproof.reference`, lowest first. Modules in one layer are independent."""
 
 
 modules = cache(checkout.modules)
@@ -70,7 +70,7 @@ modules = cache(checkout.modules)
 
 @cache
 def imports_of(name: str) -> frozenset[str]:
-    """The project's modules that a module imports when it is loaded, or for type checking."""
+    """Returns the project's modules that a module imports on load or for type checking."""
     statements = list(ast.parse(modules()[name].read_text(encoding="utf-8")).body)
     found: set[str] = set()
     while statements:
@@ -88,12 +88,12 @@ def imports_of(name: str) -> frozenset[str]:
 
 
 def folder_of(name: str) -> str:
-    """The folder of a module; empty for the package itself."""
+    """Returns the folder of a module, or an empty text for the package itself."""
     return (*name.split("."), "")[1]
 
 
 def room_of(name: str, folder: str = "conformance") -> str | None:
-    """The room of a module of a folder, by default of the harness."""
+    """Returns the package of a module within a folder, by default the harness."""
     parts = name.split(".")
     return parts[2] if parts[1:2] == [folder] and len(parts) > 2 else None
 

@@ -1,4 +1,4 @@
-"""What `import numaproof` offers to programs that use it as a library."""
+"""The public names of numaproof as a library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of the documentation are what docs/pictures/draw.py draws today."""
+"""The documentation's pictures match the output of docs/pictures/draw.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README's test command runs every test on whichever interpreter it is started with."""
+"""The README's test command runs every test on the interpreter that starts it."""
 
 from __future__ import annotations
 

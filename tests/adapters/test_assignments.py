@@ -1,4 +1,4 @@
-"""Every assignment on small machines: what is asked, and how an answer counts."""
+"""`assignments.py`: the calls it makes, and how it counts answers."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def assignments() -> ModuleType:
 
 
 class Program:
-    """A program that assigns as a function does."""
+    """A program that assigns with a function."""
 
     def __init__(self, choose: Choose) -> None:
         self._choose = choose
 
     def call(self, _operation: str, args: messages.AssignArgs) -> messages.Answer:
-        """The answer to one call."""
+        """Returns the answer to one call."""
         return self._choose(args)
 
 
 def count_outcomes(assignments: Any, choose: Choose, most: int = 4) -> tuple[dict[str, int], Any]:
-    """The counts on machines of at most so many CPUs, and what was found."""
+    """Returns the counts on machines with at most so many CPUs, and the output files."""
     found = assignments.Enumeration(Program(choose))
     for shape in assignments.shapes():
         for args in assignments.calls(shape, "1.37") if shape.cpus <= most else ():
@@ -102,7 +102,7 @@ def test_other_answers_are_counted_by_kind(
     assignments: Any, answer: messages.Answer, kind: str
 ) -> None:
     counts, _ = count_outcomes(assignments, lambda _: answer, most=1)
-    # Of the two calls on one CPU, one can be met.
+    # Of the two calls on one CPU, one can be satisfied.
     refusal = isinstance(answer, messages.AdmissionRefused)
     assert counts == ({"same": 1, "wrong": 1} if refusal else {kind: 2})
 

@@ -1,4 +1,4 @@
-"""What each of many scenarios reaches, told apart by the greetings between them."""
+"""Measuring what each scenario reaches, separated by `hello` calls."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ for line in sys.stdin.buffer:
     sys.stdout.buffer.write(codec.encode_answer(request.id, answer))
     sys.stdout.flush()
 """
-"""The reference, which reaches a file for each operation, and breaks at reports of devices."""
+"""A reference that "reaches" a file per operation, and breaks when devices are reported."""
 
 
 @pytest.fixture
 def choose(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The program, which is in a folder and no package."""
+    """Loads the program, which is a folder without a package."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module("choose")
     for name in MODULES:

@@ -1,4 +1,4 @@
-"""What adapters of one language share: a real adapter made with it speaks the protocol."""
+"""The shared code for adapters of each language, used in a real adapter."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def adapter(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
 
 
 def ask(command: list[str], *requests: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The answers to requests that are numbered from 1."""
+    """Returns the answers to requests, numbered from 1."""
     lines = [
         json.dumps({"id": number, "op": operation, "args": args})
         for number, (operation, args) in enumerate(requests, 1)

@@ -1,4 +1,4 @@
-"""Choosing the scenarios to record: few that reach what all reach, and the first ones."""
+"""Selecting scenarios to record: a few that reach everything, then the lowest seeds."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FOLDER = Path(__file__).parents[2] / "adapters" / "kubelet" / "reach"
 
 @pytest.fixture
 def cover(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The module of the program, which is a folder and no package."""
+    """Loads the module of the program, which is a folder without a package."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module("cover")
     del sys.modules["cover"]
 
 
 def places_by_seed(**scenarios: str) -> dict[int, frozenset[str]]:
-    """What scenarios reach, a letter for each place; their seeds are in their names."""
+    """Returns what scenarios reach, a letter for each block; the names are seeds."""
     return {int(name[1:]): frozenset(places) for name, places in scenarios.items()}
 
 
@@ -38,7 +38,7 @@ def test_ties_are_broken_by_the_lowest_seed(cover: Any) -> None:
 
 
 def test_a_redundant_scenario_is_dropped(cover: Any) -> None:
-    # The widest is taken first; the two that reach the rest reach all of it besides.
+    # The widest is taken first, but the two that reach the rest make it redundant.
     found = cover.smallest_cover(places_by_seed(s0="bcde", s1="abcx", s2="defy"))
     assert found == [1, 2]
 

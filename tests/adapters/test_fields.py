@@ -1,4 +1,4 @@
-"""The program that writes the table of the fields of configurations and pods."""
+"""The program that writes the table of configuration and pod fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Types = dict[str, dict[str, str]]
 
 
 def program(folder: Path, release: str, types: Types) -> str:
-    """A program that prints the fields of a release as the built one does."""
+    """Creates a program that prints a release's fields like the built one."""
     path = folder / release
     printed = json.dumps({"kubernetes": release, "types": types})
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{printed}\nEND\n")

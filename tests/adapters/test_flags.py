@@ -15,7 +15,7 @@ TABLE = Path(flags.__file__).with_name("flags.txt")
 
 
 def program(folder: Path, release: str, names: list[str]) -> str:
-    """A program that prints the flags of a release as an adapter does."""
+    """Creates a program that prints a release's flags like an adapter."""
     path = folder / release
     printed = json.dumps({"kubernetes": release, "flags": names})
     path.write_text(f"#!/bin/sh\n[ $1 = -flags ] && cat <<'END'\n{printed}\nEND\n")

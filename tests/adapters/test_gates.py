@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Write:
-    """Makes a program that prints the gates of a release as an adapter does."""
+    """Creates a program that prints a release's gates like an adapter."""
 
     def write(release: str, gate_table: dict[str, dict[str, Any]]) -> str:
         path = tmp_path / release

@@ -1,4 +1,4 @@
-"""The bookkeeping that adapters in Python share: it keeps invariants, and hides no broken one."""
+"""The ledger shared by Python adapters: it keeps the invariants without hiding violations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.commands
 
 
 def run_check(folder: Path, *words: str) -> tuple[int, dict[str, int]]:
-    """How a check of the program on a small machine ends: its exit code, and runs by outcome."""
+    """Checks the program on a small machine; returns the exit code and the case runs by outcome."""
     for file in (ADAPTERS / "common" / "python").glob("*.py"):
         shutil.copy(file, folder)
     shutil.copy(Path(__file__).parent / "common" / "lowest_node.py", folder)

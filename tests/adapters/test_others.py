@@ -1,4 +1,4 @@
-"""The run over all adapters, as far as it needs none of what they are built with."""
+"""The run over all adapters, as far as it works without their build tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).parents[2] / "adapters" / "others.py"
 
 @pytest.fixture
 def others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """The script, with adapters of the test's own."""
+    """The script, with adapters from the test."""
     spec = importlib.util.spec_from_file_location("others", SCRIPT)
     assert spec
     assert spec.loader
@@ -72,7 +72,7 @@ def test_adapters_are_checked_as_far_as_they_claim(others: Any, tmp_path: Path) 
 
     discoverer = commands_for("discover")
     assert [*discoverer] == ["check"]
-    # A part of the cases would be no whole run on a board.
+    # On a board, some of the cases would not be a whole run.
     assert "--select" not in discoverer["check"]
     assert str(others.HERE / "one" / "known-failures.yaml") in discoverer["check"]
     assert f"'{tmp_path / 'a program'}'" in discoverer["check"]

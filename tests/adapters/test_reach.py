@@ -1,4 +1,4 @@
-"""What the coverage of the kubelet's packages is made of: Go's profile, the source, the reasons."""
+"""The inputs of the kubelet's coverage: Go's profile, the source and the reasons."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ REASONS = """\
 
 @pytest.fixture
 def reach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The modules of the program, which is a folder and no package."""
+    """Loads the modules of the program, which is a folder without a package."""
     monkeypatch.syspath_prepend(str(FOLDER))
     names = ("statements", "reasons", "report", "overview", "building")
     found = {name: importlib.import_module(name) for name in names}

@@ -1,4 +1,4 @@
-"""The programs around the kubelet adapter, where they need no Go."""
+"""The scripts around the kubelet adapter, as far as they work without Go."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parents[2] / "adapters" / "kubelet"
 
 @pytest.fixture
 def without_go(tmp_path: Path) -> dict[str, str]:
-    """An environment in which only what the scripts call is found, and no Go."""
+    """An environment with only the programs that the scripts call, and without Go."""
     for name in ("dirname", "realpath"):
         program = shutil.which(name)
         assert program

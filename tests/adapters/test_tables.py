@@ -1,4 +1,4 @@
-"""The page of what the other implementations do."""
+"""The page with the results of other implementations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A campaign comes to the same whoever does its units, in which order, and however often."""
+"""A campaign's result doesn't depend on the workers, the order of units, or repetitions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def do_first(campaign_spec: CampaignSpec, job: Job, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a campaign whose units are done in the order of the plan."""
+    """Returns the journal of a campaign whose units run in the planned order."""
     return tmp_path_factory.mktemp("ordered")
 
 
@@ -56,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def campaign_summary(
     folder: Path, campaign_spec: CampaignSpec, worker: Remembering, one_by_one: OneByOne
 ) -> CampaignSummary:
-    """What it comes to."""
+    """Returns the result."""
     return conduct(folder, campaign_spec, one_by_one(worker))
 
 

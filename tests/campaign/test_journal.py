@@ -1,4 +1,4 @@
-"""A journal vouches for each of its units: damage is named and done again, and never counted."""
+"""Damage in a journal is detected, reported and repaired, and damaged units are never counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numaproof.campaign.planning import CampaignSpec
 
 FLIPS = 150
-"""Damaged files; by hand, any number does."""
+"""The number of damaged files; set it higher when running by hand."""
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def resume(campaign_spec: CampaignSpec, worker: Any, one_by_one: Any, tmp_path: Path) -> Any:
-    """Runs or resumes the campaign; its summary, what was damaged, and how much had been done."""
+    """Runs or resumes the campaign; returns summary, damage and number of finished units."""
 
     def do() -> tuple[str, list[str], int]:
         with Journal(tmp_path, campaign_spec.plan, lambda: 1.5) as journal:

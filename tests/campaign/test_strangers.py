@@ -1,4 +1,4 @@
-"""Another user of the machine gets nothing from a campaign that runs on it."""
+"""Another user of the machine can't use or read a running campaign."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ for port in sys.argv[1:]:
 
 
 def processes(leader: int) -> list[int]:
-    """A process and all that it started, directly or not."""
+    """Returns a process and all of its descendants."""
     found = [leader]
     for pid in found:
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -44,7 +44,7 @@ def processes(leader: int) -> list[int]:
 
 
 def ports(pids: list[int]) -> list[int]:
-    """Where processes listen."""
+    """Returns the addresses on which processes listen."""
     sockets = set()
     for pid in pids:
         for entry in Path(f"/proc/{pid}/fd").iterdir():
@@ -71,7 +71,7 @@ def asked_for_a_page(port: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def running(trap: Any, start: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A campaign in the middle of a unit, whose temporary files are in `scratch`."""
+    """A campaign in the middle of a unit, with its temporary files in `scratch`."""
     folder = tmp_path_factory.mktemp("strangers")
     scratch = folder / "scratch"
     scratch.mkdir()

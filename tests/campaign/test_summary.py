@@ -1,4 +1,4 @@
-"""A finding of a campaign is about one failure: its message, its case and its command fit."""
+"""The message, case and command of a campaign's finding belong to the same failure."""
 
 from __future__ import annotations
 

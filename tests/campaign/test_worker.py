@@ -1,4 +1,4 @@
-"""What comes from outside, a program that is killed or a worker that is stopped, is no finding."""
+"""A killed program or a stopped worker is not a finding."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ for line in sys.stdin.buffer:
 
 @pytest.fixture
 def unit_end(campaign_spec: CampaignSpec, tmp_path: Path) -> Callable[[int, str], dict[str, Any]]:
-    """The end of a unit of two scenarios, if the program is killed so often at an operation."""
+    """Returns the result of a unit of two scenarios whose program is killed `times` times."""
 
     def play(deaths: int, operation: str) -> dict[str, Any]:
         (tmp_path / "dies.py").write_text(DIES)

@@ -1,4 +1,4 @@
-"""`numaproof campaign`: what its options do, and how it complains; kills are tested beside it."""
+"""`numaproof campaign`: options and errors. test_kills.py tests kills."""
 
 from __future__ import annotations
 

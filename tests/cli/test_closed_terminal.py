@@ -1,4 +1,4 @@
-"""A closed terminal ends a command as an interrupt does."""
+"""Closing the terminal ends a command like an interrupt."""
 
 from __future__ import annotations
 

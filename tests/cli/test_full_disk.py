@@ -1,4 +1,4 @@
-"""On a full disk, commands name the file, keep what was there, and can be repeated."""
+"""On a full disk, commands name the file, keep the old content, and can be repeated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECK = ("check", "--machine", "laptop-4c8t", "--select", "example-*")
 
 @pytest.fixture
 def full_disk(small_disk: Path) -> Path:
-    """A file system with room for a page of memory."""
+    """A file system with room for one page of memory."""
     fill(small_disk, leave=1)
     return small_disk
 

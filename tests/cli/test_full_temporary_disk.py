@@ -1,4 +1,4 @@
-"""A full temporary disk is reported once, with its folder, and nobody else is blamed."""
+"""A full temporary disk is reported once with its folder, and the program isn't blamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`numaproof init`: each adapter is green as written, and nothing is ever overwritten."""
+"""`numaproof init`: each adapter passes as generated, and no file is ever overwritten."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ every_language = pytest.mark.parametrize("language", SKELETONS)
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """The text of every file below a folder."""
+    """Returns the text of every file below a folder."""
     found = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_text("utf-8") for path in found}
 
 
 class TestSource:
-    """Where an adapter's CI installs numaproof from: one file says so."""
+    """The source from which an adapter's CI installs numaproof; a single file contains it."""
 
     @pytest.mark.parametrize(
         ("direct_url", "source"),
@@ -132,7 +132,7 @@ TOOLCHAINS = [
 
 
 def pod(uid: str, *containers: str, **status: str) -> dict[str, object]:
-    """A pod with a limit of one CPU in each container."""
+    """A pod with a limit of one CPU per container."""
     resources = {"limits": {"cpu": 1, "memory": "64Mi"}}
     return {
         "metadata": {"name": uid, "namespace": "default", "uid": uid},
@@ -145,7 +145,7 @@ def pod(uid: str, *containers: str, **status: str) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def build_adapter(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of the adapter in a language, which is built once."""
+    """The folder of the adapter in a language, built once."""
 
     @cache
     def build(language: str) -> Path:
@@ -161,7 +161,7 @@ def build_adapter(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], P
 
 @pytest.mark.parametrize("language", TOOLCHAINS)
 class TestProtocol:
-    """What docs/protocol.md says, and a run at level invariants does not ask."""
+    """Behaviour that docs/protocol.md requires but level invariants doesn't check."""
 
     @pytest.fixture
     def ask(self, build_adapter: Callable[[str], Path], language: str) -> Iterator[Command]:

@@ -1,4 +1,4 @@
-"""What commands print with --json, and the files they write, follow the published schemas."""
+"""The output of --json, and written files, follow the published schemas."""
 
 from __future__ import annotations
 

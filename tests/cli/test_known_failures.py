@@ -1,4 +1,4 @@
-"""`numaproof check --known-failures`: what is known does not fail a run, and what is not, does."""
+"""`numaproof check --known-failures`: only unknown failures fail a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command as a whole: help, completion, streams, and the reference behind the protocol."""
+"""The command as a whole: help, completion, streams, and the reference as a server."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def test_a_machine_is_drawn_on_an_ascii_terminal() -> None:
 
 
 def on_terminal(*args: str, **environment: str) -> str:
-    """What a command writes to a terminal."""
+    """Returns the output of a command on a terminal."""
     ours, theirs = pty.openpty()
     clean = {key: value for key, value in os.environ.items() if key not in ("CI", "NO_COLOR")}
     settings = {**clean, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **environment}
     running = subprocess.Popen([*NUMAPROOF, *args], stdout=theirs, env=settings)
     os.close(theirs)
     written = bytearray()
-    # A terminal whose other side is closed ends in an error, not in an empty read.
+    # Reading from a terminal whose other side is closed is an error, not an empty read.
     with suppress(OSError):
         while chunk := os.read(ours, 65536):
             written += chunk

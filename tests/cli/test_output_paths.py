@@ -1,4 +1,4 @@
-"""Where output cannot be written: found before the work, named, and nothing earlier is lost."""
+"""Unwritable outputs are reported before the work starts, and no earlier file is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Command = Callable[..., Any]
 
 @pytest.fixture
 def inputs(command: Command) -> None:  # noqa: ARG001 - in its folder
-    """The files that commands read, in the current directory."""
+    """The input files of commands, in the current directory."""
     Path("kubelet.yaml").write_text(KUBELET)
     Path("pod.yaml").write_text(POD)
     Path("finding.yaml").write_text(FINDING)
@@ -38,7 +38,7 @@ TO_A_FILE: dict[str, tuple[Sequence[str], str]] = {
     "record": (("record", "--implementation", "/no/program", "--out"), f"mine{SUFFIX}"),
     "capture": (("profile", "capture", "/", "--out"), "mine.yaml"),
 }
-"""Commands that write a file, each with the file's name; the last argument is its path."""
+"""Commands that write a file, with the file's name; the last argument is its path."""
 
 TO_A_FOLDER: dict[str, Sequence[str]] = {
     "check": (*CHECK, "--out"),

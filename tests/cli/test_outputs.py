@@ -1,4 +1,4 @@
-"""What is said of a run that is cut short."""
+"""The summary of a run that was cut short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Printed commands reproduce what failed, as they are printed, and leave the report alone."""
+"""Printed commands reproduce the failure when pasted, and don't change the report."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def signatures(folder: Path) -> set[str]:
 
 
 def reports(folder: Path) -> list[str]:
-    """The text of every report that people and CI systems read."""
+    """Returns the text of every report for people and CI systems."""
     told = "".join(ET.parse(folder / "junit.xml").getroot().itertext())  # noqa: S314 - our own
     page = html.unescape((folder / "report.html").read_text())
     return [told, page, (folder / "report.md").read_text()]
 
 
 def run(command: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a shell, as a person does."""
+    """Runs a command in a shell."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-c", command],

@@ -1,4 +1,4 @@
-"""What the command loads before it has anything to do: help and completion are answered at once."""
+"""Help and completion load few modules, so they answer immediately."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SLOW = {
     "rich",
     "yaml",
 }
-"""Packages that only running something needs."""
+"""Packages that only a run needs."""
 
 WORKING = tuple(
     f"numaproof.{one}."
@@ -43,14 +43,14 @@ WORKING = tuple(
         *("fakesys", "campaign", "plugin", "reference", "reports.board", "simulation"),
     )
 )
-"""What of our own only running something needs."""
+"""Our modules that only a run needs."""
 
 SENTENCES = {name: text for section in COMMANDS.values() for name, text in section.items()}
 SUBCOMMANDS = tuple(f"numaproof.cli.{name}" for name in SENTENCES if name != "reference")
 
 
 def loaded_modules(*args: str, command_line: str | None = None) -> list[str]:
-    """The modules that a command loads; `command_line` is what TAB is pressed after."""
+    """Returns the modules that a command loads; `command_line` is completed with TAB."""
     words = (
         {}
         if command_line is None
@@ -70,7 +70,7 @@ def loaded_modules(*args: str, command_line: str | None = None) -> list[str]:
 
 
 def is_slow(module: str) -> bool:
-    """Whether only running something needs a module."""
+    """Returns whether only a run needs a module."""
     return module.partition(".")[0] in SLOW or module.startswith(WORKING)
 
 

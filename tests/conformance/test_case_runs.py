@@ -1,4 +1,4 @@
-"""Case runs spread over processes: the same events in the same order."""
+"""Case runs in parallel processes give the same events in the same order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[SelectedCase]:
-    """A hundred runs on two machines, from their trees and without."""
+    """A hundred runs on two machines, with and without trees."""
     names = ("laptop-4c8t", "core-i7-1270p")
     machines = [ProfileMachine(fakesys.load_profile(name), tmp_path) for name in names]
     target = reference_target(NEWEST, KUBELET)
@@ -64,7 +64,7 @@ def test_only_a_whole_run_reports_untestable_claims(
 
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has few runs be spread, too."""
+    """Runs even a few cases in parallel."""
     monkeypatch.setattr(checking, "FEW", 2)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
@@ -77,7 +77,7 @@ def test_several_processes_give_the_same_events_as_one(
     for place in ("here", "spread"):
         made = CaseRuns(every, harness_run(), every_call=True, times=1)
         found.append([without_times(one) for one in made.play(tmp_path / place)])
-        # Other processes remove what they leave behind.
+        # Other processes remove their own files.
         assert bool([*(tmp_path / place).glob("*")]) == (place == "here")
         request.getfixturevalue("two_cores")
     assert len(found[0]) == 103
@@ -101,7 +101,7 @@ def test_events_before_a_broken_case_are_delivered(
 
 @pytest.mark.usefixtures("two_cores")
 def test_leaving_early_leaves_no_process(runs: list[SelectedCase], tmp_path: Path) -> None:
-    # So many that neither process is done with its share when the first result comes.
+    # Enough runs that neither process has finished its share when the first result arrives.
     made = CaseRuns(runs * 20, harness_run(), every_call=False, times=1)
     with closing(made.play(tmp_path)) as finished:
         assert next(finished).case == runs[0].case.id

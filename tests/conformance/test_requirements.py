@@ -1,6 +1,6 @@
-"""The registry of requirements, its documents, and what the project's own cases make of it.
+"""The registry of requirements, its documents, and the project's own cases.
 
-`requirements.yaml` has small registries, and what does not fit together in them.
+`requirements.yaml` has small registries and their inconsistencies.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def test_every_statement_is_one_sentence_with_one_must_in_it() -> None:
     ] == []
 
 
-# The project's own cases
+# The project's cases
 
 
 def test_ids_are_unique_and_in_kebab_case() -> None:
@@ -131,7 +131,7 @@ def test_every_case_runs_on_a_bundled_machine(catalogue: list[ProfileMachine]) -
     ] == []
 
 
-# The project's own documents, sentence by sentence
+# The project's documents, sentence by sentence
 
 
 TEXTS = SHARED / "documents"

@@ -1,4 +1,4 @@
-"""The pages of requirements are what their script writes."""
+"""The pages about requirements match their script."""
 
 from __future__ import annotations
 

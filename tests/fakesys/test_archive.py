@@ -82,7 +82,7 @@ def test_a_single_folder_around_the_tree_is_entered(tmp_path: Path) -> None:
         ([member("a", SYM, "/etc/passwd")], "absolute path /etc/passwd"),
         ([member("a", SYM, "../x")], "(outside|out of) the archive's root"),
         ([member("d/a", SYM, "../../x")], "(outside|out of) the archive's root"),
-        # Each link alone stays inside; followed one through the other, they leave.
+        # Each link alone stays inside; followed one after the other, they leave.
         (
             [member("d/e", DIR), member("d/up", SYM, ".."), member("d/e/out", SYM, "../up/../x")],
             "(outside|out of) the archive's root",

@@ -32,7 +32,7 @@ TREES = sorted((SHARED / "machines/trees").glob("*.tar.*"))
 
 
 def means_the_same(tree: Tree, snapshot: Snapshot) -> None:
-    """Every file found says in the tree what it says in the snapshot, and no file is missing."""
+    """Asserts that the tree has every file of the snapshot with the same content."""
     residue = find_residue(snapshot, tree)
     assert not residue.lacks
     assert not residue.files
@@ -77,7 +77,7 @@ def test_a_bundled_machine_is_captured_from_its_own_tree(name: str) -> None:
 
 @st.composite
 def machines(draw: st.DrawFn) -> Profile:
-    """Small machines, regular with odd rows."""
+    """Generates small regular machines with some unusual rows."""
     sockets, cores = draw(st.integers(1, 3)), draw(st.integers(1, 4))
     threads = draw(st.sampled_from([1, 2, 4]))
     count = sockets * cores * threads

@@ -1,4 +1,4 @@
-"""A tree that pyfakefs holds is the tree that stands in a directory."""
+"""A tree in pyfakefs equals the tree in a directory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENTRIES: Mapping[str, fakesys.Entry] = {
 
 @pytest.fixture(params=["in pyfakefs", "in a directory"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path | TreePath:
-    """The same small tree, once as `TreePath` and once as the real thing."""
+    """The same small tree as `TreePath` and as real files."""
     tree = Tree("small", ENTRIES)
     if request.param == "in pyfakefs":
         return TreePath.root(tree)

@@ -30,7 +30,7 @@ SMALL = {
     "topology": {"sockets": 1, "cores_per_socket": 2},
     "nodes": [{"nodes": 0, "memory": "4Gi", "hugepages": {"2Mi": 1, "1Gi": 1}}],
 }
-"""A machine of two CPUs and a node with a huge page of each size."""
+"""A machine with two CPUs and a node with a huge page of each size."""
 
 
 @FILES
@@ -40,7 +40,7 @@ def test_files_look_like_the_kernels(row: dict[str, Any]) -> None:
 
 
 def entry_text(tree: Tree, path: str) -> str | None:
-    """A file without its last line break, where a link leads, or that there is a folder."""
+    """Returns a file's content without the final newline, a link's target, or a marker."""
     full = path if path.startswith(("sys/", "proc/")) else f"sys/devices/system/{path}"
     match tree.get(full):
         case bytes(content):
@@ -54,7 +54,7 @@ def entry_text(tree: Tree, path: str) -> str | None:
 
 
 def small(**fields: object) -> Profile:
-    """See `SMALL`; with other fields."""
+    """The profile `SMALL` with changed fields."""
     return msgspec.convert({**SMALL, **fields}, Profile)
 
 
@@ -83,7 +83,7 @@ def online(machine: Machine) -> list[int]:
 
 
 def counts(machine: Machine) -> tuple[int, int, int, int]:
-    """CPUs, cores, packages and L3 caches with an online CPU."""
+    """Returns CPU, core, package and L3 cache of each online CPU."""
     cpus = [machine.by_number[number] for number in online(machine)]
     l3 = [group for kind in machine.caches if kind.level == 3 for group in kind.groups]
     return (
@@ -98,7 +98,7 @@ def counts(machine: Machine) -> tuple[int, int, int, int]:
 def machine_directory(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Machine, Path]:
-    """A bundled machine, and the directory that holds its tree."""
+    """A bundled machine and the directory with its tree."""
     profile = load_profile(str(request.param))
     if any(cpu.topology != cpu.online for cpu in lay_out(profile).cpus):
         pytest.skip("lscpu and hwloc want a topology folder of each CPU that is online")
@@ -123,7 +123,7 @@ def test_lscpu_agrees_with_the_profile(
     assert len({row[2] for row in rows}) == sockets
     assert len(rows) == cpus
     if machine.nodes:
-        # lscpu counts nodes by their place, not by their number.
+        # lscpu numbers nodes by position, not by id.
         place = {cpu: i for i, node in enumerate(machine.nodes) for cpu in node.cpus}
         assert len({row[3] for row in rows}) == len({place[n] for n in online(machine)})
     if l3:

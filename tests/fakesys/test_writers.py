@@ -27,7 +27,7 @@ def tree() -> Tree:
 
 @pytest.fixture(scope="module")
 def odd_tree() -> Tree:
-    """A machine with nodes (links) and with a CPU that has no files (an empty directory)."""
+    """A machine with nodes (links) and a CPU without files (an empty directory)."""
     return build_tree(load_profile("offline-node"), detail="discovery")
 
 

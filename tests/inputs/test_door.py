@@ -1,4 +1,4 @@
-"""Attacks on the one door: what is no file of sane size is refused at once, by name."""
+"""Attacks on the module that opens users' files: anything unusual is refused by name."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_sparse_file_of_terabytes_is_refused_by_its_size(tmp_path: Path) -> No
 
 
 def test_a_file_of_unknown_size_is_read() -> None:
-    # Files in /proc have a size of 0 and content all the same.
+    # Files in /proc have content although their size is 0.
     assert b"Name:" in door.read("/proc/self/status")
     with pytest.raises(DocumentError, match="larger than 10 bytes"):
         door.read("/proc/self/status", most=10)

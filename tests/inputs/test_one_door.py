@@ -1,4 +1,4 @@
-"""Who opens a file without the door, and why that is no file that a user names."""
+"""Modules that open files directly, with the reasons why these aren't users' files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ OPENING = frozenset(
         *("GzipFile", "LZMAFile", "BZ2File", "ZipFile", "decompress", "LZMADecompressor"),
     }
 )
-"""Names under which Python and its libraries open files, or unpack them."""
+"""Names used by Python and its libraries to open or decompress files."""
 
 PARSING = frozenset({"load", "safe_load", "load_all", "safe_load_all", "full_load", "compose"})
-"""Names under which PyYAML parses without the limits of `numaproof.inputs.documents`."""
+"""Names used by PyYAML to parse without the limits of `numaproof.inputs.documents`."""
 
 WRITING = ("w", "x")
 
@@ -59,10 +59,10 @@ REASONS = {
     "simulation/fields.py": PACKAGED,
     "reports/safe_streams.py": "opens /dev/null, in the place of a closed stream",
 }
-"""The modules that open files in another way, each with why it may."""
+"""The modules that open files directly, each with the reason."""
 
 ROOMS = frozenset({"inputs", "workdir"})
-"""The door itself, and that of state directories and temporary folders."""
+"""The modules that open users' files, state directories and temporary folders."""
 
 
 def modules() -> Iterator[Path]:
@@ -72,7 +72,7 @@ def modules() -> Iterator[Path]:
 
 
 def openings(path: Path) -> Iterator[int]:
-    """The lines in which a module opens a file to read it."""
+    """Returns the lines of a module that open a file for reading."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="door"))):

@@ -1,4 +1,4 @@
-"""Counts agree with their nouns."""
+"""Counts and nouns agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not fit a type is named by file, line and field, with what would fit."""
+"""Type errors name file, line and field, and what is expected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numaproof.inputs import documents, typed
 
 
 class Wanted(msgspec.Struct, forbid_unknown_fields=True):
-    """What the documents below are to be."""
+    """The type of the documents below."""
 
     level: Literal["low", "high"] = "low"
     hints: dict[Literal["cpu", "memory"], Any] | None = None

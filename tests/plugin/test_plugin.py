@@ -1,4 +1,4 @@
-"""The pytest plugin, in runs of pytest that projects could make: real programs, real failures."""
+"""The pytest plugin, in projects' test runs with real programs and real failures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Run = Callable[..., pytest.RunResult]
 
 @pytest.fixture(scope="module", autouse=True)
 def import_modules() -> None:
-    """All modules, which a run in this process would otherwise import once more each time."""
+    """All modules, imported once instead of in each run in this process."""
     for name in modules():
         if not name.startswith(("numaproof.campaign", "numaproof.__main__")):
             importlib.import_module(name)
@@ -57,7 +57,7 @@ def import_modules() -> None:
 
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> Run:
-    """Runs pytest on tests and with a configuration; in a process of its own if that is asked."""
+    """Runs pytest with tests and a configuration, in a separate process if requested."""
 
     def make(
         tests: str,
@@ -81,7 +81,7 @@ def run(pytester: pytest.Pytester) -> Run:
 
 @pytest.fixture
 def buggy_command(pytester: pytest.Pytester) -> Callable[[str], str]:
-    """The command of a reference with a bug in it, seen from the root of the run."""
+    """Returns the command of a reference with a bug, relative to the run's root."""
     pytester.makepyfile(seeded=SEEDED)
     return lambda bug: f"{shlex.quote(sys.executable)} {{rootdir}}/seeded.py {bug}"
 
@@ -119,7 +119,7 @@ def test_a_failing_scenario_can_be_saved_as_a_case(
     buggy = buggy_command("removed-pods-keep-their-cpus")
     ended = run(TESTS, "-k", "scenarios", implementation=buggy)
     ended.assert_outcomes(failed=1, deselected=8)
-    # The summary repeats the message where pytest finds itself in CI.
+    # In CI, pytest's summary repeats the message.
     lines = [line[1:] for line in ended.outlines if line.startswith("E ")]
     begin = next(number for number, line in enumerate(lines) if line.strip() == "cases:")
     kept, *_ = textwrap.dedent("\n".join(lines[begin:])).split("\n\n")
@@ -375,7 +375,7 @@ def test_known_failures_are_expected_and_fixed_ones_reported(
     pytester.makefile(".yaml", known=KNOWN.replace("SIGNATURE", signature))
     ini = {"known_failures": "known.yaml"}
     tests = "pool-shrinks-at or pool-begins or scenarios"
-    # In more examples it shows as differences, too, which are other failures.
+    # With more examples, the bug would also show as differences, which are other failures.
     few = TESTS.replace("max_examples=10", "max_examples=2")
     ended = run(few, "-k", tests, "-rx", implementation=bug, **ini)
     ended.assert_outcomes(xfailed=1, failed=1, passed=1, deselected=6)

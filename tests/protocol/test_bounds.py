@@ -1,4 +1,4 @@
-"""Answers that hold more than the machine and the pods can have."""
+"""Answers with more items than the machine and the pods can have."""
 
 from __future__ import annotations
 

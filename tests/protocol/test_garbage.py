@@ -1,4 +1,4 @@
-"""The end of a process that uses messages."""
+"""Exiting a process that uses messages."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def frozen_at_exit(call: str) -> int:
 
 
 def test_message_types_are_not_collected_at_exit_on_request() -> None:
-    # Some interpreters freeze a few objects of their own.
+    # Some interpreters freeze a few objects themselves.
     assert frozen_at_exit("freeze_at_exit()") > frozen_at_exit("") + 1000

@@ -1,4 +1,4 @@
-"""A line that is not a response is described in plain English, by `check` and `doctor` alike."""
+"""`check` and `doctor` describe malformed responses in the same plain English."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as version 0.1 wrote them can still be read."""
+"""Events written by version 0.1 are still readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published JSON Schema says what the types say."""
+"""The published JSON Schema agrees with the types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers tell only what the start asked to be told of."""
+"""Answers contain optional fields only if the start requested them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOLD: dict[str, tuple[messages.Told, messages.Answer]] = {
 
 
 def requested_fields(*tell: messages.Told) -> RequestedFields:
-    """What a start asks for that names these."""
+    """Returns a start that requests these fields."""
     made = RequestedFields()
     made.ask(messages.StartArgs({}, "/state", tell=tell))
     return made

@@ -1,4 +1,4 @@
-"""The faults: seeded bugs, requirement mutants, rule mutants and the list of survivors."""
+"""Faults: seeded bugs, requirement mutants, rule mutants and the list of survivors."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_decorator_turns_a_function_or_shape_into_a_bug() -> None:
 
     @seeds("CPU-POOL-005").by(move_cpus)
     def cpus_are_doubled(cpus: Any) -> Any:
-        """Shifts them."""
+        """Shifts the CPUs."""
         return cpus << 1
 
     @seeds("CPU-POOL-006", kubernetes="1.30").of(move_cpus, lambda cpus: cpus << 2)
@@ -150,7 +150,7 @@ def test_a_decorator_turns_a_function_or_shape_into_a_bug() -> None:
     assert (second.id, second.subject, second.kubernetes) == ("cpus-are-quadrupled", "cpus", "1.30")
 
 
-# Derived mutants
+# Rule mutants
 
 
 @pytest.fixture(scope="module")

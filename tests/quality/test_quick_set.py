@@ -1,4 +1,4 @@
-"""The quick set: it is up to date, it catches every seeded bug, and it is small."""
+"""The quick set is up to date, catches every seeded bug, and is small."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def test_the_quick_set_is_small_and_useful_at_every_level() -> None:
 
 @pytest.fixture
 def machines(tmp_path: Path) -> dict[str, ProfileMachine]:
-    """The machines of the quick set."""
+    """The machines in the quick set."""
     names = sorted({run.machine for run in RUNS})
     return {name: ProfileMachine(fakesys.load_profile(name), tmp_path / "trees") for name in names}
 
 
 def good(bug: Bug, selected_case: SelectedCase, release: str, level: Level, scratch: Path) -> bool:
-    """Whether a case passes on the reference with a bug, with nothing to compare it with."""
+    """Returns whether the reference with a bug passes a case, without an oracle."""
     target = replace(suite.target(bug.implementation()), kubernetes=release, level=level)
     return (
         Run(target, selected_case.case, selected_case.info, selected_case.machine.tree, scratch)

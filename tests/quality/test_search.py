@@ -1,4 +1,4 @@
-"""The search for what catches a faulty reference: its loop and its four sources of runs."""
+"""The search for runs that catch a faulty reference: its loop and its four sources of runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def find_bug(name: str) -> Bug:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
-    """The cases of reconciling and some of checkpoints, on one machine."""
+    """Cases about reconciling and some about checkpoints, on one machine."""
     chosen = ("reconcile", "checkpoint-wrong")
     cases = [case for case in loading.bundled_cases() if case.id.startswith(chosen)]
     machine = ProfileMachine(fakesys.load_profile("core-i7-9700"), tmp_path / "trees")
@@ -117,7 +117,7 @@ def test_a_bug_of_discovery_is_found_in_a_tree(tmp_path: Path) -> None:
     assert catch.broke == ("difference",)
 
 
-# Lives, judged by the invariants alone
+# Scenarios judged by invariants alone
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_bug_of_discovery_is_found_in_a_tree(tmp_path: Path) -> None:
 def test_invariants_alone_catch_a_bug_in_the_whole_process(name: str, tmp_path: Path) -> None:
     bug = find_bug(name)
     (catch,) = search(name, NodeScenarioTrials(seeds(0, 400), tmp_path).of(bug)).catches
-    # It is caught for what it does, and not for what it does to the harness.
+    # The bug is caught for its effects on the node, not on the harness.
     counts = {"exclusive-count", "memory-of-guaranteed-only"}
     assert {*catch.broke} <= counts or "effective" in name
 

@@ -1,4 +1,4 @@
-"""Deviations stand apart from the rules, and each is one override beside what is known of it."""
+"""Deviations are separate from the rules, and each is a single override with metadata."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODULES = [
 
 
 def names_in(module: Path) -> Iterator[str]:
-    """Everything that the code of a module names: imports, identifiers, texts in expressions."""
+    """Returns all names in a module's code: imports, identifiers, strings in expressions."""
     tree = ast.parse(module.read_text())
     documentation = {
         id(node.value)

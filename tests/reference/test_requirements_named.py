@@ -1,4 +1,4 @@
-"""Each requirement is named in the docstring of the rule that keeps it, and only real ones are."""
+"""Each requirement is named in the docstring of its rule, and only existing ones are named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFERENCE = Path(reference.__file__).parent
 
 ID = re.compile(r"\b[A-Z]+(?:-[A-Z]+)*-\d{3}\b")
 PARAGRAPH = re.compile(rf"\n\nRequirements: ({ID.pattern}(?:,\s{ID.pattern})*)\.\Z")
-"""The last paragraph of a docstring, the only place for the ids of requirements."""
+"""The last paragraph of a docstring, the only place for requirement ids."""
 
 UNNAMED = {
     "CPU-EXAMPLE-001": "an example of CPU-POOL-002",
@@ -37,12 +37,12 @@ UNNAMED = {
     "TOPO-EXAMPLE-007": "it follows from TOPO-POLICY-003; there is no scheduler here",
     "TOPO-EXAMPLE-008": "an example of CPU-STATIC-001 and MEM-STATIC-001",
 }
-"""Requirements that have cases but no rule of their own, and why."""
+"""Requirements with cases but without a rule, and the reasons."""
 
 
 @cache
 def requirement_groups() -> Mapping[str, tuple[tuple[str, ...], ...]]:
-    """What the docstrings of each module name, one group of ids for each docstring."""
+    """Returns the ids in each module's docstrings, one group for each docstring."""
     return {
         path.relative_to(REFERENCE).as_posix(): tuple(
             tuple(ID.findall(match[1]))
@@ -60,7 +60,7 @@ def docstrings(path: Path) -> Iterator[str]:
 
 
 def rules() -> dict[str, str]:
-    """A module that names each requirement, by its id."""
+    """Returns a module that names each requirement, by id."""
     return {
         one: module
         for module, groups in requirement_groups().items()

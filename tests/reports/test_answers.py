@@ -1,4 +1,4 @@
-"""Answers about a node: as text, as a page, as a drawing."""
+"""Answers about a node as text, as a page and as a drawing."""
 
 from __future__ import annotations
 

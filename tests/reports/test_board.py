@@ -1,4 +1,4 @@
-"""What a board makes of runs, before any page is written."""
+"""The board's data, computed from runs before pages are written."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_external_text_is_truncated_and_made_visible(stream: MakeStream, run: Ma
     requirement = ReportedRequirement(long, long, long, long, long)
     wrong = run("fail", case=long, machine=long, message=long, requirements=(long,), title=long)
     made = digest(stream(wrong, start={"requirements": (requirement,), "kubernetes": long}))
-    # What is longer would not be read again.
+    # Longer texts could not be read again.
     again = msgspec.json.decode(encode_board_data([made]), type=BoardData)
     assert again.runs == (made,)
     assert made.findings[0].case.startswith("⟨U+202E⟩xxx")
@@ -139,7 +139,7 @@ def test_a_partial_run_is_not_added_to_a_whole_one() -> None:
         found = RunsRead(known, reported, kept)
         assert found.runs == (whole, other)
         assert found.superseded_runs == (part,)
-    # Names that have one slug are two.
+    # Two names with the same slug.
     alike = data(author=Author("Pinner", "1.0", "Go"), gaps=("Only a part.",))
     assert RunsRead(known, [whole, alike], []).superseded_runs == ()
 

@@ -1,4 +1,4 @@
-"""What the board's pages keep in the address, what a cell opens, and what is printed."""
+"""The board's filters in the address, opening of cells, and printing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rows(page: Page) -> int:
 
 
 def set_filters(page: Page) -> dict[str, str]:
-    """The values of the fields of the filter that have one."""
+    """Returns the values of the filter's non-empty fields."""
     found: dict[str, str] = page.evaluate(
         "Object.fromEntries([...document.getElementById('filter').elements]"
         ".filter((one) => one.name && one.value).map((one) => [one.name, one.value]))"
@@ -181,7 +181,7 @@ def test_following_another_link_closes_the_details(visit: Visit) -> None:
 
 
 A4 = 1047
-"""The width of an A4 page across, without its margins, in pixels of CSS."""
+"""The width of an A4 page in landscape without margins, in CSS pixels."""
 
 WIDE = ("index.html", "matrix.html", "machines.html", "implementations/pinner.html")
 

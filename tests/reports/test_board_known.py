@@ -1,4 +1,4 @@
-"""The file of known failures that a board has for each implementation."""
+"""The board's file of known failures for each implementation."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_site_has_known_failures_and_a_command_to_use_them(
     assert entry.known_failure.signature == "admit: half"
     assert "numaproof fuzz" not in page
     assert "<code>check</code> then fails only on new failures:" in page
-    # What is known no more leaves no file behind.
+    # Without known failures, the file is removed.
     good = implementations([run_data(summarize(stream(run())), "folder", lambda _: "")])
     write_site(Board(good, (), 1), tmp_path)
     assert list((tmp_path / "known-failures").iterdir()) == []

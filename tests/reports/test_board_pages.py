@@ -1,4 +1,4 @@
-"""The pages of a board in a real browser: Debian's Chromium, which Playwright drives."""
+"""The board's pages in a real browser: Debian's Chromium, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGES = (
 
 
 def focused_id(page: Page) -> str:
-    """The id of the cell, or the name of the field, that has the focus."""
+    """Returns the id of the cell, or the name of the field, with the focus."""
     found: str = page.evaluate(
         "(document.activeElement.closest('td') || {}).id || document.activeElement.name || ''"
     )
@@ -39,7 +39,7 @@ SHOWN = """count => {
   const rows = [...document.querySelectorAll("#matrix tbody tr:not(.area)")];
   return rows.filter((row) => row.offsetParent).length === count;
 }"""
-"""Whether the table shows so many rows."""
+"""A script that checks how many rows the table shows."""
 
 
 def rows(page: Page) -> int:
@@ -47,7 +47,7 @@ def rows(page: Page) -> int:
 
 
 def reset(page: Page, every: int) -> None:
-    """Clears the filters; the page shows every row again a moment after the click."""
+    """Clears the filters. The page shows all rows again a moment after the click."""
     page.click("[type=reset]")
     page.wait_for_function(SHOWN, arg=every)
 
@@ -125,7 +125,7 @@ def test_a_link_to_a_cell_shows_it_and_survives_a_reload(
         )
         for said in (statement, FOUND, "static-whole", "dgx-spark-gb10, laptop-4c8t", "cpus diff"):
             assert said in panel
-        # It is where it can be seen, not behind what stays in place.
+        # The cell is visible, not behind the sticky headers.
         top = page.evaluate(
             """name => {
               const box = document.getElementById(name).getBoundingClientRect();
@@ -172,7 +172,7 @@ def test_a_link_to_a_hidden_cell_removes_the_filter(visit: Visit) -> None:
 
 def test_the_table_works_with_the_keyboard(visit: Visit) -> None:
     page = visit.open("matrix.html")
-    # One cell is in the order of tabs, not thousands.
+    # The tab order has one cell, not thousands.
     in_order = page.locator("#matrix td > a:not([tabindex='-1']), #matrix td[tabindex='0']")
     assert in_order.count() == 1
     page.keyboard.press("/")

@@ -1,4 +1,4 @@
-"""What a board's pages say, and the words and signs that they share; no browser is needed."""
+"""The board's text and the signs its pages share, without a browser."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_machines_are_those_described_or_discovered_in_runs(tmp_path: Path) -> N
             sizes={"laptop": SIZE, OWN_MACHINE: MachineSize(9, 9, 1)},
         )
     )
-    # What has no size stands behind what has one.
+    # Machines of unknown size come last.
     assert list(made.machines.items()) == [("laptop", SIZE), ("cannot-be-discovered", None)]
     assert made.elsewhere == ("a recording", OWN_MACHINE)
     shown = pages(made, tmp_path)
@@ -90,7 +90,7 @@ def test_undocumented_requirements_are_not_counted(tmp_path: Path) -> None:
     said = f"{len(registry()):,} documented requirements, of which 1 is tested"
     assert said in shown["index.html"]
     assert "1 of 1 requirement<" in (tmp_path / "badges" / "pinner.svg").read_text()
-    # It has its row, and what became of it.
+    # It has a row with its result.
     assert 'id="RECORDED/pinner" class="s0"' in shown["matrix.html"]
 
 
@@ -182,8 +182,8 @@ def test_findings_of_fuzzing_only_count_scenarios(tmp_path: Path) -> None:
     assert "Comparison: " in shown["other.html"]
 
 
-def test_reasons_of_known_failures_are_complete_sentences() -> None:
-    """A site shows them, and has none of the files beside them."""
+def test_reasons_of_known_failures_cite_no_files() -> None:
+    """A site shows the reasons, but not the files next to them."""
     citing = re.compile(r"\.yaml|\.md|findings?/|README")
     for path in ADAPTERS.glob("*/known-failures.yaml"):
         for one in yaml.safe_load(path.read_text())["known_failures"]:

@@ -1,4 +1,4 @@
-"""What a person sees of a campaign while it goes on, and what is left of it."""
+"""The output during a campaign, and its reports."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_files_are_written_for_programs_and_people(tmp_path: Path) -> None:
         (Standing(0, 10, 0, 0, 0, 0.0), "0 failed, 0.0 units/s"),
         (Standing(5, 10, 1234, 2, 5, 2.0), "1,234 failed (2 distinct), 2.5 units/s, 0:02 left"),
         (Standing(1, 7201, 0, 0, 1, 1.0), "0 failed, 1.0 units/s, 2:00:00 left"),
-        # Of ten units nine were done by an earlier run, at another rate.
+        # Nine of ten units were finished by an earlier run at another rate.
         (Standing(9, 10, 0, 0, 1, 2.0), "0 failed, 0.5 units/s, 0:02 left"),
     ],
 )

@@ -30,7 +30,7 @@ DRAWN = "drawings.txt"
 
 
 def drawings(make_machine: MakeMachine) -> Iterator[tuple[str, str]]:
-    """Drawings as text, each below what it shows."""
+    """Returns drawings as text, each below its description."""
     own = make_machine(1, 1, 8, 1)
     owners = (Owner("reserved", "0"), Owner("web/app", "1-2"), Owner("db/main", "2-3"))
     yield "sockets, nodes and cores", draw_text(make_machine(2, 1, 2, 2))

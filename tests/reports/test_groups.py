@@ -1,4 +1,4 @@
-"""Failures by cause: one bug is one entry, and two bugs are two."""
+"""Failures grouped by cause: one bug is one entry, and two bugs are two."""
 
 from __future__ import annotations
 

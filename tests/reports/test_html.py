@@ -24,7 +24,7 @@ EVIL = (
 
 
 class Page(HTMLParser):
-    """The elements of a page: tags with their attributes, and the text in some of them."""
+    """Collects the elements of a page: tags with attributes, and the text in some of them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What to do next shows a difference on two labelled lines, as every page does."""
+"""Next steps show a difference on two labelled lines, like every page."""
 
 from __future__ import annotations
 

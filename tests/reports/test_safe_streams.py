@@ -1,4 +1,4 @@
-"""The streams of the command: nothing from outside drives the terminal behind them."""
+"""Output streams: external text never controls the terminal."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_closed_standard_output_exits_with_2(
 
 
 def test_all_output_goes_through_the_safe_streams() -> None:
-    """Only one module makes consoles and takes streams apart."""
+    """Only one module creates consoles and replaces streams."""
     found = set()
     for folder in ("cli", "reports", "conformance", "simulation", "campaign"):
         for path in (ROOT / folder).rglob("*.py"):

@@ -19,7 +19,7 @@ TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "100"}
 
 
 class Stream(io.TextIOWrapper):
-    """A text stream in memory that may pass for a terminal."""
+    """A text stream in memory that can act as a terminal."""
 
     def __init__(self, *, terminal: bool = False, encoding: str = "utf-8") -> None:
         self.bytes = io.BytesIO()

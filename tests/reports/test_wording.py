@@ -1,4 +1,4 @@
-"""Of long lists, reports name the beginning."""
+"""Reports truncate long lists."""
 
 from __future__ import annotations
 

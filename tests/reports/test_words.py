@@ -1,6 +1,6 @@
-"""Small functions of the reports, each with calls and what comes of them: `words.yaml`.
+"""Small functions of the reports with calls and results: `words.yaml`.
 
-Text with hidden characters is written with the escapes of JSON.
+Hidden characters are written as JSON escapes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORDS = Table(__file__, "words.yaml", compact=True)
 
 
 def _trace_log(head: str, end: str) -> str:
-    """A long log with a trace in it, cut to its ends."""
+    """A long log with a trace, shortened to its ends."""
     log = [*("chatter" for _ in range(30)), head, *("frame" for _ in range(40)), end]
     return both_ends("\n".join(log), 6)
 

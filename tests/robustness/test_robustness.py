@@ -1,4 +1,4 @@
-"""Attacks with every kind of input; more of them by hand: ``tox run -e robustness``."""
+"""Attacks with every kind of input. Run more by hand: ``tox run -e robustness``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SLOW = {"answer": 12, "example": 12, "finding": 20, "case": 20}
-"""Trials of kinds that start programs or play many cases."""
+"""The number of trials for kinds that start programs or play many cases."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_no_mutated_input_breaks_the_command(scratch: Path, kind: str) -> None:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that does what the first argument says."""
+    """A command that misbehaves as its first argument says."""
 
     def command() -> None:
         what = playing.sys.argv[1]

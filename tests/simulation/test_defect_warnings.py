@@ -1,4 +1,4 @@
-"""No answer that a named defect of the kubelet shaped is given without a word about it."""
+"""Every answer changed by a named defect says so."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ OUT_OF_REACH = {
     "pod-level-cpus-taken-anew": RESTARTS,
     "group-compared-by-node": RESTARTS,
 }
-"""The defects that no simulation can show, and why."""
+"""The defects that no simulation can show, and the reasons."""
 
 ANSWERED = [one for one in DEFECTS if one.answers]
 
 
 def closest() -> seeding.Asked:
-    """A pod of two nodes on a machine whose node ids have gaps: distances are read by position."""
+    """A pod on two nodes of a machine with gaps between node ids, which affect distances."""
     rows = {
         0: (10, 20, 11, 31, 30),
         1: (20, 10, 30, 11, 30),
@@ -58,7 +58,7 @@ def closest() -> seeding.Asked:
     ]
     config = {
         "cpuManagerPolicy": "static",
-        "reservedSystemCPUs": "8-9",  # those of node 6, at which kubelets would panic
+        "reservedSystemCPUs": "8-9",  # those of node 6, which make kubelets panic
         "topologyManagerPolicy": "best-effort",
         "topologyManagerPolicyOptions": {"prefer-closest-numa-nodes": "true"},
     }
@@ -67,7 +67,7 @@ def closest() -> seeding.Asked:
 
 
 def simulate_defect(defect: Defect, folder: Path) -> tuple[Question, CheckedSimulation]:
-    """A simulation whose answers the defect shapes."""
+    """A simulation with answers changed by a defect."""
     asked = (
         [closest()]
         if defect.name == "closest-nodes-by-position"

@@ -1,4 +1,4 @@
-"""Explanations say what the reference does, of every admission."""
+"""Explanations of admissions agree with the reference."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_explaining_does_not_change_the_node() -> None:
         assert reference.call("state", messages.NoArgs()) == before
 
 
-# What is said
+# Texts
 
 BEST = {"topologyManagerPolicy": "best-effort"}
 RESTRICTED = {"topologyManagerPolicy": "restricted"}
@@ -253,7 +253,7 @@ ASKED: dict[str, Asked] = {
 
 
 def explanation_lines() -> Iterator[str]:
-    """The explanation of the last pod of each question."""
+    """Returns the explanation of each question's last pod."""
     for title, (machine, config, asked_pods, given_devices) in ASKED.items():
         asked = question(machine, config, *given_devices)
         verdict = ask(asked, *asked_pods, explain_all=True).pods[-1]

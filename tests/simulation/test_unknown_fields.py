@@ -1,4 +1,4 @@
-"""No field of a configuration or a pod, and no value in it, is passed over in silence."""
+"""Unknown fields and values in a configuration or a pod are always reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def drop_letter(name: str) -> str:
 
 
 def swap_letters(name: str) -> str:
-    """The name with its first two different neighbours swapped."""
+    """Swaps the first two different adjacent characters of a name."""
     place = next(n for n in range(len(name) - 1) if name[n] != name[n + 1])
     return name[:place] + name[place + 1] + name[place] + name[place + 2 :]
 
@@ -46,7 +46,7 @@ SLIPS = (double_letter, drop_letter, swap_letters, capitalize)
 
 
 def slips() -> Iterator[Any]:
-    """Every field of the documents with a slip: document, line, name and what is written."""
+    """Yields every field of the documents: document, line, name and a misspelt name."""
     for title, text in DOCUMENTS.items():
         for number, line in enumerate(text.splitlines(), 1):
             found = FIELD.match(line)

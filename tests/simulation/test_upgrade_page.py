@@ -1,4 +1,4 @@
-"""docs/upgrades.md is what its script writes."""
+"""docs/upgrades.md matches its script."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def script() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up.
+    # Dataclasses look up their module.
     sys.modules["page"] = module
     spec.loader.exec_module(module)
     return module

@@ -1,4 +1,4 @@
-"""What is kept between commands."""
+"""The cache between commands."""
 
 from __future__ import annotations
 

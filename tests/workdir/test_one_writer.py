@@ -1,4 +1,4 @@
-"""Who writes a file in another way than `write_file`, and why that is safe."""
+"""Modules that write files without `write_file`, with the reasons why that is safe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WRITING = frozenset({"write_text", "write_bytes", "mkstemp", "NamedTemporaryFile", "copyfile"})
-"""Names under which Python writes files, or makes them."""
+"""Names that Python uses to write or create files."""
 
 OPENING = frozenset({"open", "fdopen", "FileIO", "File"})
 MODES = ("w", "x", "a", "r+")
@@ -34,10 +34,10 @@ REASONS = {
     "reports/files.py": "appends whole lines, and cuts off what does not fit on the disk",
     "reports/safe_streams.py": NOWHERE,
 }
-"""The modules that write in another way, each with why it may."""
+"""The modules that write files directly, each with the reason."""
 
 OWN = "workdir/"
-"""The package of `write_file`, of temporary folders and of state directories."""
+"""The package with `write_file`, temporary folders and state directories."""
 
 
 def modules() -> Iterator[Path]:
@@ -45,7 +45,7 @@ def modules() -> Iterator[Path]:
 
 
 def writings(path: Path) -> Iterator[int]:
-    """The lines in which a module writes a file, or opens one for writing."""
+    """Returns the lines of a module that write a file or open one for writing."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in WRITING:

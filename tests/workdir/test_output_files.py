@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and errors name them."""
+"""Files are written completely or not at all, and errors name them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SMALL_DISK = 4 * 1024 * 1024
-"""Bytes of the file system of `small_disk`."""
+"""The size of the file system in `small_disk`, in bytes."""
 
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """Makes writes beyond a size fail, as on a full disk."""
+    """Makes writes fail beyond a size, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -114,7 +114,7 @@ def test_the_longest_and_invalid_utf_8_names_are_written(tmp_path: Path) -> None
 
 
 def unfit(folder: Path) -> dict[str, Path]:
-    """Targets that nothing can be written to, by what the error says."""
+    """Unwritable targets by their error."""
     (folder / "loop").symlink_to("loop")
     os.mkfifo(folder / "fifo")
     (folder / "file").touch()

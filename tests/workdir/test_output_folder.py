@@ -1,4 +1,4 @@
-"""One command at a time writes to a folder."""
+"""Only one command at a time writes to a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is in a folder, it can be removed, and nothing outside it is."""
+"""Any folder can be removed, and nothing outside it is."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 def nest(folder: Path, depth: int) -> None:
-    """Makes folders within each other, deeper than a path may be long."""
+    """Creates nested folders, deeper than a path may be long."""
     here = os.open(folder, os.O_RDONLY)
     for _ in range(depth):
         os.mkdir("a-name-of-some-length", dir_fd=here)

@@ -1,4 +1,4 @@
-"""Temporary folders are gone after a run, at the latest after the next one."""
+"""Temporary folders are removed after a run, or by the next one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary folders are made; no process has looked there before."""
+    """A new location for temporary folders."""
     made = tmp_path / "place"
     made.mkdir()
     monkeypatch.setattr(scratch, "_place", lambda: str(made))
@@ -39,7 +39,7 @@ with scratch_folder() as folder:
 
 
 def running(place: Path) -> subprocess.Popen[bytes]:
-    """A harness in another process that has a temporary folder."""
+    """A harness in another process with a temporary folder."""
     other = subprocess.Popen(
         [sys.executable, "-c", HARNESS],
         env={**os.environ, "TMPDIR": str(place)},
@@ -170,7 +170,7 @@ def test_errors_on_a_full_disk_are_reported_as_such(
 def test_a_tree_that_does_not_fit_is_a_disk_error(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What had been written of it is removed by then, so that there is room again."""
+    """The partial tree has been removed by then, so there is room again."""
     monkeypatch.setenv("TMPDIR", str(small_disk))
     fill(small_disk, 2 << 20)
     tree = fakesys.Tree("large", {"sys/file": bytes(3 << 20)})

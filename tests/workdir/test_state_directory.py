@@ -1,4 +1,4 @@
-"""A state directory belongs to the program: what it puts there is looked at from a distance."""
+"""A state directory belongs to the program, so its content is handled with care."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree is read as long as one stays in it; nothing in it hangs or fills the memory."""
+"""Reading a tree stays within it, never hangs and doesn't exhaust memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoint files built from fields, held against files that kubelets wrote."""
+"""Checkpoint files built from fields, compared with files written by kubelets."""
 
 from __future__ import annotations
 

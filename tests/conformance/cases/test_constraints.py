@@ -1,4 +1,4 @@
-"""Which releases a case is for, and what a wrong id may have meant."""
+"""Release constraints of cases, and suggestions for misspelt ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language in which cases size themselves: `expressions.yaml` has some and their values."""
+"""The expressions in cases; `expressions.yaml` has examples with their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Case files: what is in them, and what is wrong with them."""
+"""Case files: valid content and errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_cases_inherit_the_defaults_of_their_file() -> None:
     assert two.level == "admission"
     assert two.machines.smt is None
     assert two.kubernetes == "1.33"
-    # Configurations are merged, and null takes a key away.
+    # Configurations are merged, and null removes a key.
     assert one.config == {"kubeReserved": {"cpu": "2", "memory": "1Gi"}}
     assert two.steps[0].verb == "admit"
     assert two.steps[0].expect == Expected(refused="SMTAlignmentError")
@@ -100,7 +100,7 @@ def test_a_level_includes_the_looser_ones() -> None:
     assert not loading.applies("kubelet", "placement")
 
 
-# Writing them
+# Writing cases
 
 
 def test_a_written_case_round_trips(tmp_path: Path, info: MachineInfo) -> None:

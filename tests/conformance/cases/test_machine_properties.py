@@ -1,4 +1,4 @@
-"""What a case may ask of a machine."""
+"""The machine properties that cases can require."""
 
 from __future__ import annotations
 

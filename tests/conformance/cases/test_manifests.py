@@ -1,4 +1,4 @@
-"""Pods and machines as cases write them."""
+"""The short forms of pods and machines in cases."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What `hello` claims: `names.yaml` has claims, `review.yaml` case runs that bear them out.
+"""Claims in `hello`: `names.yaml` has claims, `review.yaml` case runs that confirm them.
 
-What does not exist, or does not go together, is a failed handshake.
+Unknown or inconsistent claims fail the handshake.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a call needs follows from the call: `needs.yaml` has both, without what each call needs."""
+"""The claims that a call needs: `needs.yaml` omits those that every call needs."""
 
 from __future__ import annotations
 

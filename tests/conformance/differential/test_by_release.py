@@ -1,4 +1,4 @@
-"""Several programs as one implementation: which answers, and which has ended."""
+"""Several programs as one implementation: which of them answers, and which are stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Kubelet(InProcess):
-    """The reference as one release; it counts how often it was ended."""
+    """A reference for a single release that counts how often it was closed."""
 
     def __init__(self, release: str, **claims: Any) -> None:
         super().__init__(Reference)
@@ -27,13 +27,13 @@ class Kubelet(InProcess):
         self.ends = 0
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The reference's answer; it greets as its release alone."""
+        """Returns the reference's answer, with only its release in `hello`."""
         answer = super().call(operation, args)
         greets = isinstance(answer, messages.Hello)
         return msgspec.structs.replace(answer, **self.claims) if greets else answer
 
     def close(self) -> None:
-        """Forgets its node, as a process that ends."""
+        """Forgets its node, like a process that ends."""
         self.ends += 1
         super().close()
 

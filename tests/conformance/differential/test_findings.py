@@ -1,4 +1,4 @@
-"""The findings of the documentation: one section and one case file for every named defect."""
+"""The documented findings: one section and one case file for every named defect."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ each_defect = pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defe
 
 
 def releases(defect: Defect) -> str:
-    """The releases of a defect, which follow each other, in words."""
+    """Formats a defect's consecutive releases."""
     at = [RELEASES.index(release) for release in defect.releases]
     assert at == list(range(at[0], at[-1] + 1))
     first, last = defect.releases[0], defect.releases[-1]
@@ -69,7 +69,7 @@ def test_every_section_and_file_is_about_a_defect() -> None:
 
 
 def outcome(name: str, kubernetes: str, folder: Path, *, as_documented: bool) -> str:
-    """How the one case of a finding's file ends on its one machine, with the reference."""
+    """Runs the only case of a finding's file on its only machine with the reference."""
     (case,) = loading.read_file(PAGE.parent / "findings" / f"{name}.yaml")
     assert case.id == name
     machine: AnyMachine

@@ -1,4 +1,4 @@
-"""One scenario on two sides: what is a difference, what is chance, what broke."""
+"""Lockstep runs of two implementations: differences, randomness and crashes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ cases:
 
 
 def turns(*answers: str) -> ChangedReference:
-    """Says other CPUs at each admission, the last from then on, and the truth for ``-``."""
+    """Returns other CPUs at each admission, repeating the last, or the real ones for ``-``."""
     left = iter((*answers[:-1], *(answers[-1] for _ in range(100))))
 
     def change(answer: messages.Admitted) -> messages.Admitted:
@@ -61,7 +61,7 @@ def turns(*answers: str) -> ChangedReference:
 
 
 def breaking(failure: Exception) -> ChangedReference:
-    """The reference that fails once it is to admit."""
+    """A reference that fails at its first admission."""
 
     def fail(_: messages.Answer) -> messages.Answer:
         raise failure
@@ -142,7 +142,7 @@ def test_a_broken_side_is_named_and_not_retried(scenario: Scenario, tmp_path: Pa
     [
         (("7", "6", "-", "-"), "pass", "", ""),
         (("7", "6") * 12, "pass", "admit", "admit: containers.app.cpus differs"),
-        # The first admission agrees now and then; the one after the restart never does.
+        # The first admission sometimes agrees; the one after the restart never does.
         (
             ("7", "-", "6", "5", "-", "6", "-", "6", *("-", "6") * 20),
             "fail",

@@ -1,4 +1,4 @@
-"""Recordings: made, written, read, and held against implementations."""
+"""Recordings: created, written, read, and compared with implementations."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_choosing_other_equivalent_devices_is_no_failure(
     reference_recordings: tuple[Recording, ...], tmp_path: Path
 ) -> None:
     def rename_devices(recording: Recording) -> Recording | None:
-        """The recording with devices of other names; None if no container has any."""
+        """Returns the recording with renamed devices, or None if no container has any."""
         plain = msgspec.to_builtins(recording)
         answers = (call["answer"].get("ok", {}) for call in plain["calls"])
         held = [
@@ -81,7 +81,7 @@ def test_choosing_other_equivalent_devices_is_no_failure(
 
 
 def admitted(**containers: str) -> dict[str, Any]:
-    """An admission: each container with a device and, behind a space, CPUs."""
+    """An admission: each container with a device and, after a space, CPUs."""
     return {
         "containers": {
             name: {"cpus": has.partition(" ")[2], "devices": {"gpu": [has.partition(" ")[0]]}}
@@ -100,7 +100,7 @@ NONE = {"containers": {"a": {"cpus": "1", "devices": {}}, "z": {"cpus": "2", "de
     [
         (admitted(a="d0 1", z="d2 2"), ORIGINAL, True),
         (admitted(a="d0 1", z="d2 3"), ORIGINAL, False),
-        # The init container z comes first: what a gets may follow from its device.
+        # Init container z comes first, so a's device may follow from z's.
         (admitted(a="d0 5", z="d2 2"), ORIGINAL, True),
         (admitted(a="d0 5", z="d1 2"), ORIGINAL, False),
         (admitted(a="d0 5", z="d2 3"), ORIGINAL, False),
@@ -132,7 +132,7 @@ def test_a_recording_only_answers_its_own_calls(
 
 
 def pack(case: str = "", **source: Any) -> bytes:
-    """A file of a source and, if told, a recording without calls of a case."""
+    """Writes a file with a source and, optionally, a recording without calls."""
     head = msgspec.json.encode(msgspec.structs.replace(SOURCE, **source)).decode()
     return lzma.compress(
         "\n".join([head, *([f'{{"case": {case}, "calls": []}}'] * bool(case))]).encode()
@@ -189,8 +189,8 @@ def test_there_are_many_bundled_recordings_of_the_kubelet(release: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("release", [one for one in RECORDED if one in RELEASES[1:-1]])
 def test_the_reference_agrees_with_the_kubelets_recordings(release: str, tmp_path: Path) -> None:
-    # CI's checks in the oldest and the newest release play the recordings of these. Here each plays
-    # another third.
+    # CI's checks in the oldest and newest release play these recordings. Here each release plays a
+    # third of the others.
     third = slice(RECORDED.index(release) % 3, None, 3)
     wrong = {
         one.case_id: played.message

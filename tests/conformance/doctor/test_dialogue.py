@@ -1,4 +1,4 @@
-"""How long the dialogue may take, and how much may come back."""
+"""Limits on the dialogue's duration and on the program's output."""
 
 from __future__ import annotations
 

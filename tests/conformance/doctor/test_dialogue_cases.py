@@ -1,4 +1,4 @@
-"""The cases of the dialogue fit what a program claims, and the reference answers them as said."""
+"""The cases of the dialogue match a program's claims, and the reference passes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cases(hello: messages.Hello = HELLO, release: str = NEWEST) -> dict[str, Dia
 
 
 def answer(case: DialogueCase, folder: Path) -> messages.Answer | None:
-    """The reference's answer to the first step."""
+    """Returns the reference's answer to the first step."""
     machine = case.machine or MachineInfo()
     run = Run(reference_target(NEWEST, DOCUMENTED), case, machine, None, folder / case.id)
     run.player.step(case.steps[0])

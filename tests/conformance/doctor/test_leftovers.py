@@ -1,4 +1,4 @@
-"""The files that a program leaves outside of its state directory are found and named."""
+"""Files that a program leaves outside its state directory are found and named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home directory with some configuration in it."""
+    """A home directory with some configuration."""
     home = tmp_path / "home"
     (home / ".config" / "editor").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a log and a folder in it."""
+    """A working directory with a log and a folder."""
     here = tmp_path / "work"
     (here / "data").mkdir(parents=True)
     (here / "driver.log").write_text("before\n")

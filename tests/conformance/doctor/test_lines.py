@@ -1,7 +1,7 @@
-"""What is said of a line: everything wrong with it, by name, and never an exception.
+"""Diagnosis of lines: every mistake is named, and none raises an exception.
 
-`lines.yaml` has lines, or the bodies of answers, and what is said of each: sentence → remedy, and
-the answer that was meant.
+`lines.yaml` has lines or bodies of answers, with the diagnosis: message → remedy, and the intended
+answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every finding that is used has its texts, and no text is without use."""
+"""Every finding has its texts, and every text is used."""
 
 from __future__ import annotations
 

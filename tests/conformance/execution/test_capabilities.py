@@ -1,4 +1,4 @@
-"""Nothing that an implementation does not claim is asked of it."""
+"""Implementations are only asked for what they claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which machines a case runs on."""
+"""The machines that a case runs on."""
 
 from __future__ import annotations
 

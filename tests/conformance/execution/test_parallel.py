@@ -1,4 +1,4 @@
-"""Work spread over workers: every item once, failures told, and nothing left behind."""
+"""Parallel workers: every item runs once, failures are reported, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from numaproof.workdir.scratch import ScratchError, require_room
 
 
 def powers(base: int = 2) -> ProcessWorker[int, int]:
-    """Its process imports nothing of the tests."""
+    """Its process doesn't import test modules."""
     return ProcessWorker(partial, pow, base)
 
 
 class Counter:
-    """A worker beside no process."""
+    """A worker without a process."""
 
     def __init__(self, most: int | None = None) -> None:
         self.done_items: list[int] = []
@@ -89,7 +89,7 @@ def test_a_process_is_killed_in_the_middle_of_its_work() -> None:
 
 
 class Unreadable:
-    """Sent to another process, it can't be made there."""
+    """Fails to unpickle in another process."""
 
     def __reduce__(self) -> tuple[type[int], tuple[str]]:
         return int, ("1 MiB" + "." * 2**20,)

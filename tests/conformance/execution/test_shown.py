@@ -1,4 +1,4 @@
-"""What a report shows of what is long."""
+"""How reports shorten long values."""
 
 from __future__ import annotations
 

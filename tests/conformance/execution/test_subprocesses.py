@@ -1,6 +1,6 @@
-"""Programs that misbehave are reported as exactly what they did: `subprocesses.yaml` has them.
+"""Misbehaving programs are described exactly; `subprocesses.yaml` has them.
 
-Each is asked what stands under `ask`; under `says` stands what came of each call.
+Each is sent the calls under `ask`; `says` has the result of each call.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Program = Callable[..., Subprocess]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """Makes subprocesses that run a small Python program with `read`, `say` and `answer`."""
+    """Creates subprocesses that run a small Python program with `read`, `say` and `answer`."""
     made: list[Subprocess] = []
 
     def make(body: str, timeout: float = 20.0) -> Subprocess:
@@ -88,7 +88,7 @@ def test_a_programs_behaviour_is_reported(
 
 
 def outcome(program: Subprocess, operation: str) -> object:
-    """What comes of a call: the answer's type, or the failure in its words."""
+    """Returns the type of a call's answer, or the failure's message."""
     try:
         if operation == "check_alive":
             program.check_alive()
@@ -117,7 +117,7 @@ def test_a_healthy_program_outlives_its_answers(program: Program) -> None:
     answer(read(), ok=hello)
     answer(read(), {STATE})
     """)
-    one.check_alive()  # nothing runs yet
+    one.check_alive()  # nothing is running yet
     ask(one)
     one.check_alive()
     assert one.log() == "said before"

@@ -1,4 +1,4 @@
-"""Whatever a program starts ends with it, however it tries to get away."""
+"""Everything that a program starts ends with it, however it tries to escape."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ESCAPES = yaml.safe_load(Path(__file__).with_name("escapes.yaml").read_text("utf
 
 
 class LifePipe:
-    """Whether any process of a program lives: each has a pipe open, as it was handed down."""
+    """Detects whether any process of a program lives, with a pipe that they all inherit."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "held"
@@ -48,7 +48,7 @@ class LifePipe:
         self._reader = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
 
     def is_released(self, seconds: float = 0.0) -> bool:
-        """Whether nobody holds it, now or within a time."""
+        """Returns whether no process holds it, now or within a time."""
         if seconds:
             select.select([self._reader], [], [], seconds)
         try:
@@ -69,7 +69,7 @@ def life_pipe(tmp_path: Path) -> Iterator[LifePipe]:
 
 @pytest.fixture
 def start_program(tmp_path: Path, life_pipe: LifePipe) -> Iterator[Callable[[str], Process]]:
-    """Starts a program from its body, and waits until it says that it is ready."""
+    """Starts a program from its body, and waits until it is ready."""
     made: list[Process] = []
 
     def start(body: str) -> Process:
@@ -171,7 +171,7 @@ def test_every_way_to_end_is_described(code: int, words: str) -> None:
 
 
 def wait_for_exit(pid: int) -> None:
-    """Waits until a process, which is on its way, has ended."""
+    """Waits for the end of a process."""
     with suppress(ProcessLookupError):
         process = os.pidfd_open(pid)
         assert select.select([process], [], [], 30)[0]

@@ -1,4 +1,4 @@
-"""Checkpoint files that the harness damages: `tampering.yaml` has each file afterwards."""
+"""Checkpoint files damaged by the harness; `tampering.yaml` has the results."""
 
 from __future__ import annotations
 

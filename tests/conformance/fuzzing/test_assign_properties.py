@@ -1,4 +1,4 @@
-"""Properties of CPU assignment alone, against all the sets of CPUs that could have been taken."""
+"""Properties of CPU assignment, compared with every set of CPUs that could have been assigned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = settings(max_examples=50, derandomize=True, deadline=None)
 
 
 def machine(sockets: int, nodes: int, cores: int, smt: int, *, adjacent: bool) -> MachineInfo:
-    """A machine of `sockets` sockets of `nodes` nodes of `cores` cores of `smt` threads."""
+    """A machine with `sockets`, `nodes` per socket, `cores` per node and `smt` threads per core."""
     return regular(sockets * nodes, cores, smt, sockets, adjacent=adjacent)
 
 
@@ -46,7 +46,7 @@ def assign(
 
 
 def whole(cpus: CPUSet, units: Iterable[CPUSet]) -> int:
-    """How many units a set of CPUs holds whole."""
+    """Returns how many whole units a set of CPUs contains."""
     return sum(unit.issubset(cpus) for unit in units)
 
 

@@ -1,4 +1,4 @@
-"""Playing again: implementations that answer the same calls differently are told from others."""
+"""Replays detect implementations that answer the same calls differently."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def find_divergence(
     target: Target, findings: Path, replay_every: int = 0
 ) -> events.DivergenceFound:
-    """The one thing that a run finds."""
+    """Returns the only finding of a run."""
     options = FuzzOptions(replay_every=replay_every)
     (one,) = found_in([*fuzz_events(target, findings, 50, options=options)])
     return one
@@ -42,7 +42,7 @@ def test_nondeterminism_is_an_outcome_with_a_small_case(
     lives = count()
 
     class Changing(Reference):
-        """Refuses in other words in every second life."""
+        """Refuses with a different message in every second life."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -104,7 +104,7 @@ def test_faults_are_equal_despite_different_traces(play: Play, tmp_path: Path) -
 
 
 def agrees(target: Target, first: Run, folder: Path) -> bool:
-    """Whether a target answers the calls of a run alike."""
+    """Returns whether a target repeats its answers in a run."""
     scenario = Scenario(first.case, first.player.session.machine)
     return DeterminismCheck(target, folder / "again").nondeterminism(scenario, first) is None
 

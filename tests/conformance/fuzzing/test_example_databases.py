@@ -1,4 +1,4 @@
-"""What failed once is tried first in the next run: databases in a directory, and on a server."""
+"""Databases in a directory or on a server: an earlier failure is tried first in the next run."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
 
 SECONDS = 20.0
-"""That a server may take to answer."""
+"""How long a server may take to answer."""
 
 
 def found_again_first(place: str, findings: Path) -> None:
-    """What breaks in one run breaks first in the next, for the same implementation alone."""
+    """Asserts that a failure comes first in the next run of the same implementation only."""
 
     def fail_refusals(answer: messages.Merged) -> messages.Answer:
         return answer if answer.admit else messages.Fault("no")
@@ -49,7 +49,7 @@ def found_again_first(place: str, findings: Path) -> None:
     found, passing = run(broken, seed=1)
     assert found
     assert passing
-    # Another implementation has examples of its own, and takes none of these away.
+    # Another implementation has its own examples, and doesn't remove these.
     assert run(other, seed=3, examples=2) == ([], 2)
     assert run(broken, seed=2) == (found, 0)
 
@@ -82,7 +82,7 @@ def test_only_regular_files_of_a_sane_size_are_examples(tmp_path: Path) -> None:
     with kept.with_name("sparse").open("wb") as file:
         file.truncate(1 << 40)
     assert list(database.fetch(b"key")) == [b"one"]
-    # Where nobody can write, nothing is kept.
+    # Without write permission, nothing is stored.
     shutil.rmtree(kept.parent)
     kept.parent.write_bytes(b"")
     database.save(b"key", b"one")
@@ -92,12 +92,12 @@ def test_only_regular_files_of_a_sane_size_are_examples(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """The address of a Redis server of one's own, on a socket, which keeps nothing."""
+    """The address of a private Redis server on a socket, without persistence."""
     pytest.importorskip("redis", reason="the package redis is not installed")
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("there is no redis-server; Debian has it in the package redis-server")
-    # The path of a socket may not be long.
+    # The path of a socket is limited.
     socket = Path("/tmp") / f"numaproof-{tmp_path.name[-8:]}-{time.monotonic_ns()}.sock"  # noqa: S108
     words = ("--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(tmp_path))
     with subprocess.Popen([program, *words], stdout=subprocess.DEVNULL) as process:

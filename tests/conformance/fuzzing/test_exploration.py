@@ -1,4 +1,4 @@
-"""Odd starts, odd trees, checkpoint files in every pair of states, and upgrades."""
+"""Generated starts, trees, pairs of checkpoint states, and upgrades."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_seed_always_generates_the_same_case(make: Callable[[int], Case]) -> N
 
 
 def ends(scenarios: Iterable[Scenario], folder: Path) -> set[tuple[str, str]]:
-    """How the first starts of scenarios end, and what they break."""
+    """Returns how the first starts of scenarios end, and what they break."""
     explorer = Explorer(suite.target(InProcess(Reference)), folder)
     found = set()
     for scenario in scenarios:
@@ -101,7 +101,7 @@ def test_generated_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:
 
 
 ENOUGH = 48
-"""Upgrades, among which there is one of every kind."""
+"""How many generated upgrades it takes to get every kind."""
 
 
 @pytest.mark.parametrize(("before", "after"), [(OLDEST, NEWEST), (NEWEST, OLDEST)])
@@ -118,7 +118,7 @@ def test_generated_upgrades_cover_all_changes_and_outcomes(
         starts = [call for call in calls if isinstance(call.args, messages.StartArgs)]
         first, second, *_, last = starts
         assert isinstance(first.args, messages.StartArgs)
-        # A gate that the later release has locked may be one that the first needs.
+        # The first release may need a gate that the later one has locked.
         met["lived"] += isinstance(first.answer, messages.Started)
         config = first.args.config
         for policy in ("cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy"):

@@ -1,4 +1,4 @@
-"""The time of a fuzz run, and interrupts; `tests/cli/pages/fuzz.txt` shows what is found."""
+"""Time limits and interrupts of fuzz runs; `tests/cli/pages/fuzz.txt` shows findings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def timed_run(
     findings: Path, seconds: float | None, *, keep_going: bool = False
 ) -> tuple[list[events.AnyEvent], int]:
-    """The events of a run whose calls take a second each, and how long it took."""
+    """Returns the events and the duration of a run whose calls take a second each."""
     calls = 0
 
     class Clock(Reference):
@@ -70,7 +70,7 @@ def test_shrinking_is_limited_to_part_of_the_time(
 ) -> None:
     stream, needed = timed_run(tmp_path, None)
     assert CUT_SHORT not in title(stream)
-    # The failure is found early, and most of the time goes into making it smaller.
+    # The failure is found early, and most of the time is spent on shrinking it.
     for share, keep_going in ((0.4, False), (0.6, True)):
         limit = int(needed * share)
         stream, took = timed_run(tmp_path, limit, keep_going=keep_going)
@@ -88,7 +88,7 @@ def test_an_implementation_with_only_discovery_is_not_fuzzed(tmp_path: Path) -> 
 
 
 def _lose_interrupt() -> None:
-    """As in a callback of the garbage collector."""
+    """Interrupts as in a callback of the garbage collector."""
 
 
 def _raise_flaky() -> None:

@@ -1,4 +1,4 @@
-"""What examples are made of: machines, configurations, pods, lives of nodes."""
+"""Generated machines, configurations, pods and scenarios."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MANY = 300
 
 @pytest.fixture(scope="module")
 def scenarios() -> list[Case]:
-    """A few hundred scenarios, each with its machine."""
+    """A few hundred scenarios with their machines."""
     return [strategies.seeded_scenario(seed, CLAIMS) for seed in range(MANY)]
 
 

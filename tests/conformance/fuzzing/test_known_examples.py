@@ -1,4 +1,4 @@
-"""What a fuzz run keeps of the failures that are known: the smallest example of each cause."""
+"""A fuzz run keeps the smallest example of each known failure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def no(_: messages.Answer) -> messages.Fault:
 
 
 def options_knowing(*signatures: str) -> FuzzOptions:
-    """Options by which these causes are known."""
+    """Options that make these causes known."""
     rows = [
         KnownFailureEntry(KnownFailure("scenario", one, f"finding: {one.split()[2]}"), "k.yaml:1")
         for one in signatures
@@ -50,7 +50,7 @@ def run(target: Target, findings: Path, *signatures: str) -> list[events.AnyEven
 
 @pytest.fixture
 def broken_target() -> Target:
-    """Breaks when a pod is removed, and when it is asked for hints."""
+    """Breaks on `remove` and `hints`."""
     return target_of(changed_reference(remove=no, hints=no))
 
 

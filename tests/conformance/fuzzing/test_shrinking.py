@@ -1,4 +1,4 @@
-"""What is left of a scenario when all is left out that does not matter."""
+"""Shrinking scenarios to their relevant parts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def admits(step: Step) -> bool:
 
 @pytest.fixture
 def scenario() -> Scenario:
-    """A scenario of several admissions on a machine of several nodes."""
+    """A scenario with several admissions on a machine with several nodes."""
     for seed in range(1000):
         case = seeded_scenario(seed, CLAIMS)
         assert case.machine is not None

@@ -1,9 +1,9 @@
-"""Where kubelets break their documents, an implementation that is no kubelet may do either.
+"""For named defects, implementations may follow either the documentation or the kubelet.
 
-A row of `baselines.yaml` is a case that several implementations play. Each follows the documents,
-the kubelet, or the newest documents on an earlier release, except for the defects and changes after
-`but`. Each run says what it is judged as, and at which level. `says` has the outcome, and the side
-that was taken with the defects that show it.
+Each row of `baselines.yaml` is a case played by several implementations. Each of them follows the
+documentation, the kubelet, or the newest documentation on an earlier release, except for the
+defects and changes after `but`. Runs state their baseline and level. `says` has the outcome, and
+the baseline that was adopted with the defects that show it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_either_baseline_is_accepted_for_named_defects(
 
 
 def parse_baseline(text: str) -> Baseline:
-    """The baseline that a run follows."""
+    """Returns the baseline of a run."""
     followed, _, names = text.partition(" but ")
     exceptions = UNCHANGED.exceptions if names == "every change" else {*names.split()}
     base = FOLLOWED[followed]
@@ -86,7 +86,7 @@ def reference_for(baseline: Baseline) -> Reference:
 
 
 def outcome_line(result: RunResult, run: Run) -> str:
-    """How a run ended, and whose way was taken."""
+    """Returns the outcome of a run and the adopted baseline."""
     found = run.baseline_divergence(result)
     way = f", {found.baseline} by {', '.join(found.defects)}" if found else ""
     return f"{result.outcome}{way}{': ' * bool(result.message)}{result.message}"
@@ -111,7 +111,7 @@ def test_an_answer_unlike_any_baseline_fails(play: Play) -> None:
 
 def test_later_answers_are_compared_with_the_chosen_baseline(play: Play) -> None:
     class Forgetful(Reference):
-        """A kubelet that keeps to the documents for the second pod."""
+        """A kubelet that follows the documentation for the second pod."""
 
         def __init__(self) -> None:
             super().__init__()

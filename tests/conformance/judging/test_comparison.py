@@ -1,4 +1,4 @@
-"""Two answers to the same call, compared at a level: `comparison.yaml` has pairs of them."""
+"""Comparing two answers to the same call at a level; `comparison.yaml` has pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which defect a panic or a call without an end is due to: `panics.yaml` and `hangs.yaml`."""
+"""The defects behind panics and endless calls: `panics.yaml` and `hangs.yaml`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FUNCTION(0x3d89a0a40300, {{0x0, 0x0}}, 0x3d89a0a402a0)
 
 
 def fault(message: str, function: str) -> messages.Fault:
-    """A panic in a function, as the adapter tells it."""
+    """A panic in a function, as the adapter reports it."""
     return messages.Fault(message, TRACE.replace("FUNCTION", function))
 
 
@@ -95,7 +95,7 @@ def test_an_endless_call_is_recognised_by_its_arguments(row: dict[str, Any]) -> 
 
 
 def args_of(operation: str, plain: Any) -> messages.Args:
-    """The arguments of a call: a pod's limits, options, or a number of hints of two providers."""
+    """The arguments of a call: a pod's limits, options, or the numbers of two providers' hints."""
     match operation:
         case "merge":
             provider = {"cpu": [{"numa": [0], "preferred": True}] * plain, "none": None}

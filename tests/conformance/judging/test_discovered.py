@@ -1,8 +1,8 @@
-"""Machines as those see them who see less than cAdvisor does: `discovered.yaml` has wrong ones.
+"""Comparing machines for implementations that claim only parts of discovery.
 
-A row changes parts of a machine with two nodes of four cores with two threads; the cores of a node
-share a level 3 cache. `says` has the aspects that are wrong, the claims that show the difference
-without any others, and what is reported where everything is claimed.
+A row of `discovered.yaml` changes parts of a machine with two nodes, each with four cores, two
+threads per core and one level 3 cache. `says` has the wrong aspects, the single claims that reveal
+them, and the message if everything is claimed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ L1 = {"id": 0, "size": 32768, "type": "Data", "level": 1}
 
 
 def machine(**changes: Any) -> MachineInfo:
-    """The machine with other values at these places."""
+    """Returns the machine with other values at these paths."""
     found = plain(regular(2, 4, 2, 2, cores_per_cache=4, cache=L3, hugepages=(HugePages(2048, 3),)))
     for core in (core for node in found["topology"] for core in node["cores"]):
         core["caches"] = [{**L1}]

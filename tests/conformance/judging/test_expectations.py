@@ -1,7 +1,7 @@
-"""What a case expects, held against answers: `expectations.yaml` has both and what is wrong.
+"""Comparing the expectations of cases with answers: `expectations.yaml` has both and the problem.
 
-Pod b holds CPUs 4-5, the pool is 0-1, and of x/nic d0 is on node 0, d1 on node 1. A row without an
-answer is about an odd machine.
+Pod b holds CPUs 4-5, the shared pool is 0-1, and x/nic has d0 on node 0 and d1 on node 1. Rows
+without an answer are about an unusual machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numaproof.protocol.machine import HugePages, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
 
 EXPECTATIONS = Table(__file__, "expectations.yaml")
-# Cores 0 and 1 on node 8, cores 2 and 3 on node 9 with another socket, nothing on node 10.
+# Cores 0 and 1 are on node 8, cores 2 and 3 on node 9 with another socket; node 10 is empty.
 ODD = with_node(regular(nodes=3, cores=2, sockets=3, first_node=8), 10, distances=None, cores=())
 
 

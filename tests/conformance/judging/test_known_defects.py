@@ -1,7 +1,7 @@
-"""Named defects: whose failures are expected, and whose are not.
+"""Failures that named defects explain, and failures that they don't.
 
-A row of `known_defects.yaml` is a life in which a defect shows. A row of `explained.yaml` lists
-invariants that break on a machine, in order; `says` has the outcome and the defect behind it.
+A row of `known_defects.yaml` is a scenario that shows a defect. A row of `explained.yaml` lists
+broken invariants in order; `says` has the outcome and the defect.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def test_a_defects_case_fails_as_expected_in_its_releases(
 
 
 def machines() -> dict[str, MachineInfo]:
-    """Those that things are broken on."""
+    """The machines on which invariants break."""
     laptop, two = discover_profile("laptop-4c8t"), regular(nodes=2)
     (node,) = laptop.topology or ()
     empty = msgspec.structs.replace(node, node_id=1, memory=0, cores=())

@@ -1,6 +1,6 @@
-"""What is one failure and what are two: `signatures.yaml` has findings and ends of programs.
+"""Equal and different failures: `signatures.yaml` has findings and ends of programs.
 
-What is said of wrong answers shows no value as Python writes it, in any table of tests.
+No message in any table of tests shows a value as Python writes it.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ PYTHON = re.compile(
     r"\b(?:None|True|False)\b|\b(?:CPUSet|NUMASet|MemoryBlock|Hint|Container)[.(]"
     r"|[\[({]'|'[\])}]|', '|': |\(\d+,\)|frozenset\("
 )
-"""What Python writes of its own values."""
+"""Python's notation for its own values."""
 NO_PYTHON = re.compile(
     r'"(?:[^"\\]|\\.)*(?:"|…)|\bpolicy None\b|refused with \w+ \(.*\)|\': line 1|a line \'.*\''
 )
-"""Texts in JSON, a policy of the Memory Manager, and words of kubelets and of programs."""
+"""Exceptions: JSON, a policy of the Memory Manager, and messages of kubelets and programs."""
 
 
 def sentences(value: object) -> Iterator[str]:
-    """Every text in what a table says."""
+    """Yields every text in the results of a table."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

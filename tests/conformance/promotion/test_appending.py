@@ -1,4 +1,4 @@
-"""Cases added to files that somebody has written."""
+"""Adding cases to existing files."""
 
 from __future__ import annotations
 

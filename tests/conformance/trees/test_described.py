@@ -1,4 +1,4 @@
-"""A described machine becomes a tree in which it is discovered."""
+"""Trees of described machines, and discovery in them."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_reference_reads_an_unchanging_tree_once(
     assert len(read) == 1
     check_discovery(reference, held.path, "1.30")
     assert len(read) == 1
-    check_discovery(Reference(), held.path)  # which may have a bug that the other has not
+    check_discovery(Reference(), held.path)  # which may have a bug that the other does not
     assert len(read) == 2
     check_discovery(reference, str(tmp_path / "tree"))
     assert len(read) == 4

@@ -1,4 +1,4 @@
-"""Cases and lives that start from the tree of their machine."""
+"""Cases and scenarios that start from their machine's tree."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WITHOUT = Capabilities(
     NEWEST,
 )
 LEAST = 0.3
-"""The share of case runs and of lives that are to start from a tree."""
+"""The minimum share of case runs and scenarios that start from a tree."""
 
 CASE = case_of("""
 tree: true
@@ -75,14 +75,14 @@ steps:
 
 
 class Told(ChangedReference):
-    """The reference, with the starts that it is asked for."""
+    """A reference that records its starts."""
 
     def __init__(self) -> None:
         super().__init__()
         self.starts: list[messages.StartArgs] = []
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The reference's answer."""
+        """Returns the reference's answer."""
         if isinstance(args, messages.StartArgs):
             self.starts.append(args)
         return super().call(operation, args)
@@ -98,7 +98,7 @@ def machine(tmp_path: Path) -> ProfileMachine:
 
 
 def play_case(case: Case, machine: ProfileMachine, target: Target, folder: Path) -> Run:
-    """A run of a case that passes on a machine with its tree."""
+    """Runs a passing case on a machine with its tree."""
     assert machine.info is not None
     run = Run(target, case, machine.info, machine.tree, folder / "run")
     assert run.play().good
@@ -154,7 +154,7 @@ def test_a_third_of_case_runs_start_from_a_tree(catalogue: list[ProfileMachine])
         len(from_trees)
         >= LEAST * len(runs) + LEAST * len(recordings.bundled_recordings(NEWEST)) / 2
     )
-    # All on small machines, a few on large ones.
+    # Small machines only; large ones would take longer.
     bundled = [run.machine for run in runs if run.case.machine is None]
     large = {machine.name for machine in bundled if machine.facts and machine.cpus > 64}
     names = {machine.name for machine in from_trees}
@@ -202,7 +202,7 @@ def test_without_discovery_only_the_tree_is_missing() -> None:
 
 @pytest.fixture(scope="module")
 def life() -> Case:
-    """A life that starts from a tree."""
+    """A scenario that starts from a tree."""
     return next(one for one in map(_life, range(20)) if one.tree)
 
 

@@ -1,6 +1,6 @@
-"""The managers' files: `files.yaml` says what kubelets make of each, and write in its place.
+"""The managers' files: `files.yaml` has kubelets' reactions and the files they write instead.
 
-Texts, checksums and refusals are those of kubelets; where these panic, the machine differs.
+Texts, checksums and refusals come from kubelets. If they panic, the machine is changed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORMATS = {
     "1.37 pods": TABLE["1.37"].under(PODS),
     "1.37 baselines": TABLE["1.37"].under({"InPlacePodVerticalScalingExclusiveCPUs": True}),
 }
-"""Releases and gates whose formats differ."""
+"""Releases and gates with different formats."""
 
 STATIC = policy.make_static(
     of_memory(8 << 30, 8 << 30),

@@ -1,4 +1,4 @@
-"""Starts that are refused, and starts that others refuse: `starts.yaml` has them."""
+"""Refused starts and starts with effects on others: `starts.yaml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kubelet's command line. What is expected here is what the kubelet of 1.37 answers."""
+"""The kubelet's command line. The expected answers come from the kubelet of 1.37."""
 
 from __future__ import annotations
 

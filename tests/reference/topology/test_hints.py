@@ -1,4 +1,4 @@
-"""Hints by their definition: which sets of nodes meet a demand, and which are preferred."""
+"""Hints by definition: the sets of nodes that satisfy a demand, and the preferred ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from numaproof.reference.topology.search import enumeration
 
 @pytest.fixture(params=[hints, enumeration], ids=["definition", "search"])
 def way(request: pytest.FixtureRequest) -> Any:
-    """The definition, and the search."""
+    """The definition and the search."""
     return request.param
 
 
 def need(amount: int, free: list[int], total: int = 4, **more: Any) -> Need:
-    """A need of what the nodes 0, 1, ... have."""
+    """A need, given the amounts on nodes 0, 1, ..."""
     return Need(
         amount,
         tuple(Supply(1 << node, has) for node, has in enumerate(free)),

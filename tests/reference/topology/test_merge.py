@@ -1,4 +1,4 @@
-"""Merging by its definition: what every merge keeps to."""
+"""Merging by definition: properties of every merge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numaproof.reference.topology.search import merge as search
 
 @pytest.fixture(params=[definition.merge, search.merge], ids=["definition", "search"])
 def merge(request: pytest.FixtureRequest) -> Any:
-    """Merging by the definition, and by the search."""
+    """Merges by definition and by search."""
     return request.param
 
 

@@ -1,4 +1,4 @@
-"""The search gives the answers of the definitions: of hints, of merging, and of whole nodes."""
+"""The search agrees with the definitions for hints, merging and whole nodes."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_machine_with_34_nodes_is_merged_without_listing_sets() -> None:
     cpu = Demand((0, 1), (Need(100, cpus, cpus),))
     alone = [{"cpu": cpu}, {"memory": Demand(nodes, (Need(900, memory, memory),))}]
     assert merge(rules, alone) == TopologyHint(0b11, preferred=True)
-    # GPUs are nowhere near CPUs, so a set that has enough of both is never as few as can be.
+    # GPUs are far from the CPUs, so sets with enough of both are never minimal.
     near = [*alone, {"gpu": Demand(nodes, (Need(1, gpus, gpus),))}]
     assert merge(rules, near) == TopologyHint(0b11, preferred=False)
 

@@ -1,4 +1,4 @@
-"""Sets of NUMA nodes up to swapping interchangeable nodes, against looking at every swap."""
+"""Sets of NUMA nodes up to swapping interchangeable nodes, compared with trying every swap."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLASSES = NodeClasses(((0, 2, 3), (1,), (4, 5)))
 
 
 def swap_nodes(nodes: int) -> set[int]:
-    """A set with its members swapped for interchangeable nodes in every way."""
+    """Yields a set with its members swapped for interchangeable nodes in every way."""
     ways = [permutations(members) for members in CLASSES.classes]
     return {
         sum(
