@@ -26,28 +26,28 @@ PARSING = frozenset({"load", "safe_load", "load_all", "safe_load_all", "full_loa
 WRITING = ("w", "x")
 
 PACKAGED = "reads a file of the package"
-OWN = "reads what numaproof itself has just written"
-PROCESSES = "reads /proc, for the processes of a program"
-TREE = "reads the trees of machines, file by file, below a root that was opened elsewhere"
+OWN = "reads files that numaproof has just written"
+PROCESSES = "reads /proc to find the processes of a program"
+TREE = "reads single files of machines' trees, below a root that was opened elsewhere"
 
 REASONS = {
     "cli/init.py": PACKAGED,
-    "cli/main.py": "opens /dev/null, for output that nobody reads any more",
+    "cli/main.py": "opens /dev/null for output without a reader",
     "conformance/cases/loading.py": PACKAGED,
-    "conformance/cases/writing.py": "asks PyYAML for the places of what the door has read",
+    "conformance/cases/writing.py": "asks PyYAML for positions in text that was read before",
     "conformance/doctor/wording.py": PACKAGED,
     "conformance/differential/recordings.py": PACKAGED,
     "conformance/execution/programs/process.py": PROCESSES,
-    "conformance/execution/programs/supervisor.py": "opens /dev/null, in the place of its pipes",
-    "conformance/fuzzing/fuzz.py": "opens an example, which is no file",
+    "conformance/execution/programs/supervisor.py": "opens /dev/null to replace its pipes",
+    "conformance/fuzzing/fuzz.py": "opens an example, which is not a file",
     "conformance/requirements.py": PACKAGED,
     "conformance/selection/listing.py": PACKAGED,
     "conformance/selection/quick.py": PACKAGED,
-    "fakesys/archive.py": "unpacks what the door has opened, with bounds of its own",
+    "fakesys/archive.py": "unpacks an open file with its own limits",
     "fakesys/loading.py": PACKAGED,
     "fakesys/snapshot.py": TREE,
     "fakesys/writers.py": "writes trees",
-    "campaign/journal.py": "opens a second time what the door has opened",
+    "campaign/journal.py": "reopens an open file",
     "reference/cadvisor/sysfs.py": TREE,
     "reference/checkpoints/files.py": "reads its own state directory, as the kubelet does",
     "reference/config/flags.py": PACKAGED,
@@ -57,7 +57,7 @@ REASONS = {
     "reports/pages.py": PACKAGED,
     "simulation/configuration_check.py": PACKAGED,
     "simulation/fields.py": PACKAGED,
-    "reports/safe_streams.py": "opens /dev/null, in the place of a closed stream",
+    "reports/safe_streams.py": "opens /dev/null to replace a closed stream",
 }
 """The modules that open files directly, each with the reason."""
 

@@ -26,7 +26,7 @@ UNNAMED = {
     "CPU-EXAMPLE-003": "an example of CPU-POOL-003",
     "CPU-EXAMPLE-004": "an example of CPU-STATIC-001 and CPU-STATIC-002",
     "CPU-EXAMPLE-005": "an example of CPU-POOL-004",
-    "CPU-OPT-PAIR-005": "it follows from the rules of all options together",
+    "CPU-OPT-PAIR-005": "follows from the rules of all options together",
     "CPU-OPT-STRICT-007": "no rule looks at the limits of a pod that is not Guaranteed",
     "TOPO-EXAMPLE-001": "an example of CPU-HINT-002 and TOPO-POLICY-011",
     "TOPO-EXAMPLE-002": "an example of CPU-HINT-002 and TOPO-POLICY-011",
@@ -34,7 +34,7 @@ UNNAMED = {
     "TOPO-EXAMPLE-004": "an example of CPU-HINT-003 and TOPO-MERGE-001",
     "TOPO-EXAMPLE-005": "an example of DEV-HINT-002, one resource at a time",
     "TOPO-EXAMPLE-006": "an example of CPU-HINT-004",
-    "TOPO-EXAMPLE-007": "it follows from TOPO-POLICY-003; there is no scheduler here",
+    "TOPO-EXAMPLE-007": "follows from TOPO-POLICY-003, without a scheduler",
     "TOPO-EXAMPLE-008": "an example of CPU-STATIC-001 and MEM-STATIC-001",
 }
 """Requirements with cases but without a rule, and the reasons."""

@@ -21,17 +21,17 @@ FLAGS = frozenset({"O_WRONLY", "O_RDWR", "O_CREAT"})
 
 NOWHERE = "opens /dev/null"
 STATE = "writes a state directory, as the kubelet does"
-UNPACKING = "writes to a temporary folder, or to a new folder that is renamed when it is complete"
+UNPACKING = "writes to a temporary folder, or to a new folder that is renamed when complete"
 
 REASONS = {
     "cli/main.py": NOWHERE,
     "conformance/execution/programs/supervisor.py": NOWHERE,
     "fakesys/archive.py": UNPACKING,
     "fakesys/writers.py": UNPACKING,
-    "campaign/journal.py": "appends whole lines, and cuts off what does not fit on the disk",
-    "inputs/door.py": "opens the journal of a campaign for its owner",
+    "campaign/journal.py": "appends whole lines, and removes partial ones on a full disk",
+    "inputs/door.py": "opens a campaign's journal for its owner",
     "reference/checkpoints/files.py": STATE,
-    "reports/files.py": "appends whole lines, and cuts off what does not fit on the disk",
+    "reports/files.py": "appends whole lines, and removes partial ones on a full disk",
     "reports/safe_streams.py": NOWHERE,
 }
 """The modules that write files directly, each with the reason."""
