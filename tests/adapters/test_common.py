@@ -24,7 +24,7 @@ def adapter(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
             shutil.copy(file, tmp_path)
         return [sys.executable, str(tmp_path / "adapter.py")]
     if not shutil.which("go"):
-        pytest.skip("an adapter in Go needs Go")
+        pytest.skip("Go is not installed")
     for file in ("main.go", "go.mod"):
         shutil.copy(HERE / "go" / file, tmp_path)
     replace = f"-replace=numaproof.example/adapter={COMMON / 'go'}"

@@ -101,7 +101,7 @@ def test_without_the_key_nobody_runs_code_or_reads_a_page(running: Any) -> None:
     assert all(one.endswith("Error") for one in said), said
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can switch users")
 def test_another_user_cannot_read_the_key_or_workers_files(running: Any) -> None:
     pids = processes(running[0].process.pid)
     scratch = list(running[1].iterdir())

@@ -101,9 +101,9 @@ def machine_directory(
     """A bundled machine and the directory with its tree."""
     profile = load_profile(str(request.param))
     if any(cpu.topology != cpu.online for cpu in lay_out(profile).cpus):
-        pytest.skip("lscpu and hwloc want a topology folder of each CPU that is online")
+        pytest.skip("lscpu and hwloc need a topology folder for each online CPU")
     if "proc/cpuinfo" in profile.lacks:
-        pytest.skip("lscpu wants /proc/cpuinfo")
+        pytest.skip("lscpu needs /proc/cpuinfo")
     root = tmp_path_factory.mktemp("machine") / "root"
     write_directory(build_tree(profile), root)
     return lay_out(profile), root

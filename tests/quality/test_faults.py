@@ -145,7 +145,7 @@ def test_a_decorator_turns_a_function_or_shape_into_a_bug() -> None:
     assert (first.id, first.models, first.seed.__doc__) == (
         "cpus-are-doubled",
         ("CPU-POOL-005",),
-        "Shifts them.",
+        "Shifts the CPUs.",
     )
     assert (second.id, second.subject, second.kubernetes) == ("cpus-are-quadrupled", "cpus", "1.30")
 

@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "arguments without their machine": without_machine,
     "a cell of a Markdown table": escape,
     "a web address": lambda text: is_web_address(json.loads(f'"{text}"')),
-    "what a reason begins with": kind_of,
+    "the start of a reason": kind_of,
     "versions as people count them": lambda names: sorted(names, key=version_key),
     "the worst of a tally": worst,
     "a score": lambda counts: Score(counts).percent,

@@ -144,7 +144,7 @@ def test_a_folder_that_can_be_created_is_accepted(tmp_path: Path) -> None:
     assert names(tmp_path) == set()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
 def test_a_folder_without_permission_is_refused_before_the_work(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError) as error:

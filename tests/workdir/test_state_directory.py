@@ -142,7 +142,7 @@ def test_a_replaced_directory_is_named(
     assert outside.read_text() == "kept"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
 def test_an_unreadable_directory_is_named(state: StateDirectory) -> None:
     state.path.chmod(0)
     with pytest.raises(StateError, match="can't be read: Permission denied"):

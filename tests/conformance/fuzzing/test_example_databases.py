@@ -96,7 +96,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     pytest.importorskip("redis", reason="the package redis is not installed")
     program = shutil.which("redis-server")
     if program is None:
-        pytest.skip("there is no redis-server; Debian has it in the package redis-server")
+        pytest.skip("redis-server is not installed (Debian: apt-get install redis-server)")
     # The path of a socket is limited.
     socket = Path("/tmp") / f"numaproof-{tmp_path.name[-8:]}-{time.monotonic_ns()}.sock"  # noqa: S108
     words = ("--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(tmp_path))

@@ -87,9 +87,7 @@ def _recorded_files(release: str) -> set[str]:
     return found
 
 
-@pytest.mark.skipif(
-    not (SHARED / "kubelet").is_dir(), reason="the recordings of kubelets are not there"
-)
+@pytest.mark.skipif(not (SHARED / "kubelet").is_dir(), reason="recordings of kubelets are missing")
 @pytest.mark.parametrize("release", ["1.33", "1.34", "1.35", "1.36"])
 def test_every_recorded_file_round_trips(release: str) -> None:
     texts = _recorded_files(release)
