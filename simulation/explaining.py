@@ -704,7 +704,7 @@ def _request(
 
 
 def _who(container: PodContainer | None) -> str:
-    return "the whole pod" if container is None else f"container {container.name}"
+    return "the pod as a whole" if container is None else f"container {container.name}"
 
 
 def _advice(node: StartedNode, policy: TopologyPolicy, pod: Pod) -> Iterator[str]:

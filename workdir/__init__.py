@@ -1,7 +1,7 @@
-"""Folders that others write to, too: temporary ones, state directories, trees of files.
+"""Folders that other programs also write to: temporary folders, state directories and trees.
 
-Whoever runs a stranger's program finds anything in them: symbolic links, pipes, devices, files
-without end, a hundred thousand files, a thousand levels. Everything that this project makes, reads,
-writes and removes in such a folder goes through this package. So do the files and folders that
-commands write their output to: `output_files` and `output_folder`.
+An untrusted program can leave anything in them: symbolic links, pipes, devices, endless files, a
+hundred thousand files, a thousand levels. All code of this project that creates, reads, writes or
+removes files in such a folder uses this package. The files and folders for the output of commands
+are also here: `output_files` and `output_folder`.
 """

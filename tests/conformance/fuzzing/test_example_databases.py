@@ -127,8 +127,8 @@ def test_a_redis_server_keeps_what_failed(server: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "complaint"),
     [
-        ("redis://127.0.0.1:1/0", "the Redis server does not answer: "),
-        ("redis://127.0.0.1:port", "the address of the Redis server is wrong: "),
+        ("redis://127.0.0.1:1/0", "cannot reach the Redis server: "),
+        ("redis://127.0.0.1:port", "invalid Redis address: "),
     ],
 )
 def test_a_server_that_is_not_there_is_said(place: str, complaint: str) -> None:
@@ -146,7 +146,7 @@ def test_a_server_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_place_that_can_be_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DatabaseError, match="Not a directory; give another directory"):
+    with pytest.raises(DatabaseError, match="Not a directory; choose another directory"):
         example_databases.open_database(str(tmp_path / "file" / "below"))
 
 
