@@ -72,7 +72,6 @@ class _Plugin(distributed.WorkerPlugin):
         self._worker: UnitWorker | None = None
 
     def setup(self, worker: distributed.Worker) -> None:
-        """Runs in the worker when it starts."""
         freeze_at_exit()
         self._lock = threading.Lock()
         self._folder = Path(worker.local_directory) / f"{self.name}-{os.getpid()}"
@@ -82,7 +81,6 @@ class _Plugin(distributed.WorkerPlugin):
                 signal.signal(one, signal.SIG_IGN)
 
     def teardown(self, worker: distributed.Worker) -> None:  # noqa: ARG002 - Dask's signature
-        """Runs in the worker when it ends."""
         self._closing = True
         with self._lock:
             if self._worker:
@@ -152,7 +150,7 @@ class WorkerPool:
                 threads = max(self.threads, 1)
                 room = _WAITING * threads - len(out)
                 if room >= threads:
-                    # Assign many at once: a single one costs the scheduler as much.
+                    # Assign a batch: it costs the scheduler as much as a single unit.
                     given = {self._key(one): one for one in islice(units, room)}
                     if given:
                         completed.update(self._submit(given))
@@ -197,10 +195,10 @@ def _collect_result(future: distributed.Future[Any], unit: Unit) -> UnitResult |
 
 
 class _WithoutPages:
-    """A Dask process without web pages, which any user of the machine could read."""
+    """A Dask process that serves no web pages, because any local user could read them."""
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """Does nothing."""
+        pass
 
 
 class _Scheduler(_WithoutPages, distributed.Scheduler):
@@ -243,7 +241,6 @@ def local_workers(job: Job, processes: int) -> Iterator[WorkerPool]:
 
 @contextmanager
 def _local_client(folder: Path, processes: int) -> Iterator[distributed.Client]:
-    """Starts a scheduler in this process and workers in others, and connects a client."""
     security = distributed.Security.temporary()
     common = {"host": "127.0.0.1", "protocol": "tls://", "security": security}
     worker = {

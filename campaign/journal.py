@@ -1,7 +1,7 @@
-"""The journal of a campaign: its results, unit by unit, for resuming after a kill.
+"""The journal of a campaign: its results, unit by unit, so that a killed campaign can resume.
 
 The events of a unit are written at once and end with its `UnitFinished`. Lines after the last
-`UnitFinished` are left over from a kill, and are removed when the campaign resumes. Lines that
+`UnitFinished`, left by a killed run, are removed when the campaign resumes. Lines that
 belong to no valid unit are damaged: they are removed, and their units are executed again. A
 `UnitFinished` counts the lines of its unit, and has a checksum of the plan, those lines and itself.
 Each unit can therefore be verified independently of the rest of the file.
@@ -150,7 +150,6 @@ class Journal:
         return [one for unit in units for one in unit.events if isinstance(one, CaseFinished)]
 
     def _replace(self, spans: Iterable[tuple[int, int]]) -> None:
-        """Replaces the file with one that has only the valid units."""
         part = self.path.with_name(f".{self.path.name}")
         with self.path.open("rb") as lines, self._file:
             self._file = part.open("wb", buffering=0)
@@ -169,8 +168,8 @@ class Journal:
             old, new = getattr(other_plan, name), getattr(self._plan, name)
             if old != new:
                 return self._unusable(
-                    f"it belongs to another campaign: its {name.replace('_', ' ')} is"
-                    f" {_format_value(old)}, expected {_format_value(new)}"
+                    f"it belongs to another campaign, with {name.replace('_', ' ')}"
+                    f" {_format_value(old)} (expected {_format_value(new)})"
                 )
         raise AssertionError(other_plan)
 
@@ -270,7 +269,7 @@ class JournalLines:
         at = 0
         for number, text in enumerate(lines, 1):
             if not text.endswith(b"\n"):
-                break  # cut off by a kill
+                break  # incomplete line of a killed run
             line = _Line(number, text, at, _event(text))
             at = line.stop
             if number == 1:
@@ -279,7 +278,7 @@ class JournalLines:
                 yield whole
             else:
                 self._waiting.append(line)
-        # A kill leaves complete lines without their `UnitFinished`.
+        # A killed run leaves complete lines without their `UnitFinished`.
         if any(_is_broken(line) for line in self._waiting):
             self._note(self._waiting)
 

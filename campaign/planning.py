@@ -156,7 +156,7 @@ class CampaignSpec:
                 yield SeedSlice(configuration, first, count)
 
     def _case_slices(self) -> Iterator[CaseSlice]:
-        """Yields slices of cases, with the configurations of each slice in a row."""
+        """Yields slices of cases, each for all configurations before the next slice."""
         chosen = {one: _by_machine(runs) for one, runs in self._runs.items()}
         order = [case.id for case in self.selected_cases]
         for name in dict.fromkeys(name for machines in chosen.values() for name in machines):

@@ -57,7 +57,7 @@ class FinishedUnits:
         self._by_machine: dict[str, Counter[Outcome]] = {}
         self._failure_groups: dict[
             tuple[bool, str], _FailureGroup
-        ] = {}  # whether of scenarios, signature
+        ] = {}  # for scenarios?, signature
         self._smallest: dict[str, DivergenceFound | None] = {}
 
     def add(self, events: Iterable[campaign.UnitEvent], end_event: campaign.UnitFinished) -> None:
@@ -250,7 +250,6 @@ class FinishedUnits:
 def _tally(
     outcomes: Mapping[tuple[int, bool, Outcome], int], *configurations: int
 ) -> campaign.CampaignTally:
-    """Counts the outcomes of these configurations."""
     counts: tuple[Counter[Outcome], Counter[Outcome]] = Counter(), Counter()
     for (number, scenarios, outcome), count in outcomes.items():
         if number in configurations:

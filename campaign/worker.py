@@ -101,7 +101,6 @@ class UnitWorker:
         return {case.id: case for case in cases}
 
     def _implementation(self, baseline: Baseline) -> implementation.Implementation:
-        """Returns the calling thread's implementation, after the handshake."""
         kept: dict[Baseline | None, implementation.Implementation] = self._own.__dict__.setdefault(
             "kept", {}
         )
@@ -185,8 +184,6 @@ class UnitWorker:
 
 
 class _UnitRun:
-    """Collects the events of a unit."""
-
     def __init__(self, target: Target, scratch: Path, options: tuple[str, ...]) -> None:
         registry = Registry(documents={}, requirements=())
         self._harness_run = harness_run.HarnessRun(target, registry, "", "", options=options)

@@ -207,7 +207,7 @@ class _Reader:
         self.values = 0
 
     def document(self) -> tuple[Any, _Place]:
-        """Reads the only document of the text; None for an empty text."""
+        """Reads the text's only document; None if the text is empty."""
         # The first event starts the stream, the second a document.
         if not isinstance(self._events[1], yaml.DocumentStartEvent):
             return None, (0, {})
@@ -251,7 +251,6 @@ class _Reader:
         return found
 
     def _find_anchor(self, alias: Any) -> int:
-        """Returns the position of the event that an alias names."""
         if not self._aliases:
             raise self._error(alias, (), "YAML aliases are not allowed", "repeat the value")
         if alias.anchor not in self._anchors:

@@ -186,7 +186,7 @@ def unpack_xz(content: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
         except (lzma.LZMAError, EOFError) as error:
             raise DocumentError(name, 0, "", f"not an xz file: {error}") from None
     if not found:
-        raise DocumentError(name, 0, "", "the file has no content")
+        raise DocumentError(name, 0, "", "is empty")
     return bytes(found)
 
 

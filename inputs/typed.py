@@ -89,9 +89,8 @@ def _fits(value: Any, type_: Any) -> bool:
 def _holder(type_: Any) -> type[msgspec.Struct]:
     """Returns a structure with a single field of the given type.
 
-    Converting to a type that is not a structure crashes: msgspec 0.22 releases a reference too many
-    of its description of a union of a tuple and a string with a pattern. Structures keep their
-    descriptions.
+    Avoids a crash in msgspec 0.22: for types other than structures, it releases one reference too
+    many to its description of a union of a tuple and a string with a pattern.
     """
     return msgspec.defstruct("Holder", [("value", type_)])
 
@@ -128,7 +127,6 @@ def _description(type_: Any) -> str:
 
 
 def _words(type_: Any) -> list[str]:
-    """Returns the strings that a type allows."""
     options = (one for one in _alternatives(type_) if get_origin(one) is typing.Literal)
     return [str(word) for one in options for word in get_args(one)]
 

@@ -107,7 +107,7 @@ class Checker:
     def _judge_scenario(self, case_run: CaseFinished, case: Case) -> CaseFinished:
         """Reclassifies a failed scenario if an entry matches its signature.
 
-        Scenarios differ, so entries with other signatures are irrelevant to generated ones.
+        Scenarios differ, so entries with other signatures do not apply to generated ones.
         """
         known = (
             self.known_failures.judge_scenario(case_run)

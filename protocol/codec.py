@@ -34,7 +34,7 @@ No message comes near a tenth of it. Python's own limit is about a thousand and 
 
 MAX_CPUS = 8192
 MAX_NUMA_ID = 1023
-"""Limits on CPU and NUMA node ids, from Linux."""
+"""Linux's limits on CPU and NUMA node ids."""
 
 _MAX_SHOWN = 80
 """Maximum characters of a list to include in an error."""

@@ -147,7 +147,7 @@ class RemoveArgs(Strict, frozen=True):
 
 
 class DevicesArgs(Strict, frozen=True):
-    """Device plugins report their devices again."""
+    """Device plugins report new lists of devices."""
 
     devices: tuple[DeviceResource, ...]
 
@@ -241,7 +241,7 @@ class StartedCPUs(Strict, frozen=True):
 
 
 class Started(Strict, frozen=True):
-    """The managers run. `memory` is the allocatable memory by node and type.
+    """The managers are running. `memory` is the allocatable memory by node and type.
 
     `config` is the effective configuration, including defaults; None unless `start` requests it
     (version 1.1).

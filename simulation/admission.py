@@ -135,7 +135,7 @@ class Question(msgspec.Struct, frozen=True):
     """A node: its machine, configuration, Kubernetes release and devices.
 
     With `follows_docs`, the reference follows the documentation instead of the kubelet's named
-    defects. The defects in `exceptions` are treated the opposite way.
+    defects. For the defects in `exceptions`, it does the opposite.
     """
 
     machine: MachineInfo
@@ -340,8 +340,6 @@ Part = Literal["start", "verdict", "container", "explanation", "node"]
 
 
 class _Subject(NamedTuple):
-    """The subject of an answer."""
-
     part: Part
     pod: str | None = None
     container: str | None = None
@@ -406,7 +404,6 @@ def warnings(
 
 
 def _answers(simulation: Simulation) -> dict[_Subject, object]:
-    """Returns all comparable answers of a simulation, by subject."""
     answers: dict[_Subject, object] = {_Subject("start"): simulation.start}
     for one in simulation.pods:
         answers |= _answers_about(one)
@@ -467,7 +464,7 @@ class CheckedSimulation(Simulation, frozen=True, omit_defaults=True):
     """A simulation with warnings and notes for its reader.
 
     Attributes:
-        warnings: one for each answer that named defects of the kubelet affect.
+        warnings: one for each answer affected by named defects of the kubelet.
         notes: one sentence for each part of the files that was ignored or skipped.
     """
 

@@ -172,7 +172,6 @@ def _nodes(fields: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
 
 
 def _tables(fields: Mapping[str, Any]) -> dict[int, dict[str, Mapping[str, Any]]]:
-    """Returns the memory tables by node and memory type."""
     return {
         node: {
             kind: table for kind, table in content["memoryMap"].items() if isinstance(table, dict)
@@ -199,7 +198,6 @@ def _all_blocks(fields: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
 
 
 def _amount(value: Any) -> int:
-    """Returns the value if it is an amount, and 0 otherwise."""
     return value if _is_amount(value) else 0
 
 
@@ -353,7 +351,7 @@ def _fix(file: Checkpoint, refusal: messages.StartRefused | None, findings: list
 
 
 def _overlaps(entries: Any) -> list[str]:
-    """Finds CPUs that belong to two pods; the kubelet never assigns them so, but does not check."""
+    """Finds CPUs assigned to two pods, which the kubelet never does, but does not check for."""
     if not isinstance(entries, dict):
         return []
     held: dict[str, CPUSet] = {}

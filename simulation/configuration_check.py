@@ -179,7 +179,7 @@ def judge(question: Question) -> ConfigurationVerdict:
 def shaped_findings(
     question: Question, verdict: ConfigurationVerdict
 ) -> tuple[defects.DefectNote, ...]:
-    """Returns notes on the findings that named defects of the kubelet affect.
+    """Returns notes on the findings affected by named defects of the kubelet.
 
     Raises:
         CannotAnswerError: as for `judge`.
@@ -223,12 +223,10 @@ def _is_as_written(written_config: Any, fixed_config: Any, path: PathTuple) -> b
 
 
 def _are_related(path: PathTuple, other: PathTuple) -> bool:
-    """Whether one of the paths contains the other."""
     return all(mine == others for mine, others in zip(path, other, strict=False))
 
 
 def _start(question: Question, config: dict[str, Any]) -> tuple[messages.Answer, NodeSetup | None]:
-    """Returns the answer to a start with this configuration, and the setup of a started node."""
     with scratch_folder() as folder:
         asked = msgspec.structs.replace(question, config=config)
         reference, answer = start_reference(asked, str(folder))
@@ -320,7 +318,6 @@ def _by_trial(
 
 
 def _without(config: Any, path: PathTuple) -> Any:
-    """Returns the configuration without the value at a path, if it has one."""
     if not path:
         return config
     step, rest = path[0], path[1:]

@@ -34,7 +34,7 @@ class NamedDefect(msgspec.Struct, frozen=True):
 
 
 class DefectNote(msgspec.Struct, frozen=True):
-    """An answer that named defects affect.
+    """An answer affected by named defects.
 
     Attributes:
         defects: the defects that contribute.
@@ -55,7 +55,7 @@ def notes(
     kubelet: Mapping[tuple[str, str], object],
     ask: Callable[[frozenset[str]], Mapping[tuple[str, str], object]],
 ) -> tuple[DefectNote, ...]:
-    """Returns a note for each answer that defects of the releases affect.
+    """Returns a note for each answer affected by defects of the releases.
 
     Answers are keyed by part and subject. The arguments are as for `attribute_defects`.
     """

@@ -76,7 +76,6 @@ def _error(
     message: str,
     fix: str = "",
 ) -> ValueError:
-    """Creates an error that locates a group in a file or in an option value."""
     if document is not None:
         return document.error(path, message, fix)
     how = fix or _HOW

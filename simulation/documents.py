@@ -135,7 +135,6 @@ def _refuse_others(document: Document) -> None:
 
 
 def _names(value: Any) -> Iterable[str]:
-    """Returns the fields of a mapping, and none for other values."""
     return value if isinstance(value, dict) else ()
 
 

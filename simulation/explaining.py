@@ -228,13 +228,11 @@ def _candidate(
 
 
 def _on_idle_machine(demand: Demand) -> Demand:
-    """Returns the same request on an idle machine."""
     needs = tuple(replace(need, free=need.total, reusable=()) for need in demand.needs)
     return replace(demand, needs=needs, touching=(), cells=())
 
 
 def _groups_in_use(demand: Demand) -> list[int]:
-    """Returns the groups of two or more nodes that are in use together."""
     return sorted({group for _, group in demand.cells if group.bit_count() > 1})
 
 
@@ -245,8 +243,6 @@ def _classes(demand: Demand) -> NodeClasses:
 
 
 def _among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
-    """Returns the hints, those with fewer nodes first."""
-
     def order(hint: TopologyHint) -> tuple[int, tuple[int, ...]]:
         return hint.nodes.bit_count(), tuple(NUMASet.from_mask(hint.nodes))
 
@@ -597,7 +593,6 @@ def _judge_candidates(
 def _explain_no_preference(
     setup: NodeSetup, pod: Pod, observed_hints: ObservedHints, requested_amounts: dict[str, int]
 ) -> ManagerHints:
-    """Explains why a manager has no preference for any resource."""
     manager, container = observed_hints.manager, observed_hints.container
     name = manager_name(manager)
     reason: str | None = "no devices are requested"

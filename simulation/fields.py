@@ -55,7 +55,7 @@ _SCALARS = {
 def fits(value: Any, type_: str) -> bool:
     """Whether a plain value has the shape of a type in `table`; null fits every type."""
     shape = _shape(type_)
-    if isinstance(value, bool):  # a subclass of int in Python
+    if isinstance(value, bool):  # bool is a subclass of int
         return bool in shape.takes
     if isinstance(value, float) and shape is _WHOLE:
         return value.is_integer()

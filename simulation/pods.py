@@ -159,7 +159,7 @@ _REPLICAS: dict[str, tuple[PathTuple, ...]] = {
         ("spec", "jobTemplate", "spec", "completions"),
     ),
 }
-"""The paths of the number of pods that run at once: the smallest set value counts; default 1."""
+"""Paths of the number of pods that run at once. The smallest value counts (default: 1)."""
 
 _LIST = ("apiVersion", "kind", "metadata", "items")
 """The fields of a list of objects."""
@@ -240,11 +240,9 @@ class _Reader:
 
     @property
     def is_done(self) -> bool:
-        """Whether to stop reading."""
         return self._full or len(self.errors) >= MAX_PROBLEMS
 
     def reading(self) -> Reading:
-        """Returns the result."""
         names = list(self._pods)
         if self.running:
             names.sort(key=lambda name: self._creation_times[name])

@@ -1,4 +1,4 @@
-"""Computes what a container or a whole pod requests from the managers, and explains exclusions."""
+"""Computes and formats the resources that containers and pods request from the managers."""
 
 from __future__ import annotations
 

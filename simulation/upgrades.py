@@ -403,7 +403,6 @@ def _play(
 
 
 def _in_order(pod: DescribedPod, containers: Held) -> Held:
-    """Returns the containers in the order of the manifest, init containers first."""
     spec = pod.manifest["spec"]
     listed = (*(spec.get("initContainers") or ()), *spec["containers"])
     return {one["name"]: containers[one["name"]] for one in listed}
@@ -420,7 +419,7 @@ def _outcome(
     staying: Pods = (),
     drained_pods: Pods = (),
 ) -> Outcome:
-    """Describes the new kubelet: with the pods still there, or drained and then recreated."""
+    """Returns the outcome for pods that stay on the node, or are drained and recreated."""
     starts, fates = restart
     # The pods lose the resources recorded in a refused file.
     if not starts or (staying and any(one.effect == "refused" for one in fates)):
@@ -468,7 +467,6 @@ def _alike(before: Container, after: Container) -> bool:
 
 
 def _amounts(container: Container) -> tuple[object, ...]:
-    """Returns the amounts of a container's own resources."""
     memory: dict[str, int] = {}
     for block in container.memory:
         memory[block.type] = memory.get(block.type, 0) + block.size
@@ -542,7 +540,6 @@ class _Node:
         return True, (*refused, *read)
 
     def admit(self, pod: DescribedPod) -> messages.Admitted | messages.AdmissionRefused:
-        """Requests admission of a pod."""
         answer = self.call("admit", messages.AdmitArgs(pod.manifest))
         assert isinstance(answer, messages.Admitted | messages.AdmissionRefused)
         return answer

@@ -1,7 +1,7 @@
 """Caches results that commands compute repeatedly from the same files.
 
-Parsing two megabytes of YAML and discovering fifty machines take two seconds at the start of every
-command. Each result is one file in the user's cache folder, with a digest of the files and the code
+Parsing two megabytes of YAML and discovering fifty machines would delay every command by two
+seconds. Each result is one file in the user's cache folder, with a digest of the files and the code
 that produced it.
 """
 

@@ -99,7 +99,6 @@ class _Outpaced(Exception):  # noqa: N818 - it never leaves this module
 
 @contextmanager
 def _lock_file(path: Path) -> Iterator[bool]:
-    """Locks a file, and yields whether the file exists."""
     with naming(path):
         try:
             _require_regular(resolve_target(path))

@@ -47,7 +47,6 @@ def held_folder(path: Path) -> Iterator[None]:
 
 
 def _missing(path: Path) -> list[Path]:
-    """Returns the folders to create, innermost first."""
     missing = []
     for one in (path, *path.parents):
         if one.exists():

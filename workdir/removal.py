@@ -91,7 +91,6 @@ def _flatten(folder: int, top: int, token: str, moved_count: int) -> int:
 
 
 def _remove_entry(name: str, folder: int) -> bool:
-    """Removes an entry, unless it is a folder that is not empty."""
     if not stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
         os.unlink(name, dir_fd=folder)
         return True

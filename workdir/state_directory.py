@@ -199,7 +199,6 @@ def _kind(mode: int) -> str:
 
 
 def _instead(path: Path, error: OSError) -> StateError:
-    """Describes why the directory could not be opened, or what replaced it."""
     if error.errno == errno.ENOENT:
         return StateError("the state directory was removed")
     with suppress(OSError):

@@ -3,7 +3,7 @@
 A ``/sys`` has many symbolic links, which are followed while they stay in the tree. Only regular
 files are opened, without blocking, and up to a maximum size.
 
-Trees can also be held by this process instead of a folder; they have a path as well.
+A tree can also be held in memory, under a path that is only valid in this process.
 """
 
 from __future__ import annotations

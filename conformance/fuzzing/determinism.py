@@ -1,7 +1,7 @@
 """Checks that an implementation is deterministic by replaying scenarios and comparing answers.
 
 The implementation is restarted before each replay, which exposes answers that depend on the process
-or on earlier requests. Answers are compared in a form that is the same in every run of a kubelet.
+or on earlier requests. Answers are normalized so that they do not vary between runs of a kubelet.
 The comparison stops after a call whose answers differ only in the choice among equal devices.
 """
 
@@ -188,7 +188,7 @@ def _both(
 
 
 def _differ_in_devices(left: messages.Answer | None, right: messages.Answer | None) -> bool:
-    """Whether two admissions differ in devices but have the same number of each resource."""
+    """Whether two admissions differ in devices but not in their numbers."""
     if not (isinstance(left, messages.Admitted) and isinstance(right, messages.Admitted)):
         return False
     return left != right and _with_device_counts(left) == _with_device_counts(right)

@@ -59,7 +59,7 @@ def unusual_start(seed: int, capabilities: Capabilities) -> Scenario:
 
 
 def checkpoint_pair(seed: int, capabilities: Capabilities) -> Scenario:
-    """Returns the numbered scenario in which a start finds a checkpoint with two given parts."""
+    """Generates a start that finds a checkpoint; `seed` is the number of the pair of its parts."""
     return _on_its_machine(checkpoint_pairs.checkpoint_pair(seed, capabilities))
 
 
@@ -172,7 +172,7 @@ class Explorer:
 
 
 class ExampleFailedError(AssertionError):
-    """An example failed; has the failed run."""
+    """An example failed; the exception holds its run."""
 
     def __init__(self, run: ExampleRun, result: RunResult) -> None:
         super().__init__(result.message)
@@ -181,7 +181,7 @@ class ExampleFailedError(AssertionError):
 
 
 class NullRun:
-    """Replaces a run after enough attempts: it makes no calls and finds nothing."""
+    """Stands in for a run when shrinking has used up its tries; makes no calls."""
 
     def step(self, step: Step) -> None:
         """Does nothing."""

@@ -61,7 +61,7 @@ STEPS = 12
 
 
 class _EnoughError(KeyboardInterrupt):
-    """Ends a batch early. It is an interrupt because Hypothesis passes interrupts on at once."""
+    """Ends a batch early; Hypothesis lets a KeyboardInterrupt through immediately."""
 
 
 def fuzz(
@@ -166,7 +166,6 @@ class _Search:
 
     @property
     def over(self) -> bool:
-        """Whether a finding ends the run."""
         return self.finding_count > 0 and not self.options.keep_going
 
     def pop_example_count(self) -> int:
@@ -233,7 +232,6 @@ class _Search:
         self._playing = False
 
     def _until(self) -> float:
-        """Returns when to stop shrinking the latest failure."""
         if self._shrink_until is None:
             keep_going = self.options.keep_going
             elapsed = self.harness_run.elapsed_seconds()
@@ -284,7 +282,6 @@ class _Search:
         return FuzzFinding.of_failure(self._first()) if self.failures else None
 
     def _first(self) -> ScenarioRun:
-        """Returns the smallest failure that Hypothesis found."""
         return min((found.run for found in self.failures), key=attrgetter("size")).scenario_run()
 
     def _smallest(self, first: ScenarioRun) -> ScenarioRun:

@@ -120,24 +120,20 @@ def with_time_limit(implementation: Implementation, limit: TimeLimit) -> Impleme
 
 
 class _Limited:
-    """An implementation with a deadline."""
-
     def __init__(self, implementation: Implementation, limit: TimeLimit) -> None:
         self._implementation = implementation
         self._limit = limit
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """Returns the answer to one request."""
         with self._in_time():
             return self._implementation.call(operation, args)
 
     def close(self) -> None:
-        """Stops the implementation."""
         self._implementation.close()
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
-        """Limits waiting for an answer to the deadline, if the program's own limit is later."""
+        """Stops waiting for an answer at the deadline, if the program's own time limit is later."""
         self._limit.check()
         if isinstance(self._implementation, Subprocess):
             self._implementation.patience = self._limit.seconds_left
@@ -150,8 +146,6 @@ class _Limited:
 
 
 class _LimitedProgram(_Limited):
-    """A program with a deadline."""
-
     def __init__(
         self, implementation: Implementation, program: ProcessBacked, limit: TimeLimit
     ) -> None:
@@ -159,19 +153,15 @@ class _LimitedProgram(_Limited):
         self._program = program
 
     def begin(self) -> None:
-        """Clears the log."""
         self._program.begin()
 
     def check_alive(self) -> None:
-        """Checks that the program is ready for another call."""
         with self._in_time():
             self._program.check_alive()
 
     def log(self) -> str:
-        """Returns the standard error since `begin`."""
         return self._program.log()
 
     @property
     def leftover_processes(self) -> tuple[str, ...]:
-        """The processes started by the program that could not be killed."""
         return self._program.leftover_processes

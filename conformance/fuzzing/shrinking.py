@@ -110,7 +110,6 @@ def _sound(scenario: Scenario) -> bool:
 
 
 def _of_its_nodes(merge: MergeStep) -> bool:
-    """Whether a merge has nodes, and its hints and distances refer to them."""
     nodes = {*merge.nodes}
     providers = msgspec.json.decode(codec.encode(merge.providers))
     given = [hints for provider in providers for hints in (provider or {}).values()]

@@ -70,7 +70,7 @@ class NodeMachine(RuleBasedStateMachine):
     """The life of a node, within an implementation's claims.
 
     Subclasses define `capabilities` and `open_example`, which runs the calls. They may set `aims`,
-    the names of the `TARGETS` to use; a single target gets further.
+    the names of the `TARGETS` to use; a single target works better.
     """
 
     capabilities: Capabilities

@@ -1,8 +1,8 @@
 """Hypothesis strategies for machines, configurations, pods and whole scenarios.
 
 The project's own fuzzing uses them, and so can property-based tests of other programs. Most values
-are valid, with unusual properties of real machines. Everything shrinks towards one core, one node
-and one Guaranteed container with one CPU::
+are valid, and some machines are unusual. Everything shrinks towards one core, one node and one
+Guaranteed container with one CPU::
 
     @given(machine=strategies.machines(most_nodes=2), data=st.data())
     def test_a_pod_never_gets_more_than_the_machine_has(machine, data):
@@ -48,7 +48,6 @@ __all__ = ["kubelet_configurations", "machines", "pods", "scenarios", "seeded_sc
 
 @cache
 def _everything() -> Capabilities:
-    """Returns the claims of the reference, which include everything."""
     return Capabilities(Reference().hello(hello_args("numaproof")), NEWEST)
 
 

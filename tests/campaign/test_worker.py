@@ -66,7 +66,7 @@ def test_a_program_that_is_killed_once_is_tried_again_and_that_is_noted(unit_end
     assert once["outcomes"] == {"pass": 2}
     (note,) = once["notes"]
     assert note == (
-        "scenario 0: crash: the program ended at admit with signal SIGKILL; not so when tried again"
+        "scenario 0: crash: the program ended at admit with signal SIGKILL; it did not recur"
     )
 
 

@@ -203,7 +203,7 @@ def test_nobody_loses_a_line_where_many_add_one(tmp_path: Path, *, there: bool) 
 def test_a_link_that_leads_nowhere_is_refused_by_the_name_given(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("nowhere/at/all")
-    said = "symbolic link that leads nowhere; remove it or name another path"
+    said = "broken symbolic link; remove it or name another path"
     writers: list[Callable[[Path], object]] = [
         require_writable,
         require_writable_folder,

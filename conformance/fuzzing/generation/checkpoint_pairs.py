@@ -1,8 +1,8 @@
 """Generates checkpoints whose two parts are valid, damaged, missing or contradictory.
 
-Both parts should have the same content, in which a pod ``uid-held`` owns some of the machine. An
-edit changes one place in a part. Its checksum then matches the edited content, so that only the
-content is wrong.
+Both parts should have the same content, with some resources assigned to a pod ``uid-held``. An edit
+changes one place in a part. Its checksum then matches the edited content, so that only the content
+is wrong.
 
 The old part is for earlier releases; the new part is ``data`` and ``dataChecksum``. Seeds number
 all pairs for each manager, policy and feature gate of a release, and start over after the last.
@@ -58,7 +58,7 @@ class ManagersFile:
         pods: the entry of a pod with pod-level resources, in ``podEntries``.
         says_else: edits that keep the content well-formed.
         says_badly: edits that introduce values of the wrong type.
-        data_only: edits to content that the old part need not have.
+        data_only: edits to fields that the old part can omit.
         structures: suffixes of the names of structures whose checksums some release accepts.
     """
 

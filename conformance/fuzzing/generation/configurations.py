@@ -1,6 +1,6 @@
 """Generates kubelet configurations: policies, options, feature gates and reservations.
 
-Most fit the machine. In runs that allow mistakes, about one in three is invalid.
+Most are valid. In runs that allow mistakes, about one in three is not.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _cpu_options(choices: Choices, facts: Facts, focus: Focus) -> dict[str, str]
 
 
 def _compatible(options: dict[str, str], facts: Facts, topology_policy: str) -> dict[str, str]:
-    """Drops options that conflict with other options, the machine or the Topology policy."""
+    """Drops options that conflict with other options, the machine or `topology_policy`."""
     kept: dict[str, str] = {}
     for name, value in options.items():
         pairs = (frozenset((name, other)) for other in kept)
@@ -259,7 +259,6 @@ def _named_beside_amounts(_: Choices, config: dict[str, Any], facts: Facts) -> N
 
 
 def _set_fields(**fields: Any) -> Callable[[Choices, dict[str, Any], Facts], None]:
-    """Sets fields that are invalid on any machine."""
     return lambda _, config, __: config.update(fields)
 
 

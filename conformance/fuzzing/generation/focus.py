@@ -38,7 +38,7 @@ class Focus:
     """The features that a run may use.
 
     Attributes:
-        cpu_policies: the CPU Manager policies to choose from. The other policy fields are alike.
+        cpu_policies: the CPU Manager policies to choose from; similarly for the other managers.
         cpu_options: the options of policy static to choose from.
         endless: whether to combine the two options that can make a kubelet loop forever. Every
             start of the run then has both, so that no core is ever partly used.

@@ -48,7 +48,7 @@ _PAGE = 4096
 _OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions", "featureGates")
 _RESTART = "feature restart"
 _LATE = 4
-"""Pods after which a life may end."""
+"""Number of admitted pods after which the node may stay down."""
 
 
 class NodeScenario:
@@ -91,7 +91,7 @@ class NodeScenario:
         return self.within(configuration(choices, self.facts, self.focus))
 
     def within(self, config: KubeletConfiguration) -> KubeletConfiguration:
-        """Drops feature gates and options that need missing claims."""
+        """Drops feature gates and options that the implementation does not claim."""
         gates = {
             name: on
             for name, on in config.get("featureGates", {}).items()
@@ -238,7 +238,6 @@ class NodeScenario:
         return self._start_changed_machine(choices, memory=memory)
 
     def _start_changed_machine(self, choices: Choices, **change: Any) -> tuple[Step, ...]:
-        """Restarts on a changed machine; usually deletes the checkpoints and restarts again."""
         first = self._start(**change)
         if choices.chance(4) or not self.keeps_files:
             return (first,)

@@ -1,4 +1,4 @@
-"""Generates machines from one core to twelve NUMA nodes, with unusual layouts of real ones."""
+"""Generates machines from one core to twelve NUMA nodes, including unusual layouts."""
 
 from __future__ import annotations
 
@@ -80,7 +80,6 @@ def _shape(choices: Choices, most_nodes: int, most_cpus: int) -> _Shape:
 
 
 def _cores(choices: Choices, shape: _Shape) -> list[tuple[Core, ...]]:
-    """Generates the cores of each node that has CPUs."""
     per_cache = choices.pick((0, shape.cores, 1, 2, shape.cores * shape.nodes))
     adjacent = choices.chance(3)
     step = choices.pick((1, 1, 1, 4))
@@ -171,7 +170,7 @@ def _ids(choices: Choices, count: int) -> tuple[int, ...]:
 
 
 def _memory(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> tuple[int, ...]:
-    """Returns the bytes of each node; some may have none if another node has memory."""
+    """Returns the memory of each node in bytes; some may have none if another node has some."""
     size = choices.pick(_MEMORY)
     if len(nodes) == 1 or not choices.chance(4):
         return (size,) * len(nodes)

@@ -104,7 +104,7 @@ def _others(choices: Choices, room: Room, focus: Focus) -> Quantities:
 
 
 def _cpus(choices: Choices, room: Room) -> str:
-    """Usually whole CPUs: few, whole cores, a node, the estimated free ones, any, or a fraction."""
+    """Generates a CPU amount: few CPUs, whole cores, a node, the free ones, any, or a fraction."""
     facts = room.facts
     count = len(facts.all)
     kind = choices.pick(("few", "few", "few", "cores", "node", "free", "any", "part"))
@@ -127,7 +127,7 @@ def _cpus(choices: Choices, room: Room) -> str:
 
 
 def _memory(choices: Choices, room: Room, focus: Focus) -> str:
-    """Bytes: little, or, for policy Static, fractions and multiples of a node's memory."""
+    """Generates a memory size; for policy Static, also in proportion to a node's memory."""
     if not focus.static_memory:
         return "64Mi"
     nodes = [node.memory // _MIB for node in room.facts.machine.topology or () if node.memory]

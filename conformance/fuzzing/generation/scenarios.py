@@ -173,7 +173,7 @@ _FIELDS: dict[str, tuple[Any, ...]] = {
         {},
     ),
 }
-"""Values that people write in each field; the kubelet accepts few of them."""
+"""Plausible values for each field; the kubelet accepts few of them."""
 
 _FILES: dict[FileName, tuple[str, ...]] = {
     "cpu_manager_state": (
@@ -208,8 +208,8 @@ _FILES: dict[FileName, tuple[str, ...]] = {
 def start(choices: Choices, capabilities: Capabilities, name: str = "start") -> Case:
     """Generates a scenario with one unusual start, followed by a pod and a request for the state.
 
-    Other scenarios rarely have unusual fields or checkpoints, because a node that does not start
-    has no life.
+    Other scenarios rarely have unusual fields or checkpoints, because nothing else can happen on a
+    node that does not start.
     """
     info = machine(choices)
     life = NodeScenario(choices, info, capabilities)
@@ -348,7 +348,6 @@ class _Upgrade:
     # Changes that come with the upgrade
 
     def nothing_changes(self, _: Choices) -> StartStep:
-        """Keeps the configuration and all pods."""
         return StartStep(config=self.life.config)
 
     def pods_leave(self, choices: Choices) -> StartStep:
@@ -360,7 +359,6 @@ class _Upgrade:
         return StartStep(config=self.life.config, removed_pods=gone)
 
     def cpus_leave(self, choices: Choices) -> StartStep:
-        """Takes CPUs offline."""
         cpus = [*self.life.facts.all][1:]
         # Without whole cores, some options make the kubelet loop forever.
         if not cpus or self.life.focus.endless:
@@ -388,7 +386,6 @@ class _Upgrade:
         return self._start_with(_with(self.life.config, fresh, (*names, "topologyManagerScope")))
 
     def reservation_switched(self, choices: Choices) -> StartStep:
-        """Changes the reserved CPUs and memory."""
         return self._start_with(_with(self.life.config, self._fresh(choices), _RESERVED))
 
     def gates_left_out(self, _: Choices) -> StartStep:
@@ -402,7 +399,7 @@ class _Upgrade:
         return self._start_with({**self.life.config, "featureGates": gates})
 
     def pods_as_a_whole(self, choices: Choices) -> StartStep:
-        """Keeps the feature gates for pod-level resources if the release has them, or drops one."""
+        """Keeps the feature gates for pod-level resources, or sometimes drops one."""
         start = self.gates_left_out(choices)
         if choices.chance(3):
             gates = dict(start.config["featureGates"])
@@ -434,7 +431,6 @@ class _Upgrade:
         yield from self.reconcile_steps()
 
     def reconcile_steps(self) -> Iterator[Step]:
-        """Runs a pass of the reconcile loop, if the target supports it."""
         if self.life.may("reconcile"):
             yield open_step(reconcile=NoArguments())
 
@@ -458,6 +454,5 @@ CHANGES: Mapping[str, Callable[[_Upgrade, Choices], StartStep]] = {
 def _with(
     config: KubeletConfiguration, fresh: KubeletConfiguration, names: tuple[str, ...]
 ) -> KubeletConfiguration:
-    """Replaces these fields with those of the fresh configuration."""
     kept = {key: value for key, value in config.items() if key not in names}
     return kept | {key: fresh[key] for key in names if key in fresh}

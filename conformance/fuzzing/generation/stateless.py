@@ -78,7 +78,7 @@ def _hints(choices: Choices, nodes: int, most: int) -> list[dict[str, Any]]:
 
 
 def assign(choices: Choices, facts: Facts, capabilities: Capabilities) -> AssignStep:
-    """Generates an assignment; whole cores if partly used ones would cause an endless loop."""
+    """Generates an assignment that avoids partly used cores if they would cause an endless loop."""
     options = choices.some(capabilities.cpu_options(), 0, 2)
     # The two options may conflict.
     if not capabilities.makes("feature configuration-validation"):
