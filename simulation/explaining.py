@@ -635,7 +635,7 @@ def _nowhere(pod: Pod, observed_hints: ObservedHints, resource: str, count: int)
 
 
 _WEAKER = {SINGLE_NUMA_NODE: (RESTRICTED, BEST_EFFORT), RESTRICTED: (BEST_EFFORT,)}
-"""For each policy, the policies that admit more."""
+"""For each policy, the more permissive ones."""
 
 
 def explain(node: StartedNode, pod: Pod) -> Explanation:

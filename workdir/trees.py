@@ -67,7 +67,7 @@ def hold(root: Root) -> str:
 
 
 def held_root(path: str) -> Root | None:
-    """Returns the root of the unchanging tree that this process holds at a path, if any."""
+    """Returns the in-memory tree at a path, if any; such trees never change."""
     return _HELD.get(path)
 
 

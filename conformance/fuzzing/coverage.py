@@ -44,7 +44,7 @@ def features_of_steps(
     Args:
         facts: the machine at the beginning.
         steps: all steps, including the first start.
-        actions: the names of the actions behind the steps, repeated for each use.
+        actions: the name of each action performed.
     """
     found: Counter[Feature] = Counter(("machines", label) for label in _machine(facts))
     done = Counter(actions)
