@@ -66,7 +66,7 @@ def test_a_program_killed_once_is_retried_with_a_note(unit_end: Any) -> None:
     assert once["outcomes"] == {"pass": 2}
     (note,) = once["notes"]
     assert note == (
-        "scenario 0: crash: the program ended at admit with signal SIGKILL; not so when tried again"
+        "scenario 0: crash: the program ended at admit with signal SIGKILL; it did not recur"
     )
 
 

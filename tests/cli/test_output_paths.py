@@ -50,7 +50,7 @@ TO_A_FOLDER: dict[str, Sequence[str]] = {
     "init": ("init", "--language", "python"),
 }
 
-NOWHERE = "a symbolic link that leads nowhere; remove it or name another path"
+NOWHERE = "a broken symbolic link; remove it or name another path"
 
 
 @pytest.mark.usefixtures("inputs")

@@ -94,7 +94,7 @@ def test_a_second_run_into_a_folder_is_refused_and_touches_nothing(
     who = f"numaproof: {folder}: another run is writing to it (process {first.process.pid});"
     for ended in refused:
         assert (ended.code, ended.out) == (2, "")
-        assert ended.err == f"{who} wait until it ends, or give another --out\n"
+        assert ended.err == f"{who} wait until it ends, or use another --out\n"
     assert (first.process.returncode, errors) == (0, "")
     assert "Passed" in written
     assert command("check", *small).code == 0

@@ -154,7 +154,7 @@ def test_formats_that_need_gigabytes_of_memory_are_refused() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{}", lzma.compress(b"one")[:-9], lzma.compress(b"")])
 def test_uncompressed_files_are_refused(content: bytes) -> None:
-    with pytest.raises(DocumentError, match=r"x: (not an xz file|there is nothing in it)"):
+    with pytest.raises(DocumentError, match=r"x: (not an xz file|is empty)"):
         door.unpack_xz(content, "x")
 
 

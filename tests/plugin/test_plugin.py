@@ -24,7 +24,7 @@ from quality.catalogue import BUGS
 from numaproof.reference.server import serve
 
 (bug,) = (one for one in BUGS if one.id == sys.argv[1])
-with bug.seeded():
+with bug.seed():
     serve(sys.stdin.buffer, sys.stdout.buffer)
 """
 
@@ -158,8 +158,8 @@ def test_it(numaproof):
         ({"implementation": ""}, "no program to test: set numaproof_implementation in"),
         ({"implementation": "lost-program"}, "*numaproof: *lost-program*"),
         ({"implementation": "true"}, "*'true' did not answer hello: the program ended at hello*"),
-        ({"level": "all"}, "invalid numaproof_level 'all': choose from invariants, admission*"),
-        ({"kubernetes": "1.12"}, "invalid numaproof_kubernetes '1.12': choose from 1.30*"),
+        ({"level": "all"}, "invalid numaproof_level 'all' (expected one of invariants, admission*"),
+        ({"kubernetes": "1.12"}, "invalid numaproof_kubernetes '1.12' (expected one of 1.30*"),
         ({"timeout": "soon"}, "numaproof: Invalid value: 'soon' is not a duration such as 90s*"),
     ],
 )
@@ -240,7 +240,7 @@ def test_own_cases_can_be_skipped_or_expected_to_fail(run: Run, pytester: pytest
     ended.assert_outcomes(skipped=2, xfailed=1)
     ended.stdout.fnmatch_lines_random(
         [
-            "SKIPPED*own-high is of level kubelet, placement is claimed",
+            "SKIPPED*own-high is for level kubelet, the program claims placement",
             "SKIPPED*own-new is for Kubernetes >= 1.36, not 1.35",
             "XFAIL*init-cpus-not-reused: *",
         ]
@@ -300,7 +300,7 @@ WRONG = """cases:
 
 
 WRONG_MARKERS = {
-    "selects='*'": "unknown argument selects of the marker numaproof; it takes select, exclude",
+    "selects='*'": "unknown argument selects of the marker numaproof (expected select, exclude",
     "select='lost-*'": "no case matches select='lost-?'",
     "exclude=['area:memry']": "no case matches exclude='area:memry'*'area:memory'",
     "select='area:memory', machine='vm-1-cpu', exclude='mem-*'": "no selected case applies",

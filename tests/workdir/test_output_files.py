@@ -201,7 +201,7 @@ def test_concurrent_updates_lose_no_line(tmp_path: Path, *, there: bool) -> None
 def test_a_dangling_link_is_refused_by_its_name(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("nowhere/at/all")
-    said = "symbolic link that leads nowhere; remove it or name another path"
+    said = "broken symbolic link; remove it or name another path"
     writers: list[Callable[[Path], object]] = [
         require_writable,
         require_writable_folder,

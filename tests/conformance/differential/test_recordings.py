@@ -146,7 +146,7 @@ CASE = '{"id": "a", "title": "A", "requirements": [], '
     ("content", "complaint"),
     [
         (b"plain", "x.jsonl.xz: not an xz file"),
-        (lzma.compress(b""), "there is nothing in it"),
+        (lzma.compress(b""), "x.jsonl.xz: is empty"),
         (lzma.compress(b"{}\n"), "x.jsonl.xz, line 1: Object missing required field `format`"),
         (pack(format=2), "format 2 is not known; known is 1"),
         (

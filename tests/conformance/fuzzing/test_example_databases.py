@@ -127,8 +127,8 @@ def test_a_redis_server_stores_failures(server: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "complaint"),
     [
-        ("redis://127.0.0.1:1/0", "the Redis server does not answer: "),
-        ("redis://127.0.0.1:port", "the address of the Redis server is wrong: "),
+        ("redis://127.0.0.1:1/0", "cannot reach the Redis server: "),
+        ("redis://127.0.0.1:port", "invalid Redis address: "),
     ],
 )
 def test_an_unreachable_server_is_reported(place: str, complaint: str) -> None:
@@ -146,7 +146,7 @@ def test_a_server_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_unusable_location_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DatabaseError, match="Not a directory; give another directory"):
+    with pytest.raises(DatabaseError, match="Not a directory; choose another directory"):
         example_databases.open_database(str(tmp_path / "file" / "below"))
 
 
