@@ -24,7 +24,7 @@ from quality.catalogue import BUGS
 from numaproof.reference.server import serve
 
 (bug,) = (one for one in BUGS if one.id == sys.argv[1])
-with bug.seed():
+with bug.inject():
     serve(sys.stdin.buffer, sys.stdout.buffer)
 """
 
