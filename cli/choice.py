@@ -1,4 +1,4 @@
-"""Options with a list of values, which suggest the nearest one for a misspelt value."""
+"""Options with a fixed set of values that suggest the right one for a typo."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import click
 
 
 class Choice(click.Choice[Any]):
-    """click's choice, whose error names the value that was probably meant."""
+    """A `click.Choice` whose error suggests the value that was probably meant."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """The error for a value that is not in the list."""
-        words = [one for one in map(str, self.choices) if one[0].isalpha()]  # releases are no words
+        """Returns the error for a value that is not a choice."""
+        words = [one for one in map(str, self.choices) if one[0].isalpha()]  # not releases
         near = [one for one in words if one.startswith(str(value))]
         near = near or get_close_matches(str(value), words, n=1)
         if len(near) == 1:
