@@ -1,6 +1,6 @@
-"""The JSON that commands print, as types; ``docs/schemas`` publishes them as JSON Schemas."""
+"""The types of the JSON that commands print; ``docs/schemas`` has them as JSON Schemas."""
 
-# The schemas are made from these annotations, so the names in them must exist at run time.
+# The schemas are generated from these annotations, so their names must exist at run time.
 # ruff: noqa: TC001
 
 from __future__ import annotations
