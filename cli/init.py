@@ -94,8 +94,8 @@ def _install_source() -> str:
 @click.option(
     "--source",
     metavar="REQUIREMENT",
-    help="pip requirement from which the adapter's CI installs numaproof (default: where this"
-    " numaproof was installed from).",
+    help="pip requirement from which the adapter's CI installs numaproof (default: the source of"
+    " this installation).",
 )
 def init(folder: Path, language: str, name: str | None, source: str | None) -> None:
     """Create an adapter with its tests, a tox.ini and a GitHub workflow.

@@ -163,10 +163,10 @@ _COMMANDS = ("check", "fuzz", "diff", "replay")
 
 
 def command_name(start: events.RunStarted) -> str:
-    """Returns the command of a run; its `kind` is "check" if it only plays given cases."""
+    """Returns the command of a run; `replay` and failed handshakes have the kind "check"."""
     words = start.command.split(maxsplit=2)
     named = words[1] if words[:1] == ["numaproof"] and len(words) > 1 else ""
-    return named if named in _COMMANDS else start.kind
+    return named if start.kind == "check" and named in _COMMANDS else start.kind
 
 
 def setting(summary: Summary) -> tuple[tuple[str, str], ...]:

@@ -99,7 +99,7 @@ def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> N
     assert met_text(one.newest) == "1 of 2, 1 as the kubelet"
     (none,) = implementations([data(requirements={"C": {"unsupported": 1}})])
     assert not none.newest.requirement_score.is_all
-    assert met_text(none.newest) == "nothing asked"
+    assert met_text(none.newest) == "nothing tested"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_run_of_a_part_is_incomplete(
     stream: MakeStream, run: MakeRun, command: str, parts: tuple[str, ...]
 ) -> None:
     made = digest(stream(run(), start={"command": command}))
-    assert made.gaps == tuple(f"Only a part was asked for: {one}" for one in parts)
+    assert made.gaps == tuple(f"Only part of the suite was selected: {one}" for one in parts)
 
 
 def test_a_part_does_not_take_the_place_of_a_whole_run() -> None:

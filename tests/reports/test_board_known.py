@@ -56,11 +56,11 @@ def test_a_check_by_the_file_of_a_board_knows_every_failure_by_its_reason(
     ]
     judged = [known.judge(one) for one in bare]
     assert [(one.outcome, one.reason) for one in judged] == [
-        ("known failure", "not accounted for yet"),
-        ("known failure", "not accounted for yet"),
+        ("known failure", "not explained yet"),
+        ("known failure", "not explained yet"),
         ("known failure", "finding: half"),
         ("known failure", "own rules: ours"),
-        ("known failure", "not accounted for yet"),
+        ("known failure", "not explained yet"),
     ]
     assert list(known.missing(0.0)) == []
     assert "leaks-cpus" not in path.read_text()
@@ -79,7 +79,7 @@ def test_a_site_has_the_file_and_the_command_that_reads_it(
     (entry,) = entries.read(tmp_path / "known-failures" / "kubelet.yaml")
     assert entry.known_failure.signature == "admit: half"
     assert "numaproof fuzz" not in page
-    assert "<code>check</code> then fails only on new failures:" in page
+    assert "<code>check</code> fails only if there are new failures:" in page
     # What is known no more leaves no file behind.
     good = implementations([run_data(summarize(stream(run())), "folder", lambda _: "")])
     write_site(Board(good, (), 1), tmp_path)
@@ -103,7 +103,7 @@ def test_what_fuzzing_found_is_known_of_fuzzing(
     alone = page(fuzzed)
     assert f"<code>numaproof fuzz {given}</code>" in alone
     assert "numaproof check" not in alone
-    assert "<code>fuzz</code> then fails only on new failures:" in alone
+    assert "<code>fuzz</code> fails only if there are new failures:" in alone
     both = page(fuzzed, stream(run("fail", signature="admit: half")))
     assert f"<code>numaproof check {given}\nnumaproof fuzz {given}</code>" in both
-    assert "<code>check</code> and <code>fuzz</code> then fail only on new failures:" in both
+    assert "<code>check</code> and <code>fuzz</code> fail only if there are new failures:" in both

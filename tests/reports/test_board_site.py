@@ -62,7 +62,7 @@ def test_machines_are_what_runs_describe_or_discover(tmp_path: Path) -> None:
     assert list(made.machines.items()) == [("laptop", SIZE), ("cannot-be-discovered", None)]
     assert made.elsewhere == ("a recording", OWN_MACHINE)
     shown = pages(made, tmp_path)
-    said = f"{len(registry()):,} documented requirements, of which 1 is tested here, on 2 machines"
+    said = f"{len(registry()):,} documented requirements (1 tested) on 2 machines"
     assert said in shown["index.html"]
     parts = re.split("<table|On no machine of the catalogue", shown["machines.html"])
     _, first, second, other = parts
@@ -87,7 +87,7 @@ def test_what_no_document_has_is_in_no_count_of_requirements(tmp_path: Path) -> 
     assert one.newest.requirement_score == Score({"pass": 1})
     assert made.plain()["implementations"][0]["requirements"]["asked"] == 1
     shown = pages(made, tmp_path)
-    said = f"{len(registry()):,} documented requirements, of which 1 is tested"
+    said = f"{len(registry()):,} documented requirements (1 tested)"
     assert said in shown["index.html"]
     assert "1 of 1 requirement<" in (tmp_path / "badges" / "pinner.svg").read_text()
     # It has its row, and what became of it.
@@ -139,7 +139,7 @@ def test_where_no_case_was_run_the_pages_say_so(tmp_path: Path) -> None:
         assert "No claimed cases were run." in shown[name]
     assert not [name for name, text in shown.items() if "of 0 case runs" in text]
     assert "Machine fields it discovers: nodes, cores." in shown["all-else.html"]
-    said = "Parts of their newest runs are missing; the figures may be too high."
+    said = "Parts of their newest runs are missing, so their figures may be too high."
     assert said in shown["index.html"]
 
 

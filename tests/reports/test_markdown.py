@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def test_no_events_make_a_report_too() -> None:
-    assert "no beginning" in markdown(summarize([]))
+    assert "The first event is missing" in markdown(summarize([]))
 
 
 def test_a_message_that_is_the_title_is_said_once(
@@ -29,7 +29,7 @@ def test_untested_requirements_are_listed_up_to_a_bound(stream: MakeStream, run:
     text = markdown(
         summarize(stream(run(), untested_requirements=("NONE-1", *(f"X-{n}" for n in range(50)))))
     )
-    assert "51 requirements untested; the registry says why" in text
+    assert "51 requirements untested; see requirements.yaml for the reasons" in text
     assert "No affinity is given." in text
     assert "and 11 more" in text
 
