@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from numaproof.cli import targets
+from numaproof.cli.choice import IntRange
 from numaproof.cli.known_failure_options import KnownFailureOptions, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import clear_findings, out_option
@@ -62,7 +63,7 @@ scheduler_options = targets.all_of(
     ),
     click.option(
         "--workers",
-        type=click.IntRange(1),
+        type=IntRange(1),
         help="Worker processes on this machine (default: one for each core).",
     ),
 )
@@ -173,20 +174,20 @@ _SEEDS_PER_UNIT = 50
 @scheduler_options
 @click.option(
     "--cases-per-unit",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=_CASES_PER_UNIT,
     help=f"Cases in a unit of work (default: {_CASES_PER_UNIT}).",
 )
 @click.option(
     "--seeds-per-unit",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=_SEEDS_PER_UNIT,
     help=f"Scenarios in a unit of work (default: {_SEEDS_PER_UNIT}).",
 )
 @click.option(
     "--shrink",
     "shrinks",
-    type=click.IntRange(0),
+    type=IntRange(0),
     default=_SHRINKS,
     help=f"Number of distinct failures to shrink into case files (default: {_SHRINKS}).",
 )

@@ -1,4 +1,4 @@
-"""Options with a fixed set of values that suggest the right one for a typo."""
+"""Types of options whose errors explain which values are expected."""
 
 from __future__ import annotations
 
@@ -19,3 +19,29 @@ class Choice(click.Choice[Any]):
         if len(near) == 1:
             return f"unknown value {value!r}; did you mean {near[0]!r}?"
         return super().get_invalid_choice_message(value, ctx)
+
+
+class IntRange(click.IntRange):
+    """An integer with a lower bound."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Returns the integer."""
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            expected = f"expected an integer of at least {self.min}"
+            self.fail(f"{str(value)!r} is invalid; {expected}", param, ctx)
+
+
+class Date(click.DateTime):
+    """A date such as 2026-01-31."""
+
+    def __init__(self) -> None:
+        super().__init__(["%Y-%m-%d"])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns midnight of the date."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a date; expected one such as 2026-01-31", param, ctx)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.cli import targets
-from numaproof.cli.choice import Choice
+from numaproof.cli.choice import Choice, IntRange
 from numaproof.cli.harness import out_options, run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import FINDINGS, out_option
@@ -69,12 +69,10 @@ _MOST = (1 << 32) - 1
 )
 @click.option(
     "--examples",
-    type=click.IntRange(1),
+    type=IntRange(1),
     help=f"Number of random scenarios (default: {_DEFAULT_EXAMPLES}).",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), help="Seed of the random scenarios (default: random)."
-)
+@click.option("--seed", type=IntRange(0), help="Seed of the random scenarios (default: random).")
 @machines_option("Play the cases in FILES only on this machine. Repeatable.")
 @click.option(
     "--timeout",
@@ -90,7 +88,7 @@ _MOST = (1 << 32) - 1
 @click.option("--keep-going", is_flag=True, help="Continue after the first difference.")
 @click.option(
     "--tries",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=TRIES,
     help=f"How often to replay a differing scenario to rule out chance (default: {TRIES}).",
 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
-from numaproof.cli.targets import Duration
+from numaproof.cli.targets import Duration, start_hint
 from numaproof.protocol import codec
 
 
@@ -53,7 +51,7 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
             if not diagnosis.healthy:
                 require_room(scratch)
     except CannotStartError as error:
-        raise click.UsageError(f"{error}; {_start_hint(words[0])}") from None
+        raise click.UsageError(f"{error}; {start_hint(words[0])}") from None
     if as_json:
         click.echo(codec.encode(diagnosis))
     else:
@@ -73,15 +71,3 @@ def _words(command: tuple[str, ...]) -> tuple[str, ...]:
             "the command is empty; expected a program and its arguments", param_hint="CMD"
         )
     return words
-
-
-def _start_hint(program: str) -> str:
-    """Suggests how to fix a program that can't be started."""
-    path = Path(program)
-    if path.is_dir():
-        return "expected a program, not a directory"
-    if path.exists() and not os.access(program, os.X_OK):
-        return f"make it executable: chmod +x {program}"
-    if path.exists():
-        return "a script needs a first line such as #!/usr/bin/env python3"
-    return "check the path; a name without a slash is looked up in PATH"

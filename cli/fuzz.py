@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from numaproof.cli.choice import IntRange
 from numaproof.cli.harness import run_harness
 from numaproof.cli.known_failure_options import KnownFailureOptions, known_failures_options
 from numaproof.cli.outputs import FINDINGS, out_option
@@ -36,7 +37,7 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 @click.option(
     "--examples",
     "max_examples",
-    type=click.IntRange(1),
+    type=IntRange(1),
     help=f"Number of examples (default: {_DEFAULT_EXAMPLES}, or no limit with --max-time).",
 )
 @click.option(
@@ -47,7 +48,7 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=IntRange(0),
     help="Seed of the examples (default: 0, or random with --explore).",
 )
 @click.option(
@@ -66,7 +67,7 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 )
 @click.option(
     "--replay-every",
-    type=click.IntRange(0),
+    type=IntRange(0),
     default=REPLAY_EVERY,
     metavar="N",
     help="Replay one in N passing examples in a new process and compare the answers; 0 replays"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from numaproof.cli.choice import Date
 from numaproof.cli.outputs import OUTPUT_FILE
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ def known_failures_options(command: F) -> F:
     )
     @click.option(
         "--today",
-        type=click.DateTime(["%Y-%m-%d"]),
+        type=Date(),
+        metavar="YYYY-MM-DD",
         help="Date to compare the dates of known failures with (default: today).",
     )
     @wraps(command)

@@ -61,7 +61,7 @@ def load_machine(name: str) -> fakesys.Profile:
     """Loads a bundled profile by name, or a profile file.
 
     Raises:
-        click.BadParameter: no bundled profile or file has this name.
+        click.UsageError: no bundled profile or file has this name.
         fakesys.DocumentError: the file is not a profile.
     """
     from numaproof import fakesys
@@ -71,7 +71,7 @@ def load_machine(name: str) -> fakesys.Profile:
     if not Path(name).exists():
         close = get_close_matches(name, fakesys.bundled_profiles(), n=1)
         hint = f"did you mean {close[0]}?" if close else "see `numaproof profile list`"
-        raise click.BadParameter(f"{name!r} is neither a bundled machine nor a file; {hint}")
+        raise click.UsageError(f"machine {name!r}: neither a bundled profile nor a file; {hint}")
     return fakesys.load_profile(Path(name))
 
 
@@ -84,7 +84,7 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
         kubernetes: the release.
 
     Raises:
-        click.BadParameter: no bundled profile, file or tree has this name.
+        click.UsageError: no bundled profile, file or tree has this name.
         fakesys.DocumentError: the file is not a profile.
         fakesys.TreeError: the tree cannot be read.
         DiscoveryError: the tree does not describe a machine.
@@ -124,7 +124,7 @@ def named_machines(names: Iterable[str], folder: Path) -> list[ProfileMachine]:
     Without names, returns all bundled machines.
 
     Raises:
-        click.BadParameter: a name matches nothing.
+        click.UsageError: a name matches nothing.
     """
     from numaproof import fakesys
     from numaproof.conformance.execution.machines import ProfileMachine

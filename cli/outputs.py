@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from numaproof.cli.choice import IntRange
 from numaproof.protocol import codec
 from numaproof.protocol.events import CaseFinished, DivergenceFound, Progress, RunEnded
 
@@ -43,6 +44,11 @@ class _OutputPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Checks and returns the path."""
+        path = Path(os.fsdecode(value))
+        if path.is_dir() and not self.dir_okay:
+            self.fail(f"'{path}' is a folder; expected a file", param, ctx)
+        if path.is_file() and not self.file_okay:
+            self.fail(f"'{path}' is a file; expected a folder", param, ctx)
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if ctx and ctx.resilient_parsing:  # shell completion, which must be fast
             return path
@@ -57,7 +63,7 @@ class _OutputPath(click.Path):
 
 OUTPUT_FILE = _OutputPath("require_writable", folder=False)
 OUTPUT_FOLDER = _OutputPath("require_writable_folder", file=False)
-OUTPUT_PATH = _OutputPath("resolved")
+OUTPUT_PATH = _OutputPath("resolve_target")
 
 
 def require_new(file: Path) -> None:
@@ -120,7 +126,7 @@ def out_option(
 
 repeat_option = click.option(
     "--repeat",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=1,
     metavar="N",
     help="Play each case N times, each time in a new process; a case whose answers differ is"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli import targets
+from numaproof.cli.choice import Date
 from numaproof.cli.outputs import OUTPUT_FILE, require_new
 from numaproof.inputs.plurals import plural
 
@@ -53,7 +54,8 @@ _UNSUPPORTED = "not supported"
 )
 @click.option(
     "--date",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=Date(),
+    metavar="YYYY-MM-DD",
     help="Date to write into the file (default: today).",
 )
 @targets.timeout_option

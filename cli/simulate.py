@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli import user_files
+from numaproof.cli.choice import IntRange
 from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.targets import own_baseline_option, release_option
@@ -33,7 +34,7 @@ SOME_REFUSED = 1
 @node_devices_option
 @click.option(
     "--replicas",
-    type=click.IntRange(min=0),
+    type=IntRange(min=0),
     help="Number of pods of each workload on this node (default: all replicas).",
 )
 @release_option

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -176,11 +179,28 @@ def open_target(
         with opening.open_target(options, harness, patient=patient) as target:
             yield target
     except CannotStartError as error:
-        raise click.UsageError(str(error)) from None
+        given = [implementation] if isinstance(implementation, str) else implementation or ()
+        programs = [word for command in given for word in shlex.split(command)[:1]]
+        failed = next((word for word in programs if repr(word) in str(error)), "")
+        raise click.UsageError(f"{error}; {start_hint(failed)}") from None
     except opening.TargetError as error:
         if not error.choice:
             raise click.UsageError(str(error)) from None
         raise click.BadParameter(str(error), param_hint=f"--{error.choice}") from None
+
+
+def start_hint(program: str) -> str:
+    """Suggests how to fix a program that can't be started."""
+    path = Path(program or "(unknown)")
+    if path.is_dir():
+        return "expected a program, not a directory"
+    if path.exists() and "/" not in program:
+        return f"for a file in this directory, write ./{program}"
+    if path.exists() and not os.access(program, os.X_OK):
+        return f"make it executable: chmod +x {program}"
+    if path.exists():
+        return "a script needs a first line such as #!/usr/bin/env python3"
+    return "check the path; a name without a slash is looked up in PATH"
 
 
 @contextmanager

@@ -126,8 +126,8 @@ def read(paths: Sequence[Path], context: RunContext) -> RunsRead:
 
 
 _FIX = (
-    f"expected a report folder of check, fuzz, diff or campaign (with {EVENTS}), a folder of such"
-    f" folders, or board data (*{data.SUFFIX})"
+    f"expected a folder with an {EVENTS} of check, fuzz, diff or campaign, a folder of such"
+    f" folders, or board data in *{data.SUFFIX}"
 )
 
 
