@@ -76,8 +76,6 @@ _LONGEST = 200
 
 
 class _Deferred(click.Command):
-    """Stands in for a subcommand until it is used."""
-
     def load(self) -> click.Command:
         assert self.name is not None
         place = _PLACES.get(self.name, f"numaproof.cli.{self.name}:{self.name}")

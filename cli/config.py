@@ -96,7 +96,6 @@ def _of_field(
 
 
 def _defect_warning(document: Document, note: DefectNote) -> ConfigurationProblem:
-    """Returns a warning that defects of the kubelet cause or hide a finding."""
     finding = note.kubelet or note.documented_answer
     names = " and ".join(defect.name for defect in note.defects)
     whose = "documented, but not with" if note.kubelet is None else "only because of"

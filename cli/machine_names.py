@@ -22,7 +22,6 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Completes the names of bundled profiles."""
     from numaproof import fixtures
 
     return [name for name in fixtures.machine_files() if name.startswith(incomplete)]

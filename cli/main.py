@@ -127,7 +127,6 @@ def _no_output() -> int:
 
 
 def _run() -> int:
-    """Runs the command, prints errors and returns the exit code."""
     try:
         code = cli.main(standalone_mode=False)
     except click.ClickException as error:

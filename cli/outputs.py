@@ -202,7 +202,6 @@ def follow(
 
 
 def _record(events: Iterator[AnyEvent], recorder: Recorder, terminal: Terminal) -> None:
-    """Records and shows events until they end or the user interrupts."""
     done: Counter[str] = Counter()
     began = time.monotonic()
     try:
@@ -225,7 +224,6 @@ def _record(events: Iterator[AnyEvent], recorder: Recorder, terminal: Terminal) 
 
 
 def _early_end(began: float, outcomes: Counter[str], why: str) -> RunEnded:
-    """Returns the last event of an incomplete run."""
     return RunEnded(time.monotonic() - began, complete=False, outcomes=outcomes, message=why)
 
 

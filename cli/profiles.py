@@ -239,7 +239,6 @@ def capture(source: str, name: str | None, out: Path | None) -> None:
 
 
 def _name_for(path: Path) -> str:
-    """Derives a profile's name from a file's name."""
     stem = path.name.lower().partition(".tar")[0].removesuffix(".yaml")
     return re.sub(r"[^a-z0-9._+-]+", "-", stem).strip("-.") or "this-machine"
 

@@ -172,7 +172,6 @@ def _names_in_use(file: Path) -> list[str]:
 
 
 def _text(file: Path) -> str:
-    """Returns the text of a file; empty if there is no such file."""
     from numaproof.inputs import door
 
     if not file.exists():

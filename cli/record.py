@@ -122,7 +122,6 @@ _MAX_REASONS = 5
 
 
 def _reasons(skip_reasons: Counter[str], recorded_count: int) -> str:
-    """Describes how many cases were skipped, with the most frequent reasons."""
     count = skip_reasons.total()
     common = skip_reasons.most_common(_MAX_REASONS)
     listed = [f"{why} ({times:,})" for why, times in common]

@@ -34,7 +34,6 @@ def _complete(
     param: click.Parameter,
     incomplete: str,
 ) -> list[CompletionItem]:
-    """Completes files and the ids of bundled cases."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file"), *complete_case(ctx, param, incomplete)]

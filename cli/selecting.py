@@ -66,7 +66,6 @@ def complete_pattern(
 
 
 def _values(key: str) -> Sequence[str]:
-    """Returns the values that a pattern with this key can match."""
     from numaproof.conformance.selection import listing
 
     if key == "id":

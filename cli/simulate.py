@@ -130,7 +130,6 @@ def simulate(
 
 
 def _show(report: AnswerReport) -> None:
-    """Prints the answer, in colour on a terminal."""
     from numaproof.reports.answers import parts
     from numaproof.reports.console import PLAIN_WIDTH, show, terminal_width
 

@@ -184,7 +184,6 @@ class _UpgradeReport:
             yield from self._pod(pod)
 
     def _steps(self) -> Iterator[str]:
-        """Yields what the user has to do, in order."""
         answer, staying = self._answer, self._answer.staying
         if answer.today:
             yield f"make the kubelet of {answer.before} start; see `numaproof config check`"
@@ -217,7 +216,6 @@ class _UpgradeReport:
 
 
 def _outcome(answer: object) -> str:
-    """Describes an answer that a defect affects."""
     text = "no such change"
     match answer:
         case StartRefused():
@@ -249,7 +247,6 @@ def _and(items: Sequence[str]) -> str:
 
 
 def _own_resources(container: Container) -> str:
-    """Formats the exclusive resources of a container."""
     exclusive = container.exclusive
     parts = [format_numbers("CPU", exclusive) if exclusive else _SHARED]
     parts += [block_text(block) for block in container.memory if block.size]

@@ -191,7 +191,6 @@ class _Drawing:
     def _rows(
         self, devices: list[layout.DrawnDevice]
     ) -> list[tuple[int, int, int, layout.DrawnDevice]]:
-        """Arranges devices in rows; returns x, row and width of each."""
         placed, x, row = [], 0, 0
         for device in devices:
             wide = _text_width(self._label(device)) + 12

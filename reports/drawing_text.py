@@ -158,7 +158,6 @@ class _Drawing:
             yield Text("│").join(drawn)
 
     def _stock_lines(self, stock: layout.Stock, rail: str) -> Iterator[Text]:
-        """Yields a line for each memory type and each resource of a node."""
         column = max((len(one.kind) for one in stock.memory), default=0)
         for memory in stock.memory:
             room = self.width - len(rail) - column - len(memory.text) - 4

@@ -185,7 +185,6 @@ class _Merged:
 
 
 def _cpus(failure: Failure) -> int:
-    """Returns the machine's number of CPUs, as described by the run or the case."""
     if failure.machine_info is not None:
         return failure.machine_info.num_cores
     told = (step.args.get("machine") for step in failure.steps)

@@ -198,7 +198,6 @@ def is_web_address(address: str) -> bool:
 
 
 def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
-    """Yields drawings of the machines without owners, up to the limit for a page."""
     drawn = 0
     for name, machine in (summary.start.machines if summary.start else {}).items():
         drawn += machine.num_cores
@@ -208,7 +207,6 @@ def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
 
 
 def _cases(summary: Summary) -> list[dict[str, Any]]:
-    """Returns a row for each case, with its runs."""
     return [
         {"first": runs[0], "area": summary.area(runs[0]), "runs": runs}
         for runs in group_values((run.case, run) for run in summary.runs).values()
@@ -216,19 +214,16 @@ def _cases(summary: Summary) -> list[dict[str, Any]]:
 
 
 def _registry(summary: Summary) -> dict[str, list[ReportedRequirement]]:
-    """Returns the requirements by area, in the order of the registry."""
     return group_values((one.area, one) for one in summary.requirements.values())
 
 
 def _defects(summary: Summary) -> dict[str, list[CaseFinished]]:
-    """Returns the runs that showed each named defect or known failure."""
     expected = ((run.defect or "unnamed defect", run) for run in summary.expected_failures)
     known = ((f"known: {run.signature}", run) for run in summary.known_failures)
     return group_values((*expected, *known))
 
 
 def _runs_by_baseline(summary: Summary) -> dict[str, list[CaseFinished]]:
-    """Returns the runs by the baseline that the implementation followed."""
     taken = (
         (baseline_text(run.baseline_divergence), run)
         for run in summary.runs
@@ -238,7 +233,6 @@ def _runs_by_baseline(summary: Summary) -> dict[str, list[CaseFinished]]:
 
 
 def _worst(tally: OutcomeTally) -> Outcome:
-    """Returns the worst outcome of a tally, which determines the colour."""
     return next(outcome for outcome in SYMBOLS if tally.of(outcome))
 
 

@@ -111,7 +111,6 @@ def _nodes_of_sockets(nodes: list[Node]) -> list[Group]:
 
 
 def _node(node: Node, cores: Iterable[Core], sockets: tuple[Group, ...] = ()) -> Group:
-    """Returns the group of a node, with its cores or the sockets that it spans."""
     caches = [_cache_name(cache) for cache in node.caches or ()]
     empty = [] if node.cores else ["no CPUs"]
     pages = [_pages(one) for one in node.hugepages or () if one.num_pages]
@@ -278,7 +277,6 @@ def _parse_cpus(text: str) -> CPUSet:
 
 
 def _combined_holder(claims: list[Holder]) -> Holder:
-    """Returns the holder to draw for a CPU with these claims."""
     kinds = {holder.kind for holder in claims}
     if len(claims) == 1 or kinds == {"reserved", "shared"}:
         return claims[0]

@@ -88,7 +88,6 @@ def _known_failure_counts(summary: Summary) -> Counter[tuple[str, str, str]]:
 
 
 def _drawing(failure: Failure) -> str:
-    """Draws the last picture of a failure."""
     assert failure.machine_info is not None
     last = failure.pictures[-1]
     return drawn_text(failure.machine_info, last.owners, last.shared, width=_DRAWN_WIDTH).plain

@@ -47,8 +47,6 @@ class ShownStream(io.TextIOWrapper):
 
 
 class _ShownBytes(io.RawIOBase):
-    """The binary stream of a `ShownStream`."""
-
     def __init__(self, stream: ShownStream) -> None:
         self._stream = stream
 
@@ -77,7 +75,7 @@ class _ShownBytes(io.RawIOBase):
 def shown_streams() -> Iterator[None]:
     """Replaces standard output and standard error by a `ShownStream` within the block.
 
-    Streams that were closed when the command started are replaced by /dev/null.
+    Streams that were closed at the start are replaced by /dev/null.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     nowhere = [_open_devnull(number) if one is None else one for number, one in enumerate(before)]

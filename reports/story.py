@@ -146,7 +146,6 @@ def bad_steps(failure: Failure) -> Iterator[BadStep]:
 
 
 def _is_reported(difference: Difference, step: events.ReportedCall) -> bool:
-    """Whether one of the step's problems is about the same path."""
     return any(difference.path == one.rule for one in step.findings)
 
 
@@ -279,7 +278,6 @@ def transcript(run: events.CaseFinished) -> Iterator[str]:
 
 
 def _arguments(step: events.ReportedCall) -> dict[str, Any]:
-    """Returns the arguments with machine and pods abbreviated."""
     args = without_machine(step.args)
     pods = args.get("pods")
     if isinstance(pods, list) and pods:

@@ -270,7 +270,6 @@ def _examples(
 def _gaps(
     start: events.RunStarted | None, end: events.RunEnded | None, tally: OutcomeTally
 ) -> Iterator[str]:
-    """Yields the reasons why the stream is not from a complete run, as sentences."""
     if start is None and (end is None or end.complete):
         yield "The first event is missing."
     if end is None:

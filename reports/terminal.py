@@ -219,7 +219,6 @@ class Terminal:
 
 
 def _extent(event: events.RunStarted) -> str:
-    """Describes the amount of work."""
     if event.kind == "check":
         machines = plural(len(event.machines), "machine")
         return f"{plural(event.total, 'case run')} on {machines}"

@@ -209,7 +209,6 @@ def _step(bad: BadStep) -> Iterator[RenderableType]:
 
 
 def _problem(sentence: Sentence) -> Iterator[Text]:
-    """Yields the problem, then the expected and the actual value."""
     yield Text(_few_lines(headline(sentence)), "bold")
     for line, style in zip(wording.side_lines(sentence, _VALUE), ("green", "red"), strict=False):
         yield Text(line, style)

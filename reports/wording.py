@@ -32,7 +32,7 @@ _LOOKS: Mapping[events.Outcome, tuple[str, str, str]] = {
 """The symbol of each outcome, its style in a terminal and its column in narrow tables."""
 
 SYMBOLS = {outcome: symbol for outcome, (symbol, _, _) in _LOOKS.items()}
-"""A symbol for each outcome, the worst first; shown with its name or, in small space, alone."""
+"""The symbol of each outcome, the worst first. Small cells show it without the name."""
 
 STYLES = {outcome: style for outcome, (_, style, _) in _LOOKS.items()}
 

@@ -103,7 +103,6 @@ def _gaps(summary: Summary) -> Iterator[str]:
 
 
 def _selection_options(command: str) -> str:
-    """Returns the options of a command line that leave out cases or machines."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -185,7 +184,6 @@ def _file_name(path: str | None) -> str:
 
 
 def _calls_text(failure: Failure) -> str:
-    """Returns the calls of a failure without a case file."""
     calls = [{one.operation: without_machine(one.args)} for one in failure.steps]
     if not calls:
         return ""
@@ -193,7 +191,6 @@ def _calls_text(failure: Failure) -> str:
 
 
 def _cases(failures: Iterable[Failure]) -> tuple[data.FoundIn, ...]:
-    """Returns the cases that failed, once for each cause, with the violated requirements."""
     found = group_values((_where(one), _name(one.machine)) for one in failures if one.name)
     return tuple(
         msgspec.structs.replace(where, machines=tuple(sorted(machines)))
@@ -218,8 +215,6 @@ _NO_MACHINE = MachineInfo(0, 0, 0, 0, (), ())
 
 
 class _ConfigurationResults:
-    """The results of one configuration of a campaign."""
-
     def __init__(self) -> None:
         self.cases: list[CaseFinished] = []
         self.shrunk_divergences: list[DivergenceFound] = []

@@ -206,7 +206,6 @@ def _read_stream(path: Path, runs: RunsRead) -> None:
 
 
 def _finding_text(folder: Path, name: str) -> str:
-    """Reads the case file of a finding; empty if it no longer exists."""
     file = folder / "findings" / name
     if not name.endswith(".yaml") or "/" in name or not file.exists():
         return ""

@@ -212,7 +212,9 @@ def _require_own(folder: Path) -> None:
         clear_partials((folder / pattern).parent)
     if any(folder.iterdir()) and not (index.is_file() and _MARK in _read_head(index)):
         fix = "name another folder, or empty this one"
-        raise DocumentError(str(folder), 0, "", "the folder has other files than a board", fix)
+        raise DocumentError(
+            str(folder), 0, "", "the folder contains files that are not part of a board", fix
+        )
 
 
 def _read_head(path: Path) -> str:
@@ -322,12 +324,10 @@ def _badge(entry: Entry) -> str:
 
 
 def _cases(places: Iterable[FoundIn]) -> int:
-    """Counts distinct cases."""
     return len({one.case for one in places})
 
 
 def _machines(places: Iterable[FoundIn]) -> int:
-    """Counts distinct machines."""
     return len({name for one in places for name in one.machines})
 
 

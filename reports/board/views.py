@@ -37,7 +37,7 @@ _LEGEND: Mapping[State, tuple[str, str]] = {
 }
 
 SIGNS = {state: sign for state, (sign, _) in _LEGEND.items()}
-"""The sign of each state; shown with its name or, in small space, alone."""
+"""The sign of each state. Small cells show it without the name."""
 
 MEANINGS = {state: meaning for state, (_, meaning) in _LEGEND.items()}
 """The meaning of each state, for the legend."""
@@ -225,7 +225,6 @@ def _change(before: Entry, after: Entry) -> VersionChange:
 
 
 def _requirement_ranks(entry: Entry) -> dict[str, int]:
-    """Ranks how well an entry meets each tested requirement."""
     far: dict[State, int] = {"pass": 2, "expected": 1}
     states = entry.states.items()
     return {name: far.get(state, 0) for name, state in states if state not in NOT_ASKED}
@@ -332,7 +331,6 @@ def _of(finding: BoardFinding, reasons: Mapping[tuple[str, str], list[str]]) -> 
 
 
 def _reason(finding: BoardFinding) -> str:
-    """Returns the reason with its prefix for the kind, or a placeholder."""
     if finding.reason and finding.kind in WORDED:
         return f"{finding.kind}: {finding.reason}"
     return finding.reason or _NO_REASON
