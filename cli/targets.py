@@ -200,7 +200,7 @@ def start_hint(program: str) -> str:
         return f"make it executable: chmod +x {program}"
     if path.exists():
         return "a script needs a first line such as #!/usr/bin/env python3"
-    return "check the path; a name without a slash is looked up in PATH"
+    return "check the path" if "/" in program else "install it, or give its path"
 
 
 @contextmanager

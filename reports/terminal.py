@@ -155,13 +155,10 @@ class Terminal:
         self._total = event.total or None
         who = implementation(summarize([event]))
         kubernetes, level = release_and_level(event)
-        self._line(
-            Text(
-                f"numaproof {command_name(event)}: {one_line(who, 80)}, Kubernetes {kubernetes}, "
-                f"level {level}, {_extent(event)}",
-                style="bold",
-            )
-        )
+        what = f"{one_line(who, 80)}, Kubernetes {kubernetes}, level {level}, {_extent(event)}"
+        if event.implementation is None:
+            what = "the program did not answer hello"
+        self._line(Text(f"numaproof {command_name(event)}: {what}", "bold"))
         if self._live:
             self._progress.start()
             self._progress.start_task(self._task)

@@ -187,7 +187,7 @@ def _read_stream(path: Path, runs: RunsRead) -> None:
     events = _events(path)
     first = next(events, None)
     if first is None:
-        has = "contains no complete line" if path.stat().st_size else "is empty"
+        has = "no complete line" if path.stat().st_size else "empty"
         text = f"{has}, because the run was killed"
         raise DocumentError(str(path), 0, "", text, "repeat the run")
     whole = chain((first,), events)

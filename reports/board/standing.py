@@ -40,17 +40,17 @@ class Score:
 
     @property
     def asked_count(self) -> int:
-        """The number that the implementation claims and was tested on."""
+        """The number of items that were tested."""
         return sum(count for state, count in self.counts.items() if state not in NOT_ASKED)
 
     @property
     def good(self) -> int:
-        """The number that behaves as documented."""
+        """The number of items that are as documented."""
         return self.counts.get("pass", 0)
 
     @property
     def as_kubelet(self) -> int:
-        """The number that deviates only by named defects of the release, like its kubelet."""
+        """The number of items broken only by named defects that the release's kubelet has."""
         return self.counts.get("expected", 0)
 
     @property
