@@ -1,4 +1,4 @@
-"""The guides, each followed from its first command to its last."""
+"""The guides, followed from the first command to the last."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def shell(command: str, folder: Path) -> str:
-    """What a command writes, in a terminal as wide as pages are."""
+    """Returns the output of a command on a terminal as wide as the pages."""
     scripts = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"PATH": scripts, "PYTHONUTF8": "1", "PYTEST_ADDOPTS": ""}
     ended = subprocess.run(
@@ -32,20 +32,20 @@ def shell(command: str, folder: Path) -> str:
 
 
 def in_order(expected_lines: list[str], output: str) -> bool:
-    """Whether lines were written in this order, others between; ``…`` is any text in brackets."""
+    """Returns whether the lines appear in this order, with others between; ``…`` is any text."""
     lines = iter(output.splitlines())
     forms = [re.escape(line).replace("…", r"[^()]+") for line in expected_lines]
     return all(any(re.fullmatch(form, line) for line in lines) for form in forms)
 
 
 def commands(block: str) -> list[tuple[str, list[str]]]:
-    """The commands of a block, each with the lines that it is said to write."""
+    """Returns the commands of a block, each with the output it shows."""
     parts = [part.splitlines() for part in block.split("$ ") if part]
     return [(command, said) for command, *said in parts]
 
 
 def apply_diff(diff: str, file: Path) -> None:
-    """Makes the change that a difference describes to a file."""
+    """Applies a diff to a file."""
     new = "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[:1] != "-")
     old = "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[:1] != "+")
     text = file.read_text()
@@ -62,7 +62,7 @@ def apply_diff(diff: str, file: Path) -> None:
         ("run-nodes.md", "node/kubelet.yaml", 6),
     ],
 )
-def test_every_command_of_a_guide_writes_what_is_said_there(
+def test_every_command_of_a_guide_prints_the_shown_output(
     tmp_path: Path, page: str, program: str, count: int
 ) -> None:
     folder = tmp_path / "examples"
@@ -79,7 +79,7 @@ def test_every_command_of_a_guide_writes_what_is_said_there(
 
 
 @pytest.mark.parametrize("file", ["driver.py", "test_driver.py", "tox.ini"])
-def test_excerpts_in_the_guide_are_in_their_files(file: str) -> None:
+def test_excerpts_in_guides_match_their_files(file: str) -> None:
     text = (ROOT / "examples" / file).read_text()
     kind = "ini" if file == "tox.ini" else "python"
     shown = [block for one, block in BLOCK.findall(GUIDE) if one == kind]
