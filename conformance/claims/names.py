@@ -54,9 +54,7 @@ def _of_features(hello: Hello) -> Iterator[str]:
         elif not feature.is_allowed(hello):
             yield f"feature {feature.name!r} needs {', '.join(describe_needs(feature))}"
     if hello.level == "kubelet" and CHECKPOINT_FILES not in hello.features:
-        yield (
-            f"level 'kubelet' needs feature {CHECKPOINT_FILES!r}: claim it, or level 'placement'"
-        )
+        yield (f"level 'kubelet' needs feature {CHECKPOINT_FILES!r} (or claim level 'placement')")
 
 
 def _of_discovery(hello: Hello) -> Iterator[str]:

@@ -148,8 +148,8 @@ def _sharing(view: View) -> Iterator[Violation]:
     for place, cpus in exclusive:
         if cpus & view.state.shared:
             message = (
-                f"{format_numbers('CPU', cpus & view.state.shared)} of {'/'.join(place)}"
-                " are also in the shared pool"
+                "the shared pool also contains"
+                f" {format_numbers('CPU', cpus & view.state.shared)} of {'/'.join(place)}"
             )
             yield Violation(
                 "shared-or-exclusive", "CPU-POOL-005", message, cpus & view.state.shared, (place,)

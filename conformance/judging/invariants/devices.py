@@ -89,7 +89,7 @@ def _healthy(
     wrong = sorted(set(new) - healthy)
     if wrong:
         names = f"{device_resource.resource} {format_names(wrong)}"
-        message = f"{format_place(place)} got {names}, which are unhealthy"
+        message = f"{format_place(place)} got unhealthy {names}"
         yield Violation("devices-given-are-healthy", "DEV-HEALTH-001", message, places=(place,))
 
 
@@ -114,7 +114,7 @@ def _near(
             "DEV-ALLOCATE-001",
             f"{format_place(place)} has the affinity {affinity.numa},"
             f" but {device_resource.resource}"
-            f" {format_names(far)} are on other nodes",
+            f" {format_names(far)} on other nodes",
             places=(place,),
         )
 

@@ -260,7 +260,7 @@ def on_start(view: View) -> Iterator[Violation]:
             yield Violation(
                 "memory-allocatable-but-reserved",
                 "MEM-RESERVE-001",
-                f"node {numa} has {plural(size, 'byte')} of {kind} minus its reservation,"
+                f"node {numa} has {plural(size, 'byte')} of {kind} left after its reservation,"
                 f" but the implementation reports {said:,}",
                 size=said,
             )

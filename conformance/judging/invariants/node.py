@@ -175,7 +175,7 @@ def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Vi
                 yield Violation(
                     "state-keeps-what-was-answered",
                     "NODE-STATE-001",
-                    f"the admission gave {uid}/{name} {field} {said}; the state has {now}",
+                    f"{field} of {uid}/{name} is {said} in the answer, but {now} in the state",
                     places=((uid, name),),
                 )
 
