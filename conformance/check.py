@@ -94,7 +94,7 @@ class CaseRuns:
 class _Unit:
     """Consecutive runs: the number of the first, their results, and the error that ended them.
 
-    The error consists of the arguments of a `CaseError`.
+    `error` holds the arguments of a `CaseError`.
     """
 
     first: int

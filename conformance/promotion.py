@@ -192,7 +192,7 @@ class Expecting:
 
 
 def _block(block: MemoryBlock) -> BlockExpected:
-    """An expected block, without the default type."""
+    """Converts a block to an expectation and omits the default type."""
     said = {"type": block.type} if block.type != "memory" else {}
     return BlockExpected(tuple(block.numa), block.size, **said)
 
@@ -287,7 +287,7 @@ def promote(
     try:
         return _promote(begun, finding, options, target)
     except loading.CaseError as error:
-        # In its file, the finding still has its own id.
+        # The finding keeps its original id in its file.
         raise loading.CaseError(finding.id, error.step, error.message) from error
 
 

@@ -90,7 +90,7 @@ class ByRelease:
 
     @property
     def leftover_processes(self) -> tuple[str, ...]:
-        """The processes of any program that could not be killed."""
+        """Processes of all programs that could not be killed."""
         return tuple(
             name
             for one in self._all

@@ -111,7 +111,7 @@ class LockstepResult(RunResult):
         return self.steps[-1].operation if self.steps else ""
 
 
-class _LeftSideFailure(Exception):  # noqa: N818 - carries the failure to where it is told apart
+class _LeftSideFailure(Exception):  # noqa: N818 - distinguishes the sides' failures
     def __init__(self, failure: ImplementationFailure) -> None:
         super().__init__(str(failure))
         self.failure = failure
@@ -327,7 +327,7 @@ class _LockstepRun(ComparedRun):
         return (*shown[:-1], msgspec.structs.replace(shown[-1], expected=truncate(plain)))
 
     def pictures(self) -> tuple[events.Picture, ...]:
-        """Both sides after the differing call, if they can report their state."""
+        """The state of both sides after the call with different answers, if they can report it."""
         session = self.player.session
         if session.start_answer is None or not self._pair.capabilities.has("state"):
             return ()

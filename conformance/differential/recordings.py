@@ -61,7 +61,7 @@ class RecordingError(ValueError):
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The origin of recordings.
 
-    `name`, `version` and `language` are the implementation's own description; `recorded_on` is the
+    `name`, `version` and `language` describe the implementation; `recorded_on` is the
     date (YYYY-MM-DD); `numaproof` is the version that generated the scenarios.
     """
 
@@ -382,7 +382,7 @@ def _containers(answer: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _with_device_counts(value: Any) -> Any:
-    """Replaces device ids by their number."""
+    """Replaces lists of device ids with their lengths."""
     if not isinstance(value, dict):
         return value
     return {

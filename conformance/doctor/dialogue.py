@@ -88,7 +88,7 @@ def _hold(conditions: tuple[str, ...], claims: Collection[str]) -> bool:
 
 
 def _fit_to_claims(config: dict[str, Any], hello: Hello) -> dict[str, Any]:
-    """Replaces policies in the configuration that aren't claimed by claimed ones."""
+    """Replaces unclaimed policies in the configuration with claimed ones."""
     made = dict(config)
     for name, field in POLICY_FIELDS.items():
         default = field.policies[0]

@@ -246,7 +246,7 @@ class _Examination:
                         moment.note("unsupported", operation=moment.step)
             except NoAnswer:
                 judge.has_diverged = True
-                # The content of the node is unknown from here on.
+                # From here on, the pods on the node are unknown.
                 player.out_of_step |= self.program.moments[-1].step in _CHANGING
             finally:
                 moments = self.program.moments[said:]

@@ -189,7 +189,7 @@ def _validator(schema: Schema) -> Validator:
     from jsonschema import Draft202012Validator, ValidationError, validators  # noqa: PLC0415
 
     def conforming(kind: type) -> Callable[..., Iterator[ValidationError]]:
-        """Replaces a rule of the schema by the codec's complete check of a set's format."""
+        """Replaces a schema rule with the codec's complete check of a set's format."""
 
         def rule(checker: Any, _: Any, value: Any, schema: Schema) -> Iterator[ValidationError]:
             members = value if isinstance(value, list) else ()
@@ -381,7 +381,7 @@ def _note(reading: ReadLine, mistakes: list[_Mistake]) -> None:
 def _intended_response(value: dict[str, Any], mistakes: list[_Mistake], operation: str) -> Any:
     """The response with the intended values in place of mistakes; empty if any is unclear.
 
-    The dialogue can't continue without `hello`, so there, unclear values are replaced by examples.
+    The dialogue can't continue without `hello`, so examples replace unclear values there.
     """
     made = deepcopy({name: body for name, body in value.items() if name in KINDS})
     for one in mistakes:

@@ -164,7 +164,7 @@ class InProcess:
             self._callee.prefer_devices(devices)
 
     def close(self) -> None:
-        """Replaces the object by a new one."""
+        """Replaces the object with a new one."""
         self._callee = self._make()
 
 
@@ -173,7 +173,7 @@ FROM_OUTSIDE = frozenset({"crash", "time-out"})
 
 
 def hello_args(harness: str) -> messages.HelloArgs:
-    """The arguments with which the harness greets an implementation."""
+    """The arguments of `hello`."""
     return messages.HelloArgs((messages.PROTOCOL_VERSION, messages.PROTOCOL_VERSION), harness)
 
 

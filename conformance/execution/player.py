@@ -82,8 +82,6 @@ class Player:
     """Plays one case once.
 
     Attributes:
-        case: the case.
-        session: the session with the implementation.
         facts: the machine's current properties.
         level: how closely answers are compared.
         checker: checks the invariants.

@@ -157,7 +157,7 @@ def reproduce(selected_case: SelectedCase, harness_run: HarnessRun) -> str:
 
 
 def fill_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
-    """Replaces the expressions in a case by their values on a machine.
+    """Replaces the expressions in a case with their values on a machine.
 
     ``allocatable`` and ``reserved`` depend on the answer to the last start, so the case is played
     on the reference, as a kubelet of the newest release that the case covers.

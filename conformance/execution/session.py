@@ -75,7 +75,6 @@ class Session:
     problems of the call.
 
     Attributes:
-        implementation: the implementation.
         capabilities: what it can do.
         shadow_oracle: compares answers at levels above `level` without reporting problems.
         agreed_level: the highest level at which all answers so far agree.

@@ -83,7 +83,7 @@ class Baselines:
         discovers: the fields of a discovered machine to compare; None for all.
 
     Attributes:
-        off_script: whether an answer was right by another baseline than the case expects. Later
+        off_script: whether an answer matched a baseline other than the one the case expects. Later
             expectations of the case may then not apply.
     """
 

@@ -169,7 +169,7 @@ def _machine(
 
 
 def _null_for_empty(value: Any) -> Any:
-    """Replaces empty lists by null, which is equivalent."""
+    """Replaces empty lists with null, which is equivalent."""
     if isinstance(value, dict):
         return {key: _null_for_empty(one) for key, one in value.items()}
     return None if isinstance(value, list | tuple) and not value else value

@@ -194,7 +194,7 @@ _NUMBERS = re.compile(rf"\[?{_NUMBER}(?:, ?{_NUMBER})*\]?", re.IGNORECASE)
 
 
 def plain(words: str) -> str:
-    """Replaces quoted values and numbers by placeholders and joins lines."""
+    """Replaces quoted values and numbers with placeholders and joins lines."""
     return " ".join(_NUMBERS.sub("#", _QUOTED.sub("'…'", words)).split())
 
 

@@ -278,7 +278,7 @@ def broken_everywhere(wrong: Collection[str]) -> tuple[str, ...]:
 def describe_machine(machine: MachineInfo, fields: Collection[str] | None = None) -> dict[str, Any]:
     """A machine in the form that cases use: nodes by id, cores by lowest CPU, CPU sets as text.
 
-    With `fields`, only these fields, and cores are listed by each of their CPUs; see `keep_fields`.
+    With `fields`, includes only these and lists each core under all its CPUs; see `keep_fields`.
     """
     plain: dict[str, Any] = codec.to_plain(machine)
     nodes = {str(node["node_id"]): node for node in plain.pop("topology") or ()}

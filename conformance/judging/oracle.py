@@ -282,8 +282,6 @@ class Oracle:
     longer knows the node's state.
 
     Attributes:
-        reference: the reference.
-        state_dir: its state directory.
         level: how closely answers are compared.
         discovers: the fields of a discovered machine to compare; None for all.
         is_silent: whether it has stopped comparing answers.

@@ -85,7 +85,6 @@ class PodReading:
 
     Attributes:
         containers: init containers and sidecars first, in starting order.
-        qos: the QoS class.
         is_unpinned: whether pod-level resources exclude its containers from exclusive CPUs and
             pinned memory.
         budget: the pod-level requests if the managers allocate them, else None.
@@ -120,7 +119,7 @@ class PodReading:
 
     @cached_property
     def budget_is_exclusive(self) -> bool:
-        """Whether the pod-level CPUs are exclusive, that is, an integer."""
+        """Whether the pod-level CPUs are exclusive, because their number is an integer."""
         return self.budget is not None and _whole_cpus(self.budget) > 0
 
     @cached_property

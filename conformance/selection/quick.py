@@ -66,7 +66,7 @@ def select(
 ) -> list[SelectedCase]:
     """The applicable runs of the quick set among these cases and machines.
 
-    Runs that need claims which the target doesn't make are replaced by others on small machines:
+    If the target doesn't make the claims that a run needs, others on small machines replace it:
     first one for each untested requirement, then the longest cases.
     """
     names: dict[str, set[str]] = {}
@@ -115,8 +115,7 @@ def _substitutes(
 
 
 _ROOM = range(8, 65)
-"""The numbers of CPUs of a small machine. On smaller ones, little can go wrong; larger ones are
-hard to read.
+"""CPU counts of a small machine. Little can go wrong on smaller ones; larger ones are hard to read.
 """
 
 

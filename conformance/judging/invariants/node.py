@@ -68,10 +68,10 @@ def on_state(view: View) -> Iterator[Violation]:
         for name, cpus in containers.items()
     }
     if (said, content.default_cpu_set) != (held, str(view.state.shared)):
+        pool, shared = content.default_cpu_set or "empty", str(view.state.shared) or "empty"
         message = (
-            f"{CPU_FILE} has {short_text(said)} and the shared pool"
-            f" {content.default_cpu_set}; the state has {short_text(held)}"
-            f" and the shared pool {view.state.shared}"
+            f"{CPU_FILE} has {short_text(said)}, shared pool {pool};"
+            f" the state has {short_text(held)}, shared pool {shared}"
         )
         yield Violation("cpu-file-says-what-is-held", "CPU-CHECKPOINT-002", message)
 
