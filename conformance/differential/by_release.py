@@ -105,9 +105,9 @@ class ByRelease:
 
 
 def _together(first: messages.Hello, second: messages.Hello) -> messages.Hello:
-    """The claims that both make, with the identity of the second.
+    """Combines the claims of two programs, under the second one's name.
 
-    Releases and options are combined, because each release has its own.
+    Releases and options add up, because each release has its own. Other claims must be common.
     """
     return msgspec.structs.replace(
         second,

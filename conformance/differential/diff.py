@@ -71,7 +71,7 @@ def shared_optional_fields(shared: Capabilities) -> tuple[Told, ...]:
 
 
 def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilities:
-    """The capabilities that both sides claim, with the identity of the right one."""
+    """The capabilities that both sides claim, under the right side's name."""
     merged = msgspec.structs.replace(
         right,
         kubernetes=common(right.kubernetes, left.kubernetes),
