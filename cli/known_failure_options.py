@@ -110,7 +110,7 @@ class KnownFailureOptions:
 
 
 def known_failures_options(command: F) -> F:
-    """Adds --known-failures, --write-known-failures and --today, as one value `accepted`."""
+    """Adds --known-failures, --write-known-failures and --today, as one value `failure_options`."""
 
     @click.option(
         "--known-failures",
@@ -120,7 +120,7 @@ def known_failures_options(command: F) -> F:
     )
     @click.option(
         "--write-known-failures",
-        "written",
+        "output_file",
         type=OUTPUT_FILE,
         help="Add new failures to a file for --known-failures, or create one.",
     )
@@ -138,6 +138,6 @@ def known_failures_options(command: F) -> F:
         **options: Any,
     ) -> Any:
         day = (today or dt.datetime.now(dt.UTC)).date()
-        return command(*args, accepted=KnownFailureOptions(known_file, output_file, day), **options)
+        return command(*args, failure_options=KnownFailureOptions(known_file, output_file, day), **options)
 
     return cast("F", apply_options)
