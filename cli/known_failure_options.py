@@ -110,7 +110,7 @@ class KnownFailureOptions:
 
 
 def known_failures_options(command: F) -> F:
-    """Adds --known-failures, --write-known-failures and --today, as one value `failure_options`."""
+    """Adds --known-failures, --write-known-failures and --today, as `failure_options`."""
 
     @click.option(
         "--known-failures",
@@ -138,6 +138,7 @@ def known_failures_options(command: F) -> F:
         **options: Any,
     ) -> Any:
         day = (today or dt.datetime.now(dt.UTC)).date()
-        return command(*args, failure_options=KnownFailureOptions(known_file, output_file, day), **options)
+        made = KnownFailureOptions(known_file, output_file, day)
+        return command(*args, failure_options=made, **options)
 
     return cast("F", apply_options)

@@ -57,7 +57,7 @@ class _OutputPath(click.Path):
 
 OUTPUT_FILE = _OutputPath("require_writable", folder=False)
 OUTPUT_FOLDER = _OutputPath("require_writable_folder", file=False)
-OUTPUT_PATH = _OutputPath("resolved")
+OUTPUT_PATH = _OutputPath("resolve_target")
 
 
 def require_new(file: Path) -> None:
