@@ -29,6 +29,7 @@ BOARD = DOCS / "board"
 
 _SHIM = re.compile(r'<script src="https://unpkg.com/iframe-worker/shim"')
 _WORKER = "local-worker.js"
+_OURS = ("accessible.css", "accessible.js")
 _TARGET = re.compile(r"""<[a-z][^>]*\b(?:src|href)=["']?(?![a-z]+:|#)([^"'\s>]+)""")
 _LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s#]+)")
 
@@ -57,6 +58,9 @@ def assemble(pages: Path) -> None:
             target.write_text(_LINK.sub(partial(_relocate_link, source), text), "utf-8")
         else:
             shutil.copyfile(source, target)
+    (pages / "assets").mkdir()
+    for name in _OURS:
+        shutil.copyfile(HERE / name, pages / "assets" / name)
     (pages / "commands.md").write_text(command_reference(), "utf-8")
     program = Path(sys.executable).with_name("numaproof")
     subprocess.run([program, "board", BOARD, "--out", pages / place(BOARD)], check=True)  # noqa: S603 - our own command
