@@ -101,6 +101,17 @@ def test_paths_in_the_repository_exist(page: Path) -> None:
     assert not [path for path in found if not list(ROOT.glob(path))]
 
 
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.parent != ROOT],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_every_column_of_a_table_has_a_heading(page: Path) -> None:
+    # Screen readers say it with every cell.
+    headings = re.findall(r"(?m)^(\|.*\|)\n\|(?:-+\|)+$", prose(page))
+    assert [one for one in headings if re.search(r"\|\s*\|", one)] == []
+
+
 def test_where_to_look_is_there() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     rows = text.partition("## Where to look")[2].partition("\n## ")[0].splitlines()
