@@ -1,8 +1,8 @@
-"""Machine profiles, and the `/sys` and `/proc` trees made from them.
+"""Machine profiles, and the `/sys` and `/proc` trees that they describe.
 
-A profile (`load_profile`, `docs/profiles.md`) becomes a tree (`build_tree`), which can be written
-to pyfakefs, a directory or a tar file; a live machine or a tree (`open_tree`) becomes a profile
-(`capture`).
+`load_profile` reads a profile (`docs/profiles.md`), and `build_tree` turns it into a tree, which
+can be written to pyfakefs, a directory or a tar file. `capture` creates a profile from a live
+machine or a tree (`open_tree`).
 """
 
 from numaproof.fakesys.archive import TreeError, open_tree

@@ -1,4 +1,4 @@
-"""Opens a tree: ``/``, a directory, or a tar file that may be hostile."""
+"""Opens a tree: ``/``, a directory, or an untrusted tar file."""
 
 import bz2
 import contextlib
@@ -23,13 +23,13 @@ MAX_MEMBERS = 100_000
 MAX_FILE = 4 * 1024 * 1024
 MAX_TOTAL = 512 * 1024 * 1024
 MAX_HEADER = 64 * 1024
-"""Bytes of a header that holds a long name or other fields of the member after it."""
+"""The maximum size in bytes of an extended header, such as one with a long name."""
 
 MAX_NAME = 1024
-"""Characters of a name; those of /sys have less than a hundred."""
+"""The maximum number of characters in a name; names in /sys have fewer than a hundred."""
 
 MAX_LINKS = 4 * 1024 * 1024
-"""Characters of all links together: two links for each CPU have a tenth of that."""
+"""The maximum number of characters in all links; two links per CPU need a tenth of that."""
 
 _MAX_LINK_STEPS = 40
 
@@ -50,14 +50,14 @@ _EXTENDED = frozenset(
 
 
 class BoundedHeader(tarfile.TarInfo):
-    """A member's header; `tarfile` reads extended ones whole, whatever size they say."""
+    """A member's header; `tarfile` would read extended headers of any size."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """The header in a block.
+        """Parses a header from a block.
 
         Raises:
-            TreeError: it is followed by more fields than a file of /sys can have.
+            TreeError: an extended header is larger than any file in /sys needs.
         """
         found = super().frombuf(buf, encoding, errors)
         if found.type in _EXTENDED and found.size > MAX_HEADER:
@@ -66,12 +66,12 @@ class BoundedHeader(tarfile.TarInfo):
 
 
 def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
-    """All members by normalised name.
+    """Returns all members by normalised name.
 
-    Everything is checked before anything is written.
+    Checks everything before anything is written.
 
     Raises:
-        TreeError: one of them is not safe to unpack.
+        TreeError: a member is not safe to unpack.
     """
     members: dict[str, tarfile.TarInfo] = {}
     total = 0
@@ -96,7 +96,7 @@ def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
 
 
 def _check_tree(members: dict[str, tarfile.TarInfo]) -> None:
-    """Rejects members below others that are no directories, and links that leave the archive."""
+    """Rejects members below anything but directories, and links that leave the archive."""
     for name, member in members.items():
         _check_parents(name, members)
         if member.issym():
@@ -116,10 +116,10 @@ def _check_kind(member: tarfile.TarInfo) -> None:
 
 
 def plain_name(name: str) -> str:
-    """A member's normalised name, which must stay below the root.
+    """Normalises a member's name, which must stay below the root.
 
     Raises:
-        TreeError: it does not.
+        TreeError: the name leaves the root or is too long.
     """
     if len(name) > MAX_NAME:
         raise TreeError(f"{name[:60]}...: a name of more than {MAX_NAME} characters")
@@ -129,7 +129,6 @@ def plain_name(name: str) -> str:
 
 
 def _check_parents(name: str, members: dict[str, tarfile.TarInfo]) -> None:
-    """Rejects a member below a file or a link."""
     parent = posixpath.dirname(name)
     while parent:
         above = members.get(parent)
@@ -139,7 +138,7 @@ def _check_parents(name: str, members: dict[str, tarfile.TarInfo]) -> None:
 
 
 def _check_symlink(name: str, members: dict[str, tarfile.TarInfo]) -> None:
-    """Follows a link within the archive as the kernel would: it may dangle, but not leave."""
+    """Follows a link within the archive like the kernel; it may dangle, but not leave the root."""
     steps = 0
     place: list[str] = name.split("/")[:-1]
     todo = [members[name].linkname]
@@ -178,20 +177,20 @@ _OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[Any]]] = {
     **dict.fromkeys((".tar.xz", ".txz"), door.Unpacking),
     **dict.fromkeys((".tar.bz2", ".tbz2"), bz2.BZ2File),
 }
-"""What opens a packed archive, by the end of its name."""
+"""How to open an archive, by the suffix of its name."""
 
 
 @contextmanager
 def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A directory with the tree's ``sys`` and ``proc``, valid within the context.
+    """Yields a directory with the tree's ``sys`` and ``proc``, valid within the context.
 
     Args:
         path: ``/``, a directory, or a ``.tar``, ``.tar.gz``, ``.tar.xz`` or ``.tar.bz2`` file. An
-            archive is checked completely and then unpacked into a temporary directory; if it
-            contains only one directory, with ``sys`` below, that directory is the root.
+            archive is checked completely, then unpacked to a temporary directory. Its root can be a
+            single directory with ``sys`` below.
 
     Raises:
-        TreeError: there is no such file, it is not an archive, or the archive has ``..``, absolute
+        TreeError: the file does not exist or is not an archive, or the archive has ``..``, absolute
             names, links that leave it, devices, or excessive sizes.
     """
     source = Path(path)
@@ -204,7 +203,7 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     if kind is None:
         message = f"{source}: expected a directory or a file ending in {', '.join(_OPENERS)}"
         raise TreeError(message)
-    # One that is not compressed may be as large as the others when unpacked.
+    # An uncompressed archive may be as large as compressed ones when unpacked.
     most = MAX_ARCHIVE if kind == ".tar" else door.MAX_BYTES
     with scratch_folder() as root:
         try:
@@ -237,7 +236,7 @@ def _decompress(raw: IO[bytes], kind: str, root: Path) -> Iterator[IO[bytes]]:
         left = MAX_ARCHIVE
         while chunk := stream.read(1 << 20):
             left -= len(chunk)
-            if left < 0:  # no archive bomb fills the disk
+            if left < 0:  # an archive bomb must not fill the disk
                 raise TreeError(f"unpacks to more than {MAX_ARCHIVE} bytes")
             with naming(root):
                 whole.write(chunk)

@@ -19,7 +19,7 @@ _TYPES = ("Data", "Instruction", "Unified")
 
 
 class _Kind(NamedTuple):
-    """What the caches of a row have in common; sizes in KiB, None if there is no file."""
+    """The common properties of a row's caches; sizes in KiB, None if the file does not exist."""
 
     position: int
     level: int
@@ -31,7 +31,7 @@ class _Kind(NamedTuple):
 
 
 class _Cache(NamedTuple):
-    """A CPU's cache: the CPUs that it claims to be shared by, and its id."""
+    """A CPU's cache: the CPUs that share it according to its files, and its id."""
 
     cpu: int
     claim: tuple[int, ...]
@@ -41,7 +41,7 @@ class _Cache(NamedTuple):
 def cache_rows(
     snapshot: Snapshot, cpus: tuple[Cpu, ...], nodes: tuple[NUMANode, ...]
 ) -> tuple[CacheRow, ...]:
-    """Rows that describe the caches of the snapshot, except for odd files."""
+    """Returns rows that describe the snapshot's caches, except for odd files."""
     found: dict[_Kind, list[_Cache]] = {}
     for kind, cache in _read(snapshot):
         found.setdefault(kind, []).append(cache)
@@ -92,7 +92,7 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[_Kind, _Cache]]:
 
 
 def _claim(snapshot: Snapshot, base: str, cpu: int) -> tuple[int, ...]:
-    """The CPUs that a cache claims: its list, or its map if the list lacks the CPU."""
+    """Returns the CPUs that share a cache, from its list, or its map if the list lacks the CPU."""
     for name in ("shared_cpu_list", "shared_cpu_map"):
         claim = snapshot.cpu_set(f"{base}/{name}")
         if claim and cpu in claim:
@@ -109,7 +109,7 @@ def _row(
     having = tuple(cache.cpu for cache in caches)
     row = CacheRow(
         level=kind.level,
-        type=kind.type,  # type: ignore[arg-type] # one of the three, as _read has made sure
+        type=kind.type,  # type: ignore[arg-type] # one of the three, as _read has checked
         size="none" if kind.size is None else format_kilobytes(kind.size),
         shared=tuple(format_list(group) for group in groups),
         ids="none" if set(numbers) == {None} else format_sequence(numbers),
@@ -128,7 +128,7 @@ def _row(
 
 
 def _groups(caches: Sequence[_Cache], known_cpus: set[int]) -> list[tuple[int, ...]]:
-    """The CPUs of each cache: as claimed if the claims agree, otherwise those with equal claims."""
+    """Groups CPUs by cache: as claimed if the claims agree, otherwise by equal claims."""
     claimants: dict[tuple[int, ...], list[int]] = {}
     for cache in caches:
         claimants.setdefault(cache.claim, []).append(cache.cpu)
@@ -146,7 +146,6 @@ def _follows(kind: _Kind) -> bool:
 
 
 def _scopes(group: tuple[int, ...], cpus: Sequence[Cpu]) -> Iterator[str]:
-    """Candidate words for `shared`, the plainest first."""
     yield from ("core", "cpu", "socket", "node")
     if any(cpu.die is not None for cpu in cpus):
         yield "die"

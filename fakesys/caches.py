@@ -1,4 +1,4 @@
-"""Which CPUs share which cache."""
+"""The CPUs that share each cache."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +22,10 @@ _Key = Callable[[Cpu], object]
 def lay_out_caches(
     rows: Sequence[CacheRow], cpus: tuple[Cpu, ...], nodes: tuple[NUMANode, ...]
 ) -> tuple[CacheKind, ...]:
-    """The caches of the rows; ids continue through rows of the same level and type.
+    """Lays out the caches of rows; ids continue through rows with the same level and type.
 
     Raises:
-        ProfileError: a CPU that does not exist, a CPU in two caches of one row, a bad size.
+        ProfileError: a CPU does not exist or is in two caches of one row, or a size is invalid.
     """
     counted: dict[tuple[int, str], int] = {}
     kinds = []
@@ -125,7 +125,6 @@ def _sharing(shared: str, i: int, cpus: Sequence[Cpu], nodes: tuple[NUMANode, ..
 
 
 def _places(cpus: Sequence[Cpu]) -> Mapping[tuple[int, ...], int]:
-    """Each core's position among the cores of its socket."""
     places: dict[tuple[int, ...], int] = {}
     counts: dict[int, int] = {}
     for core in sorted({cpu.core for cpu in cpus}):

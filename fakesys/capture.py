@@ -33,10 +33,10 @@ Members = Mapping[int, tuple[int, ...]]
 
 
 def find_topology(cpus: Sequence[Cpu], members: Members) -> Topology | None:
-    """The regular form that yields the socket, core and node of every CPU, or None.
+    """Finds the regular form that describes the socket, core and node of every CPU, or None.
 
-    It includes dies and clusters if they are regular too; otherwise rows must state them. CPUs
-    without a `topology` directory match anything.
+    Dies and clusters are included if they are also regular; otherwise, rows must describe them.
+    CPUs without a `topology` directory match anything.
     """
     if [cpu.number for cpu in cpus] != list(range(len(cpus))):
         return None
@@ -80,7 +80,7 @@ def _cluster(cpus: Sequence[Cpu], cores: int) -> int:
 
 
 def _with_ids(topology: Topology, cpus: Sequence[Cpu]) -> Topology:
-    """The topology with the ids of the first threads of its cores."""
+    """Adds the ids of the first thread of each core to the topology."""
     cores = topology.sockets * topology.cores_per_socket
     first = [cpus[cpu_number(topology, core, 0)] for core in range(cores)]
     core_ids = _period([cpu.core_id for cpu in first])
@@ -117,19 +117,19 @@ def _fits(topology: Topology, cpus: Sequence[Cpu], members: Members) -> bool:
 
 
 def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Profile:
-    """The profile of the machine below a root.
+    """Captures the profile of the machine below a root.
 
-    The tree built from it has every fact of the original that discovery reads, and the siblings,
-    masks and lists that lscpu and hwloc read.
+    A tree built from the profile has all facts that discovery reads from the original, and the
+    siblings, masks and lists that lscpu and hwloc read.
 
     Args:
-        root: directory with `sys` and `proc` (``/`` for this machine), or the `TreePath` of a tree.
+        root: a directory with `sys` and `proc` (``/`` for this machine), or a tree's `TreePath`.
         name: the profile's name: lower-case letters, digits, ``.``, ``_``, ``+``, ``-``.
-        title: one line for people (default: the shape of the machine).
-        source: what the machine is and where the data comes from.
+        title: a one-line description (default: the shape of the machine).
+        source: the kind of machine, and where the data comes from.
 
     Raises:
-        TreeError: there is no CPU below the root, or the name is invalid.
+        TreeError: there are no CPUs below the root, or the name is invalid.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9._+-]{0,99}", name):
         raise TreeError(f"invalid profile name {name!r}; use lower-case letters, digits and -")
@@ -195,7 +195,7 @@ def _cpus(snapshot: Snapshot) -> tuple[Cpu, ...]:
 def _cpu_rows(
     cpus: Sequence[Cpu], topology: Topology | None, *, any_cache: bool
 ) -> tuple[CpuRow, ...]:
-    """One row with the ids of all CPUs, then rows for CPUs that are offline or lack files."""
+    """Returns a row with the ids of all CPUs, and rows for CPUs that are offline or lack files."""
     columns: dict[str, Any] = {
         name: values[0] if len(set(values)) == 1 else format_sequence(values)
         for name, values in _columns(cpus, topology)
@@ -224,7 +224,7 @@ def _cpu_rows(
 
 
 def _columns(cpus: Sequence[Cpu], topology: Topology | None) -> Iterator[tuple[str, list[Value]]]:
-    """The ids that rows must state: those that are neither regular nor the default."""
+    """Yields the ids that need rows because they are neither regular nor the default."""
     regular = {"socket", "core_id"} if topology else set()
     if topology and topology.dies_per_socket:
         regular.add("die")
@@ -239,7 +239,6 @@ def _columns(cpus: Sequence[Cpu], topology: Topology | None) -> Iterator[tuple[s
 
 
 def _node_rows(snapshot: Snapshot, topology: Topology | None) -> tuple[NodeRow, ...]:
-    """One row for each set of nodes with the same content."""
     rows: dict[tuple[Any, ...], list[int]] = {}
     placed: set[int] = set()
     overlapping: dict[int, bool] = {}
@@ -281,13 +280,13 @@ def _possible(snapshot: Snapshot) -> str | None:
 
 
 def _isolated(snapshot: Snapshot) -> str | None:
-    """The isolated CPUs if there are any, and all of them exist."""
+    """Returns the list of isolated CPUs, or None if it is empty or has CPUs that do not exist."""
     isolated = snapshot.cpu_set(f"{CPU}/isolated")
     return format_list(isolated) if isolated and set(isolated) <= set(snapshot.cpus) else None
 
 
 def _kernel_max(snapshot: Snapshot) -> int:
-    """The number in `kernel_max`, or what a profile has if it says none."""
+    """Returns the number in `kernel_max`, or the default of profiles."""
     found = snapshot.number(f"{CPU}/kernel_max")
     return found if found is not None and 0 <= found <= MAX_KERNEL_MAX else DEFAULT_KERNEL_MAX
 
@@ -303,7 +302,7 @@ def _sysfs(snapshot: Snapshot) -> Any:
 
 
 def _without_what_follows(profile: Profile) -> Profile:
-    """The profile without the machine's memory and pages if they are the sums over its nodes."""
+    """Removes the machine's memory and huge pages if they are the sums over its nodes."""
     plain = msgspec.structs.replace(profile, memory=None, hugepages=None)
     if profile.nodes:
         found, sums = lay_out(profile), lay_out(plain)
@@ -316,7 +315,7 @@ def _without_what_follows(profile: Profile) -> Profile:
 
 
 def _distances(snapshot: Snapshot, profile: Profile) -> DerivedDistances | tuple[str, ...] | None:
-    """The rule that yields the distances, or their text if there is none."""
+    """Returns a rule for the distances, or their text if no rule fits."""
     rows = tuple(
         " ".join((snapshot.text(f"{NODE}/node{node}/distance") or "").split())
         for node in snapshot.members
@@ -344,9 +343,9 @@ def _shape(machine: Machine) -> str:
 
 
 def with_groups(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Cpu, ...]:
-    """The CPUs with groups of siblings, if the files group them differently from the ids.
+    """Adds groups of siblings to CPUs if the files group them differently from the ids.
 
-    Siblings that disagree with each other form no groups and are left to `files`.
+    Contradictory sibling lists form no groups; the profile's `files` keep them.
     """
     threads = _groups(snapshot, cpus, "thread_siblings", lambda cpu: cpu.core)
     packages = _groups(snapshot, cpus, "core_siblings", lambda cpu: (cpu.socket,))
@@ -363,7 +362,7 @@ def with_groups(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Cpu, ...]:
 def _groups(
     snapshot: Snapshot, cpus: Sequence[Cpu], name: str, key: Callable[[Cpu], object]
 ) -> Mapping[int, int]:
-    """Each CPU's group, as its first CPU; empty if the groups follow from the key."""
+    """Maps each CPU to the first CPU of its group; empty if the groups follow from the key."""
     sets: dict[int, tuple[int, ...]] = {}
     follows: dict[object, list[int]] = {}
     for cpu in cpus:
@@ -373,7 +372,7 @@ def _groups(
         if cpu.topology:
             follows.setdefault(key(cpu), []).append(cpu.number)
     wanted = {number: tuple(group) for group in follows.values() for number in group}
-    # Each set is looked at once: thousands of CPUs have the same.
+    # Checks each set only once, because thousands of CPUs can have the same.
     consistent = all(number in group for number, group in sets.items()) and all(
         sets.get(other) == group for group in set(sets.values()) for other in group
     )
@@ -383,13 +382,13 @@ def _groups(
 
 
 _NUMBERED = re.compile(r"(?<=/)(cpu|index|node)(\d+)(?=/)")
-# Files that a tree has in addition to those of a snapshot.
+# Files that trees have, but snapshots do not.
 _UNKNOWN = re.compile(r"^proc/stat$|/(?:free|surplus|resv|nr_overcommit)_hugepages$")
 
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """`lacks`, `files` and `trailing_nul` of a profile."""
+    """A profile's `lacks`, `files` and `trailing_nul`."""
 
     lacks: tuple[str, ...]
     files: Mapping[str, str]
@@ -397,7 +396,6 @@ class Residue:
 
 
 def find_residue(snapshot: Snapshot, tree: Tree) -> Residue:
-    """What a profile must add to its tree so that it means the same as the snapshot."""
     known = {
         path: entry
         for path, entry in tree.items()
@@ -418,7 +416,7 @@ def find_residue(snapshot: Snapshot, tree: Tree) -> Residue:
 
 
 def _compress(paths: Iterable[str], among: Iterable[str]) -> list[str]:
-    """Patterns that match these paths and no others in `among`."""
+    """Returns patterns that match these paths and nothing else in `among`."""
     chosen, everything = _by_form(paths), _by_form(among)
     patterns = []
     for form, numbers in sorted(chosen.items()):
@@ -458,7 +456,7 @@ def _by_form(paths: Iterable[str]) -> dict[str, set[tuple[int, ...]]]:
 
 
 def _split(path: str) -> tuple[str, tuple[int, ...]]:
-    """The path with ``#`` for numbers (``cpu/cpu#/topology/core_id``), and the numbers."""
+    """Splits a path into a form with ``#`` (``cpu/cpu#/topology/core_id``) and its numbers."""
     numbers = tuple(int(match[2]) for match in _NUMBERED.finditer(path))
     return _NUMBERED.sub(r"\1#", path).removeprefix(f"{SYSTEM}/"), numbers
 
@@ -483,7 +481,7 @@ _SHOWS_IDS = ("x86_64", "i386", "ia64", "s390x")
 
 
 def cpuinfo_of(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Architecture, CpuInfo]:
-    """The architecture (x86_64 if unknown), and what `/proc/cpuinfo` shows."""
+    """Returns the architecture (x86_64 if unknown) and the content of `/proc/cpuinfo`."""
     text = snapshot.text("proc/cpuinfo") or ""
     architecture: Architecture = next(
         (name for sign, name in _SIGNS if re.search(sign, text)), "x86_64"
@@ -492,7 +490,7 @@ def cpuinfo_of(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Architecture, C
     processors = snapshot.processors
     numbers = [p.number for p in processors if p.number is not None]
     if len(set(numbers)) != len(processors):
-        # Not a list of processors, so the profile has to keep the file's text.
+        # This is not a list of processors, so the profile must keep the file's text.
         return architecture, CpuInfo()
     shown = [by_number.get(number, Cpu(number, None)) for number in sorted(numbers)]
     order = {p.number: p for p in processors}
@@ -516,8 +514,8 @@ def _field(text: str, key: str) -> str | None:
 
 
 def _format_override(values: Sequence[Value], sysfs: Sequence[Value]) -> str | None:
-    """The sequence, unless it equals sysfs."""
-    # Negative ids cannot be shown, and are read as no id.
+    """Formats the ids, or returns None if they equal those in sysfs."""
+    # The file cannot show negative ids; they are read as missing.
     if list(values) == [None if value is None or value < 0 else value for value in sysfs]:
         return None
     return "none" if set(values) == {None} else format_sequence(values)

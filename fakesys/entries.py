@@ -24,7 +24,7 @@ Entry = bytes | Symlink | Directory
 
 
 def line(value: object) -> bytes:
-    """A value as the kernel writes it to a file, with a newline."""
+    """Formats a value as the kernel writes it to a file, with a newline."""
     return f"{value}\n".encode()
 
 
@@ -36,7 +36,7 @@ ID_FILES = {
     "book": "book_id",
     "drawer": "drawer_id",
 }
-"""The file in a CPU's `topology` for each of its ids."""
+"""The files in a CPU's `topology` directory, by id."""
 
 CACHE_FILES = {
     "level": "level",
@@ -45,4 +45,4 @@ CACHE_FILES = {
     "ways": "ways_of_associativity",
     "sets": "number_of_sets",
 }
-"""The file in a cache's directory for what caches of a kind have in common, but for their size."""
+"""The files in a cache's directory for the properties of its kind, except the size."""

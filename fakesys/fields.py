@@ -1,4 +1,4 @@
-"""Reads fields of a profile; errors have the path of the field."""
+"""Reading fields of a profile; errors include the field's path."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -13,26 +13,24 @@ _T = TypeVar("_T")
 
 
 class RowBudget:
-    """How many CPUs the rows of a profile may name all together, each as often as it is named."""
+    """Limits how many CPUs the rows of a profile name in total, including repetitions."""
 
     def __init__(self, times: int) -> None:
-        """As many as the largest machine has, so many times."""
         self._most = self._remaining_cpus = times * MAX_CPUS
 
     def spend(self, path: PathTuple, count: int) -> None:
         """Counts the CPUs of a row.
 
         Raises:
-            ProfileError: they are too many by now.
+            ProfileError: the rows name too many CPUs.
         """
         self._remaining_cpus -= count
         if self._remaining_cpus < 0:
-            message = f"by this row, rows name more than {self._most:,} CPUs"
-            raise ProfileError(path, message, "say the same of many CPUs in one row")
+            message = f"the rows up to this one name more than {self._most:,} CPUs"
+            raise ProfileError(path, message, "describe many CPUs in one row")
 
 
 def read(path: PathTuple, parse: Callable[..., _T], *args: Any) -> _T:
-    """``parse(*args)``, with a ValueError turned into a ProfileError about ``path``."""
     try:
         return parse(*args)
     except ValueError as error:
@@ -40,7 +38,7 @@ def read(path: PathTuple, parse: Callable[..., _T], *args: Any) -> _T:
 
 
 def spread(path: PathTuple, text: str | int, count: int, of: str) -> tuple[Value, ...]:
-    """Parses a sequence with one value for each of ``count`` things, or one for all."""
+    """Parses a sequence with one value for each of ``count`` things, or one value for all."""
     values = read(path, parse_sequence, text, MAX_CPUS)
     if len(values) == 1:
         return values * count
@@ -54,7 +52,7 @@ def require_cpus(path: PathTuple, numbers: Iterable[int], cpus: Iterable[int]) -
     """Checks that all numbers are CPUs of the machine.
 
     Raises:
-        ProfileError: one is not; says which CPUs there are.
+        ProfileError: a number is not; the message lists the CPUs.
     """
     known = set(cpus)
     for number in numbers:
@@ -68,10 +66,10 @@ _SIZE = re.compile(r"(\d{1,18})\s*(?:([KMGT])i?B?)?")
 
 
 def parse_size(text: str | int) -> int:
-    """The bytes of a size such as ``96Gi``, ``32K`` or ``1048576``.
+    """Parses a size such as ``96Gi``, ``32K`` or ``1048576``; returns bytes.
 
     Raises:
-        ValueError: it is not a size, or not below 2**63.
+        ValueError: the text is not a size, or not below 2**63.
     """
     match = _SIZE.fullmatch(str(text))
     if match is None:
@@ -83,10 +81,10 @@ def parse_size(text: str | int) -> int:
 
 
 def parse_kilobytes(text: str | int) -> int:
-    """The kilobytes of a size, for files that the kernel writes in ``kB``.
+    """Parses a size for a file that the kernel writes in ``kB``; returns KiB.
 
     Raises:
-        ValueError: it is not a size, or not a whole number of kilobytes.
+        ValueError: the text is not a size, or not a whole number of KiB.
     """
     size = parse_size(text)
     if size % 1024:
@@ -95,7 +93,7 @@ def parse_kilobytes(text: str | int) -> int:
 
 
 def format_kilobytes(kilobytes: int) -> str:
-    """The size with the largest unit that divides it: ``96Gi``."""
+    """Formats a size with the largest unit that divides it: ``96Gi``."""
     for unit, factor in (("Ti", 2**30), ("Gi", 2**20), ("Mi", 2**10)):
         if kilobytes and kilobytes % factor == 0:
             return f"{kilobytes // factor}{unit}"

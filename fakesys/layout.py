@@ -1,4 +1,4 @@
-"""Expands a profile into CPUs and nodes: first the regular form, then the rows."""
+"""Expands a profile into CPUs and nodes: first the regular part, then the rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,7 +17,7 @@ from numaproof.inputs.plurals import plural
 
 @dataclass
 class _Draft:
-    """The nodes as described by the rows so far; `node_of_cpu` is each CPU's node."""
+    """The nodes according to the rows so far; `node_of_cpu` maps CPUs to their nodes."""
 
     members: dict[int, tuple[int, ...]]
     memory: dict[int, int | None] = field(default_factory=dict)
@@ -28,11 +28,11 @@ class _Draft:
 def lay_out_nodes(
     profile: Profile, cpus: Mapping[int, Cpu], regular: Mapping[int, tuple[int, ...]]
 ) -> tuple[NUMANode, ...]:
-    """The nodes of the regular form, changed and extended by the rows.
+    """Returns the nodes of the regular part, changed and extended by the rows.
 
     Raises:
-        ProfileError: a CPU does not exist or is in two nodes, a node has no memory, or distances
-            do not match.
+        ProfileError: a CPU does not exist or is in two nodes, a node has no memory, or the number
+            of distances is wrong.
     """
     draft = _Draft(dict(regular))
     budget = RowBudget(32)
@@ -53,10 +53,10 @@ def lay_out_nodes(
 
 
 def read_pages(path: PathTuple, counts: Mapping[str, int]) -> dict[int, int]:
-    """The number of huge pages by page size in KiB, ascending.
+    """Returns the number of huge pages by page size in KiB, in ascending order.
 
     Raises:
-        ProfileError: a page size is invalid, or a duplicate (``1Gi`` and ``1024Mi``).
+        ProfileError: a page size is invalid or a duplicate (``1Gi`` and ``1024Mi``).
     """
     pages = {}
     for text, count in counts.items():
@@ -73,7 +73,7 @@ def _apply(
     numbers = read((*path, "nodes"), parse_list, str(row.nodes), MAX_NODES)
     for number, listed in zip(numbers, _row_cpus(row, path, len(numbers)), strict=True):
         if listed is not None:
-            # Whether they exist is looked up in a set of all.
+            # The check uses a set of all CPUs, so its cost depends on their number.
             budget.spend((*path, "cpus"), max(len(listed), len(cpus) // 64))
             require_cpus((*path, "cpus"), listed, cpus)
             if not row.overlapping:
@@ -128,7 +128,7 @@ def _distances(
 def apply_distances(
     rule: DerivedDistances, sockets: Sequence[AbstractSet[int | None]]
 ) -> tuple[str, ...]:
-    """The text of each node's `distance`; `sockets` are the sockets of each node's CPUs."""
+    """Returns the text of each node's `distance`; `sockets` are the sockets of its CPUs."""
     return tuple(
         " ".join(
             str(rule.local if a == b else rule.near if sockets[a] & sockets[b] else rule.far)
@@ -143,11 +143,11 @@ _SWITCHES = ("online", "topology", "cache")
 
 
 def lay_out(profile: Profile) -> Machine:
-    """The machine that a profile describes.
+    """Lays out the machine that a profile describes.
 
     Raises:
         ProfileError: the profile contradicts itself, refers to a CPU or node that does not exist,
-            or is larger than Linux allows.
+            or exceeds Linux's limits.
     """
     cpus, node_cpus = lay_out_regular(profile.topology) if profile.topology else ({}, {})
     cpus = _apply_cpu_rows(profile, cpus)
@@ -190,10 +190,10 @@ def lay_out(profile: Profile) -> Machine:
 
 
 def lay_out_regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple[int, ...]]]:
-    """The CPUs by number, and the CPUs of each node, of a regular machine.
+    """Returns the CPUs by number, and the CPUs of each node, of a regular machine.
 
     Raises:
-        ProfileError: the parts are not equal, there are too many CPUs, or the ids do not match.
+        ProfileError: parts are unequal, there are too many CPUs, or the number of ids is wrong.
     """
     cores = topology.sockets * topology.cores_per_socket
     threads = topology.threads_per_core
@@ -258,7 +258,7 @@ def _node_ids(topology: Topology) -> tuple[int, ...]:
 
 
 def cpu_number(topology: Topology, core: int, thread: int) -> int:
-    """The CPU number of a thread; `core` counts the cores of the whole machine."""
+    """Returns the CPU number of a thread; `core` counts the cores of the whole machine."""
     cores = topology.sockets * topology.cores_per_socket
     threads = topology.threads_per_core
     match topology.numbering:
@@ -318,7 +318,7 @@ def _duplicate_value(path: PathTuple, cpu: int, name: str, first: int) -> Profil
 
 
 def _clear_offline(cpu: Cpu, field_rows: Mapping[tuple[int, str], int]) -> Cpu:
-    """An offline CPU has no topology and no caches, unless the profile says so."""
+    """Removes an offline CPU's topology and caches unless the profile sets them."""
     if cpu.online:
         return cpu
     return replace(

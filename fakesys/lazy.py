@@ -1,7 +1,7 @@
-"""Directories of a pyfakefs file system that make their entries when somebody looks them up.
+"""Directories in pyfakefs that create their entries on first access.
 
-A machine of 256 CPUs has 20,000 files, and pyfakefs takes a third of a millisecond to create one
-by its path. Discovery looks at a few thousand of them.
+A machine with 256 CPUs has 20,000 files, and pyfakefs takes a third of a millisecond to create a
+file by path. Discovery reads a few thousand of them.
 """
 
 from __future__ import annotations
@@ -23,27 +23,25 @@ if TYPE_CHECKING:
     from numaproof.fakesys.tree import Tree
 
 Folder = dict[str, "bytes | Symlink | Folder"]
-"""What is in a directory, by name."""
+"""The content of a directory, by name."""
 
 
 _MAKING = RLock()
-"""Held while entries are made: several threads may read one tree."""
+"""Held while entries are created, because several threads can read the same tree."""
 
 
 class LazyDirectory(FakeDirectory):
-    """A directory each of whose entries is made when it is first looked up.
+    """A directory that creates each entry when it is first looked up.
 
-    Whoever lists it has all of them made, but not what is below them.
+    Listing the directory creates all of its entries, but not what is below them.
     """
 
     def __init__(self, name: str, filesystem: FakeFilesystem, pending: Folder) -> None:
-        """Is to have what is in `pending`, which is its own from now on."""
         super().__init__(name, 0o755, filesystem=filesystem)
         self._pending = pending
 
     @property
     def entries(self) -> dict[str, FakeFile]:
-        """All entries by name."""
         if self._pending:
             with _MAKING:
                 for name in tuple(self._pending):
@@ -51,10 +49,10 @@ class LazyDirectory(FakeDirectory):
         return self._entries
 
     def get_entry(self, pathname_name: str) -> FakeFile:
-        """The entry of a name.
+        """Returns the entry with a name.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such entry.
         """
         if pathname_name in self._pending:
             self._make(pathname_name)
@@ -62,7 +60,7 @@ class LazyDirectory(FakeDirectory):
         return super().get_entry(pathname_name) if found is None else found
 
     def _make(self, name: str) -> None:
-        """Does what `add_entry` does, which would ask for all entries first."""
+        """Adds an entry like `add_entry`, which would first create all entries."""
         with _MAKING:
             if name not in self._pending:
                 return
@@ -79,10 +77,10 @@ class LazyDirectory(FakeDirectory):
 
 
 def mount(tree: Tree, fs: FakeFilesystem, root: str) -> None:
-    """Has a fake file system hold a tree in the directory `root`, which may have been there.
+    """Mounts a tree in the directory `root` of a fake file system, which may already exist.
 
     Raises:
-        OSError: `root` is no directory, or something in the tree is there already.
+        OSError: `root` is not a directory, or an entry of the tree already exists.
     """
     if not fs.exists(root):
         fs.create_dir(root)
@@ -90,7 +88,6 @@ def mount(tree: Tree, fs: FakeFilesystem, root: str) -> None:
 
 
 def new_filesystem(tree: Tree) -> FakeFilesystem:
-    """A new fake file system that holds a tree and nothing else."""
     fs = FakeFilesystem()
     mount(tree, fs, "/")
     return fs
@@ -117,7 +114,6 @@ def _make_entry(name: str, content: bytes | Symlink | Folder, fs: FakeFilesystem
 
 
 def _folders(tree: Mapping[str, bytes | Symlink | Directory]) -> Folder:
-    """The tree's root directory, with all that is below it."""
     folders: dict[str, Folder] = {"": {}}
 
     def folder(path: str) -> Folder:

@@ -1,4 +1,4 @@
-"""Loads profiles from files and writes them as text."""
+"""Loading profiles from files, and writing them as text."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ from numaproof.inputs.typed import convert
 
 
 def bundled_profiles() -> tuple[str, ...]:
-    """The names of the bundled machine profiles, in alphabetical order."""
+    """Returns the names of the bundled machine profiles in alphabetical order."""
     return tuple(sorted(fixtures.machine_files()))
 
 
@@ -26,10 +26,10 @@ def load_profile(source: str | os.PathLike[str]) -> Profile:
     """Loads and checks a bundled profile or a file.
 
     Args:
-        source: a bundled name, if it is a ``str`` without ``/`` and ``.yaml``; otherwise a path.
+        source: a bundled name if it is a ``str`` without ``/`` or ``.yaml``; otherwise a path.
 
     Raises:
-        DocumentError: there is no such profile, or it is invalid.
+        DocumentError: the profile does not exist or is invalid.
     """
     text = os.fspath(source)
     if isinstance(source, str) and "/" not in text and not text.endswith((".yaml", ".yml")):
@@ -43,10 +43,10 @@ def load_profile(source: str | os.PathLike[str]) -> Profile:
 
 
 def parse_profile(document: Document) -> Profile:
-    """The profile in a document, checked for consistency.
+    """Converts a document to a profile and checks it.
 
     Raises:
-        DocumentError: it has an unknown key, a wrong type, or contradicts itself.
+        DocumentError: the document has an unknown key or a wrong type, or contradicts itself.
     """
     profile = convert(document, Profile)
     try:
@@ -60,7 +60,7 @@ def check_profile(profile: Profile) -> None:
     """Checks that a tree can be built from the profile.
 
     Raises:
-        ProfileError: it cannot.
+        ProfileError: no tree can be built.
     """
     if profile.lacks or profile.files or profile.trailing_nul:
         build_tree(profile)
@@ -69,7 +69,7 @@ def check_profile(profile: Profile) -> None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Block style for the profile itself, flow style for rows."""
+    """Writes the profile itself in block style and rows in flow style."""
 
 
 def _row(dumper: yaml.SafeDumper, row: "_Row") -> yaml.Node:
@@ -77,7 +77,7 @@ def _row(dumper: yaml.SafeDumper, row: "_Row") -> yaml.Node:
 
 
 class _Row(dict[str, Any]):
-    """A mapping written on one line."""
+    """A mapping that is written on one line."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
@@ -90,7 +90,7 @@ _Dumper.add_representer(str, _text)
 
 
 def dump_profile(profile: Profile) -> str:
-    """The profile as YAML that `load_profile` reads back; deterministic."""
+    """Returns the profile as YAML for `load_profile`; equal profiles give equal text."""
     data = msgspec.to_builtins(profile)
     for field in ("cpus", "nodes", "caches"):
         if field in data:

@@ -1,6 +1,6 @@
-"""The machine that a profile describes: every CPU, node and cache.
+"""The machine that a profile describes: all CPUs, nodes and caches as plain values.
 
-These are plain values; `layout` computes them from a profile and `tree` turns them into files.
+`layout` computes them from a profile, and `tree` turns them into files.
 """
 
 from collections.abc import Mapping
@@ -10,20 +10,20 @@ from typing import Literal
 
 from numaproof.inputs.documents import PathTuple, dotted_path
 
-# The limits of Linux (the largest NR_CPUS and MAX_NUMNODES of any architecture).
+# Linux's limits (the largest NR_CPUS and MAX_NUMNODES of any architecture).
 MAX_CPUS = 8192
 MAX_NODES = 1024
 
 Sysfs = Literal["full", "lists", "masks"]
-"""Which files a kernel has: see `Profile.sysfs`."""
+"""The kernel's set of files; see `Profile.sysfs`."""
 
 
 class ProfileError(ValueError):
     """A profile contradicts itself or refers to something that does not exist.
 
     Attributes:
-        path: the field, as steps into the profile.
-        message: what is wrong.
+        path: the steps from the profile to the field.
+        message: the problem.
         fix: how to fix it, or ``""``.
     """
 
@@ -38,8 +38,8 @@ class ProfileError(ValueError):
 class Cpu:
     """A logical CPU; an id is None if its file does not exist.
 
-    `topology` and `cache` are whether those directories exist; the groups are those of its
-    siblings if they do not follow from the ids.
+    `topology` and `cache` say whether these directories exist. `thread_group` and `package_group`
+    are set if the CPU's siblings do not follow from the ids.
     """
 
     number: int
@@ -58,7 +58,7 @@ class Cpu:
 
     @property
     def core(self) -> tuple[int, ...]:
-        """The key shared by the threads of a physical core; sorts like cores."""
+        """A key that the threads of a physical core share; keys sort in the order of cores."""
         if self.core_id is None:
             return (_rank(self.socket), _rank(self.die), 2**31, self.number)
         return (_rank(self.socket), _rank(self.die), self.core_id)
@@ -69,11 +69,10 @@ class NUMANode:
     """A NUMA node.
 
     Attributes:
-        number: the node id.
-        cpus: CPU numbers, ascending.
-        memory: `MemTotal` in KiB; None without `meminfo`.
-        hugepages: number of pages by page size in KiB.
-        distance: the text of `distance`, without the newline.
+        cpus: CPU numbers in ascending order.
+        memory: `MemTotal` in KiB; None if the node has no `meminfo`.
+        hugepages: the number of pages by page size in KiB.
+        distance: the text of `distance` without the newline.
     """
 
     number: int
@@ -110,14 +109,12 @@ class Machine:
     """A whole machine.
 
     Attributes:
-        cpus: every CPU that is present.
-        nodes: its NUMA nodes.
-        caches: its caches.
+        cpus: all CPUs that are present.
         possible: the CPU numbers that could appear.
-        isolated: the CPUs kept from the scheduler.
-        kernel_max: the largest CPU number that the kernel is built for.
+        isolated: the CPUs that are isolated from the scheduler.
+        kernel_max: the largest CPU number that the kernel supports.
         memory: `MemTotal` in KiB.
-        hugepages: number of pages by page size in KiB.
+        hugepages: the number of pages by page size in KiB.
     """
 
     cpus: tuple[Cpu, ...]
@@ -131,7 +128,6 @@ class Machine:
 
     @cached_property
     def by_number(self) -> Mapping[int, Cpu]:
-        """CPUs by their numbers."""
         return {cpu.number: cpu for cpu in self.cpus}
 
 

@@ -1,17 +1,17 @@
-"""`/proc/meminfo` and the `meminfo` of NUMA nodes, on a machine that has just started.
+"""`/proc/meminfo` and the `meminfo` files of NUMA nodes, on a machine that has just started.
 
-Documentation/filesystems/proc.rst of Linux describes their rows. Rows that depend on how the kernel
-was configured are left out.
+Linux describes the rows in Documentation/filesystems/proc.rst. Rows that depend on the kernel's
+configuration are omitted.
 """
 
 from collections.abc import Mapping
 
 from numaproof.fakesys.machine import Machine, NUMANode, Sysfs
 
-# The fraction of memory that is free on a machine that has just started.
+# The fraction of memory that is free right after the start.
 _FREE = 0.9
 
-# KiB for vmalloc: the area of x86-64 with page tables of four levels.
+# KiB for vmalloc: the size on x86-64 with four-level page tables.
 _VMALLOC = 34_359_738_367
 
 
@@ -35,7 +35,7 @@ ShmemHugePages ShmemPmdMapped FileHugePages FilePmdMapped HugePages_Total HugePa
 HugePages_Surp
 """)
 
-# Kernels whose topology files are lists lack the first, those whose files are masks lack both.
+# Kernels with `lists` lack the first group of rows; kernels with `masks` lack both.
 _SINCE_FULL = _names("""
 KReclaimable Percpu ShmemHugePages ShmemPmdMapped FileHugePages FilePmdMapped Hugetlb
 """)
@@ -51,7 +51,6 @@ _MISSING: Mapping[Sysfs, frozenset[str]] = {
 
 
 def machine_meminfo(machine: Machine, sysfs: Sysfs) -> bytes:
-    """The text of `/proc/meminfo`."""
     free = free_memory(machine.memory, machine.hugepages)
     values = {
         "MemTotal": machine.memory,
@@ -68,7 +67,7 @@ def machine_meminfo(machine: Machine, sysfs: Sysfs) -> bytes:
 
 
 def node_meminfo(machine: Machine, node: NUMANode, total: int, sysfs: Sysfs) -> bytes:
-    """The text of a node's `meminfo`, with `total` KiB of memory."""
+    """Returns the text of a node's `meminfo` with `total` KiB of memory."""
     free = free_memory(total, node.hugepages)
     values = {
         "MemTotal": total,
@@ -81,12 +80,12 @@ def node_meminfo(machine: Machine, node: NUMANode, total: int, sysfs: Sysfs) -> 
 
 
 def free_memory(total: int, hugepages: Mapping[int, int]) -> int:
-    """Free memory in KiB: most of what huge pages do not take."""
+    """Returns the free memory in KiB: most of the memory outside huge pages."""
     return int(max(total - _in_huge_pages(hugepages), 0) * _FREE)
 
 
 def _row(name: str, value: int, width: int) -> str:
-    """A row of KiB, or of as many huge pages, whose numbers are `width` wide."""
+    """Formats a row in KiB, or a number of huge pages that is `width` characters wide."""
     if name.startswith("HugePages_"):
         return f"{name + ':':<16}{value:>{width}}\n"
     return f"{name + ':':<16}{value:>8} kB\n"
@@ -97,12 +96,12 @@ def _in_huge_pages(hugepages: Mapping[int, int]) -> int:
 
 
 def _pages(machine: Machine, hugepages: Mapping[int, int]) -> dict[str, int]:
-    """The rows about the pages of the default size, all of them free."""
+    """Returns the rows for pages of the default size, all of them free."""
     count = hugepages.get(_default_page(machine), 0)
     return {"HugePages_Total": count, "HugePages_Free": count}
 
 
 def _default_page(machine: Machine) -> int:
-    """The default size in KiB: that of x86 if the machine has it, otherwise its smallest."""
+    """Returns the default page size in KiB: 2 MiB if the machine has it, or its smallest size."""
     usual = 2048
     return usual if usual in machine.hugepages else min(machine.hugepages, default=usual)

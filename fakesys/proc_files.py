@@ -28,10 +28,10 @@ _Form = Callable[[CpuInfo, Sequence[_Processor]], str]
 
 
 def cpuinfo(profile: Profile, machine: Machine) -> bytes:
-    """The text of `/proc/cpuinfo`.
+    """Returns the text of `/proc/cpuinfo`.
 
     Raises:
-        ProfileError: a processor does not exist, or the number of ids does not match.
+        ProfileError: the list of processors or of ids is invalid, or the number of ids is wrong.
     """
     info = profile.cpuinfo or CpuInfo()
     return _FORMS[profile.architecture](info, _processors(info, machine)).encode()
@@ -55,7 +55,7 @@ def _cpuinfo_cpus(info: CpuInfo, machine: Machine) -> list[Cpu]:
     if info.cpus is None:
         return [cpu for cpu in machine.cpus if cpu.online]
     numbers = read(("cpuinfo", "cpus"), parse_list, str(info.cpus), MAX_CPUS)
-    # A processor may be shown here even if sysfs lacks its directory.
+    # The file can list processors without a directory in sysfs.
     return [machine.by_number.get(number, Cpu(number, None)) for number in numbers]
 
 
@@ -74,7 +74,7 @@ def _ids(field: str, text: str | int | None, ids: list[Value]) -> Sequence[Value
 def _blocks(
     rows_of: Callable[[CpuInfo, _Processor], _Rows], pad: int = 0
 ) -> Callable[[CpuInfo, Sequence[_Processor]], str]:
-    """A format with a block of ``key : value`` lines for each processor, then the trailer."""
+    """Creates a format with a block of ``key : value`` lines for each processor and a trailer."""
 
     def text(info: CpuInfo, processors: Sequence[_Processor]) -> str:
         blocks = [
@@ -89,7 +89,7 @@ def _blocks(
 
 
 def _lines(rows: Sequence[tuple[str, object]], pad: int) -> str:
-    """``key<tabs>: value`` as x86, Arm and Power write it, or padded with spaces."""
+    """Formats ``key<tabs>: value`` as on x86, Arm and Power, or pads keys with spaces."""
     if pad:
         return "".join(f"{key:<{pad}}: {value}\n" for key, value in rows)
     return "".join(f"{key}{chr(9) * (2 - len(key) // 8)}: {value}\n" for key, value in rows)
@@ -163,7 +163,7 @@ def _plain(_: CpuInfo, processor: _Processor) -> _Rows:
 
 
 def _s390x(info: CpuInfo, processors: Sequence[_Processor]) -> str:
-    """Common fields first, then a line for each processor, then a block for each."""
+    """Formats common fields, a line for each processor, then a block for each processor."""
     head: _Rows = [
         ("vendor_id", info.vendor or "IBM/S390"),
         ("# processors", len(processors)),
@@ -209,21 +209,21 @@ _FORMS: Mapping[str, _Form] = {
 _COLUMNS = 10
 _IDLE = 3
 
-# A minute, in hundredths of a second, in which nothing was done.
+# One minute of idle time, in hundredths of a second.
 _UPTIME = 6000
 
-# A moment at which it started: 2026-01-01 in UTC.
+# The time of the start: 2026-01-01 in UTC.
 _STARTED = 1_767_225_600
 
-# Kinds of deferred interrupts that kernels count, after their sum.
+# The number of counters for deferred interrupts, which follow their sum.
 _SOFT_INTERRUPTS = 10
 
 
 def machine_stat(machine: Machine) -> bytes:
-    """The text of `/proc/stat`.
+    """Returns the text of `/proc/stat`.
 
-    What the CPUs of a machine have done that has just started (Documentation/filesystems/proc.rst
-    of Linux). Those that are online are counted here.
+    It shows the activity of the online CPUs of a machine that has just started (Linux,
+    Documentation/filesystems/proc.rst).
     """
     online = [cpu.number for cpu in machine.cpus if cpu.online]
     rows = [

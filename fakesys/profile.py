@@ -1,7 +1,7 @@
-"""The machine profile, a description of a machine written by people, as typed values.
+"""The machine profile: a hand-written description of a machine, as typed values.
 
-A profile states what repeats once (`topology`, one row for many CPUs, nodes or caches) and can
-state oddities for a single CPU, node or file. `docs/profiles.md` is the reference.
+A profile describes regular parts once (`topology`, one row for many CPUs, nodes or caches), and can
+describe oddities of a single CPU, node or file. `docs/profiles.md` is the reference.
 """
 
 from collections.abc import Mapping
@@ -35,19 +35,19 @@ Numbering = Literal[
 
 
 class Topology(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A regular machine: all sockets, nodes and cores are alike.
+    """The regular part of a machine, with equal sockets, nodes and cores.
 
-    Cores are counted socket by socket; nodes, dies and clusters are equal shares of consecutive
+    Cores are counted socket by socket. Nodes, dies and clusters are equal shares of consecutive
     cores.
 
     Attributes:
-        sockets: physical packages.
-        cores_per_socket: physical cores in each.
-        threads_per_core: hardware threads per core.
-        nodes: NUMA nodes of the whole machine; 0 for a kernel without NUMA.
-        dies_per_socket: dies in each package; 0 for no `die_id` files.
-        cores_per_cluster: cores that share a cluster; 0 for no `cluster_id` files.
-        numbering: which CPU number each hardware thread has.
+        sockets: number of physical packages.
+        cores_per_socket: number of physical cores per package.
+        threads_per_core: number of hardware threads per core.
+        nodes: number of NUMA nodes; 0 for a kernel without NUMA.
+        dies_per_socket: number of dies per package; 0 for no `die_id` files.
+        cores_per_cluster: number of cores per cluster; 0 for no `cluster_id` files.
+        numbering: how hardware threads are numbered.
         core_ids: sequence of `core_id`s, repeated until every core has one.
         socket_ids: sequence of `physical_package_id`s, one per socket.
         node_ids: list of node numbers, one per node.
@@ -66,19 +66,19 @@ class Topology(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
 
 class CpuRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Properties of some CPUs; a sequence holds one value for each, or one for all.
+    """Properties of some CPUs; a sequence has one value for each, or one for all.
 
     Attributes:
-        cpus: list of the CPUs that the row is about.
+        cpus: list of the CPUs that the row describes.
         socket: `physical_package_id`.
         die: `die_id`; `none` for no such files.
         cluster: `cluster_id`; `none` for no such files.
-        core_id: `core_id`; threads of one core share socket, die and core id.
+        core_id: `core_id`; threads of a core have the same socket, die and core id.
         book: s390x `book_id`.
         drawer: s390x `drawer_id`.
         thread_group: CPUs with the same number list each other as thread siblings (default: the
             CPUs of a core).
-        package_group: the same for the siblings of the package.
+        package_group: the same for package siblings.
         capacity: arm64 `cpu_capacity`.
         online: false for a CPU that is present but offline.
         topology: whether `cpuN/topology` exists (default: `online`).
@@ -104,12 +104,12 @@ class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """Properties of some NUMA nodes.
 
     Attributes:
-        nodes: list of the nodes that the row is about.
-        cpus: one CPU list per node of the row (a string for a single node). Nodes that get no CPUs
-            from a row or from `topology` have only memory.
-        memory: `MemTotal` of each; `none` for a node without `meminfo`.
-        hugepages: number of pages of each by page size.
-        overlapping: set if the machine really reports a CPU in two nodes.
+        nodes: list of the nodes that the row describes.
+        cpus: one CPU list per node (a string for a single node). Nodes without CPUs from a row or
+            from `topology` have only memory.
+        memory: `MemTotal` of each node; `none` for nodes without `meminfo`.
+        hugepages: number of pages per node, by page size.
+        overlapping: true if the machine really reports a CPU in two nodes.
     """
 
     nodes: List
@@ -122,12 +122,12 @@ class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 class DerivedDistances(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """Distances derived from the packages.
+    """A rule that derives distances from the packages.
 
     Attributes:
-        local: from a node to itself.
-        near: between nodes whose CPUs share a package.
-        far: between all others.
+        local: the distance from a node to itself.
+        near: the distance between nodes whose CPUs share a package.
+        far: the distance between all other nodes.
     """
 
     local: Annotated[int, Meta(ge=0, le=255)] = 10
@@ -139,7 +139,7 @@ class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     """Caches of one kind.
 
     Attributes:
-        level: 1 and up.
+        level: the level, from 1.
         type: `Data`, `Instruction` or `Unified`.
         size: the size of each cache; `none` for no `size` file.
         shared: which CPUs share a cache: `cpu`, `core`, `cluster`, `die`, `node`, `socket`,
@@ -166,16 +166,16 @@ class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
 
 class CpuInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What `/proc/cpuinfo` shows, in the format of the architecture.
+    """The content of `/proc/cpuinfo`, in the architecture's format.
 
     Attributes:
         vendor: `vendor_id`.
         model: `model name` (x86), `cpu` (ppc64).
         mhz: clock frequency in MHz.
-        fields: further lines of every processor, by key.
+        fields: additional lines for every processor, by key.
         trailer: lines after the last processor, by key.
         cpus: list of the processors shown (default: the online CPUs).
-        core_ids: sequence of `core id` lines, one per processor shown, if they differ from
+        core_ids: sequence of `core id`s, one per processor shown, if they differ from
             `topology/core_id`.
         physical_ids: the same for `physical id`.
     """
@@ -194,25 +194,23 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """A machine.
 
     Attributes:
-        name: lower-case; the file's name without its suffix.
-        title: one line for people.
-        source: what the profile is modelled on, and where that is published.
-        tags: words to select by.
+        name: lower-case name; the file's name without its suffix.
+        title: a one-line description.
+        source: the machine that the profile is modelled on, and where its data is published.
+        tags: words for selecting profiles.
         architecture: determines the format of `/proc/cpuinfo` and some files.
-        sysfs: which topology files the kernel has: `full` (since 5.3: `core_cpus`,
-            `package_cpus`), `lists` (before that: masks and lists) or `masks` (before 2.6.27).
+        sysfs: the kernel's set of topology files: `full` (since 5.3: `core_cpus`,
+            `package_cpus`), `lists` (earlier: masks and lists) or `masks` (before 2.6.27).
         topology: the regular part of the machine.
-        cpus: rows that add CPUs or describe how some differ.
-        possible: list of the CPU numbers that could appear (default: those present).
-        isolated: list of the CPUs that the boot option `isolcpus` keeps from the scheduler.
-        kernel_max: the largest number of a CPU that the kernel is built for (default: that of the
+        cpus: rows that add CPUs or change some of them.
+        possible: list of the CPU numbers that could appear (default: the present CPUs).
+        isolated: list of the CPUs that the boot option `isolcpus` isolates from the scheduler.
+        kernel_max: the largest CPU number that the kernel supports (default: that of
             distributions for x86-64).
-        nodes: rows that describe NUMA nodes, or add some.
+        nodes: rows that add NUMA nodes or change some of them.
         distances: the rule for distances, or the `distance` text of every node in order.
-        caches: rows of caches.
-        memory: `MemTotal` of `/proc/meminfo` (default: the sum of the nodes).
-        hugepages: the machine's huge pages (default: the sum of the nodes).
-        cpuinfo: what `/proc/cpuinfo` shows.
+        memory: `MemTotal` in `/proc/meminfo` (default: the sum over the nodes).
+        hugepages: the machine's huge pages (default: the sums over the nodes).
         lacks: patterns of files that the machine does not have.
         trailing_nul: patterns of files whose text ends with a NUL byte.
         files: as a last resort, the literal text of files by pattern; a newline is added.
@@ -243,5 +241,5 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
 
 def profile_schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a profile."""
+    """Returns the JSON Schema (2020-12) of a profile."""
     return msgspec.json.schema(Profile)

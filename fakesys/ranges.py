@@ -1,9 +1,9 @@
-"""The kernel's notations for CPU sets, and a compact notation for number sequences.
+"""The kernel's notations for CPU sets, and a compact notation for sequences of numbers.
 
-A *list* is the kernel's list format, ``0-3,8`` (Documentation/admin-guide, "cpulist"), here with
-an optional stride: ``0-14/2``. A *mask* is the hexadecimal form in groups of 32 bits. A *sequence*
-has one value per CPU: ``0-3`` counts, ``5*4`` repeats, ``0-3:2`` repeats each number, ``(0,8)*2``
-groups, and ``none`` is a missing value.
+A *list* is the kernel's list format, ``0-3,8`` (Documentation/admin-guide, "cpulist"), with an
+optional stride: ``0-14/2``. A *mask* is hexadecimal in groups of 32 bits. A *sequence* has one
+value per CPU: ``0-3`` counts, ``5*4`` repeats, ``0-3:2`` repeats each number, ``(0,8)*2`` groups,
+and ``none`` is a missing value.
 """
 
 import re
@@ -18,10 +18,10 @@ _SEQUENCE_TOKEN = re.compile(r"\s*(none|\d+-\d+(?:/\d+)?|-?\d+|[(),]|[*:]\d{1,9}
 
 
 def parse_list(text: str, limit: int) -> tuple[int, ...]:
-    """The numbers of a list, in the order written, each below ``limit``.
+    """Parses a list; returns its numbers in the order written, each below ``limit``.
 
     Raises:
-        ValueError: bad syntax, a duplicate number, or a number not below ``limit``.
+        ValueError: the syntax is wrong, a number is a duplicate, or not below ``limit``.
     """
     numbers: dict[int, None] = {}
     for part in text.split(",") if text.strip() else ():
@@ -41,7 +41,7 @@ def parse_list(text: str, limit: int) -> tuple[int, ...]:
 
 
 def format_list(numbers: Iterable[int]) -> str:
-    """The kernel's list format: ascending, with ranges, without strides; ``""`` if empty."""
+    """Formats a list: ascending, with ranges, without strides; ``""`` if empty."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][1] + 1:
@@ -52,9 +52,9 @@ def format_list(numbers: Iterable[int]) -> str:
 
 
 def format_mask(numbers: Iterable[int], width: int) -> str:
-    """The kernel's hexadecimal mask of a set, ``width`` bits wide.
+    """Formats a set as a hexadecimal mask, ``width`` bits wide.
 
-    Groups of 32 bits, joined by commas, the first as short as the width allows.
+    Groups of 32 bits are joined by commas; the first group is as short as the width allows.
     """
     value = 0
     for number in numbers:
@@ -67,10 +67,10 @@ def format_mask(numbers: Iterable[int], width: int) -> str:
 
 
 def parse_sequence(text: str | int, limit: int) -> tuple[Value, ...]:
-    """The values of a sequence, at most ``limit`` of them.
+    """Parses a sequence; returns its values, at most ``limit`` of them.
 
     Raises:
-        ValueError: bad syntax, or more than ``limit`` values.
+        ValueError: the syntax is wrong, or there are more than ``limit`` values.
     """
     if isinstance(text, int):
         return (text,)
@@ -89,7 +89,7 @@ def parse_sequence(text: str | int, limit: int) -> tuple[Value, ...]:
 
 
 def _parse_items(tokens: deque[str], limit: int, depth: int) -> tuple[Value, ...]:
-    """Takes the tokens of items from the left, and their separators."""
+    """Parses comma-separated items and removes their tokens from the left."""
     if depth > 8:  # noqa: PLR2004 - deeper than anyone writes, far from Python's own limit
         raise ValueError("parentheses nested too deeply")
     result: list[Value] = []
@@ -140,7 +140,7 @@ def _check_limit(count: int, limit: int) -> None:
 
 
 def format_sequence(values: Sequence[Value]) -> str:
-    """A short notation that `parse_sequence` reads back (not always the shortest)."""
+    """Formats a sequence in a short notation for `parse_sequence`, not always the shortest."""
     if len(values) > 1:
         for count in range(len(values), 1, -1):
             if len(values) % count:
@@ -161,7 +161,7 @@ def _append_suffix(values: Sequence[Value], suffix: str) -> str:
 
 
 def _hold(values: Sequence[Value]) -> int:
-    """The largest k such that every k values in a row are equal."""
+    """Returns the largest k such that all runs of equal values divide into groups of k."""
     runs = [0]
     for i, value in enumerate(values):
         if i and value != values[i - 1]:
@@ -193,7 +193,7 @@ def _runs(values: Sequence[Value]) -> list[str]:
 
 
 def _repetition(values: Sequence[Value], start: int) -> tuple[int, int]:
-    """The period from ``start`` whose repetitions cover the most values, and their number."""
+    """Returns the period from ``start`` with the longest repetition, and its number of repeats."""
     best = (1, 1)
     for period in range(2, min(_MAX_PERIOD, (len(values) - start) // 2) + 1):
         unit = values[start : start + period]
@@ -206,7 +206,10 @@ def _repetition(values: Sequence[Value], start: int) -> tuple[int, int]:
 
 
 def _run_end(values: Sequence[Value], start: int) -> int:
-    """The end of the longest run from ``start``: equal values or a range (with a stride, of 3)."""
+    """Returns the end of the longest run from ``start``: equal values, or a range of numbers.
+
+    A range with a stride needs at least three numbers.
+    """
     end = start + 1
     while end < len(values) and values[end] == values[start]:
         end += 1

@@ -1,7 +1,7 @@
-"""Reads a tree that pyfakefs holds, without patching anything.
+"""Reads a tree in pyfakefs without patching anything.
 
-It goes from directory to entry and keeps what it has found. To open a thousand files through
-pyfakefs's own `open`, each by its whole path, takes half a second.
+It walks from directory to entry and caches what it finds. Opening a thousand files by their full
+paths with pyfakefs's own `open` takes half a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOT_NAMES = frozenset(("", ".", ".."))
 
 
 class _Resolver:
-    """A fake file system, with what was found in it by the paths asked for."""
+    """Resolves paths in a fake file system and caches the entries."""
 
     def __init__(self, fs: FakeFilesystem) -> None:
         self._fs = fs
@@ -38,7 +38,7 @@ class _Resolver:
         return cast("FakeDirectory", found)
 
     def entry(self, path: str, links: int = 0) -> FakeFile:
-        """What is at a path, or where the link there leads; `links` have led to it already."""
+        """Returns the entry at a path, following links; `links` were followed before."""
         found = self._entries.get(path)
         if found is None:
             found = self._entries[path] = self._walk(path, links)
@@ -66,43 +66,39 @@ def _failure(code: int, path: str) -> OSError:
 
 
 class TreePath:
-    """A path in a tree that pyfakefs holds, with the part of pathlib's interface to read it.
+    """A path in a pyfakefs tree, with the part of pathlib's interface for reading.
 
-    What it reads must not change meanwhile. `TreePath.root` makes the first one.
+    The tree must not change meanwhile. `TreePath.root` creates the first path.
     """
 
     __slots__ = ("__weakref__", "_resolver", "path")
 
     def __init__(self, path: str, resolver: _Resolver) -> None:
-        """Is the path of an absolute name; the root's is empty."""
         self.path = path
         self._resolver = resolver
 
     @classmethod
     def root(cls, tree: Tree) -> TreePath:
-        """The root of a tree, in a fake file system of its own."""
+        """Puts a tree into a fake file system of its own and returns the root."""
         from numaproof.fakesys.lazy import new_filesystem  # noqa: PLC0415 - pyfakefs is slow to load
 
         return cls("", _Resolver(new_filesystem(tree)))
 
     def __str__(self) -> str:
-        """The path as the fake file system has it."""
         return self.path or "/"
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
         return self.path.rpartition("/")[2]
 
     def __truediv__(self, key: str) -> TreePath:
-        """The path `key`, relative to this one."""
         return TreePath(f"{self.path}/{key}", self._resolver)
 
     def read_bytes(self) -> bytes:
-        """The content of a file.
+        """Returns the content of a file.
 
         Raises:
-            OSError: as a file system would.
+            OSError: as in a real file system.
         """
         file = self._resolver.entry(self.path)
         content = file.byte_contents
@@ -111,10 +107,10 @@ class TreePath:
         return content
 
     def iterdir(self) -> Iterator[TreePath]:
-        """The entries of a directory.
+        """Yields the entries of a directory.
 
         Raises:
-            OSError: as a file system would.
+            OSError: as in a real file system.
         """
         for name in self._resolver.directory(self.path).entries:
             yield self / name

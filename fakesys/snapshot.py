@@ -1,4 +1,4 @@
-"""A tree as found: the files that profiles can describe, read once, and their meaning."""
+"""A snapshot of an existing tree: the files that profiles can describe, and their meaning."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -46,12 +46,12 @@ class Processor:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What was found below a root.
+    """The files found below a root.
 
     Attributes:
         files: the content of each known file, by path.
         cpus: the numbers of the `cpuN` directories.
-        members: the `cpuN` links of each node directory that also exist as CPUs.
+        members: the CPUs in each node directory that also have a `cpuN` directory.
     """
 
     files: Mapping[str, bytes]
@@ -59,23 +59,23 @@ class Snapshot:
     members: Mapping[int, tuple[int, ...]]
 
     def text(self, path: str) -> str | None:
-        """A file's text without a trailing newline or NUL; None if there is no such file."""
+        """Returns a file's text without trailing white space and NULs, or None if missing."""
         content = self.files.get(path)
         return None if content is None else _text(content)
 
     def number(self, path: str) -> int | None:
-        """A file's number; None if there is no file or no number in it."""
+        """Returns a file's number, or None if the file is missing or has no number."""
         text = self.text(path)
         return int(text) if text is not None and re.fullmatch(r"-?\d{1,18}", text) else None
 
     def cpu_set(self, path: str) -> tuple[int, ...] | None:
-        """The CPUs of a list or mask; None if there is no file or it is malformed."""
+        """Returns the CPUs of a list or mask, or None if the file is missing or malformed."""
         content = self.files.get(path)
         value = None if content is None else meaning(path, content)
         return value if isinstance(value, tuple) else None
 
     def hugepages(self, base: str) -> dict[int, int]:
-        """The number of huge pages by their size in KiB, below a node's folder or the machine's."""
+        """Returns the number of huge pages by size in KiB, for a node's folder or the machine's."""
         return dict(sorted(self._hugepages.get(base, {}).items()))
 
     @cached_property
@@ -89,15 +89,14 @@ class Snapshot:
 
     @cached_property
     def processors(self) -> tuple[Processor, ...]:
-        """The processors that `/proc/cpuinfo` shows."""
         return parse_cpuinfo(self.text("proc/cpuinfo") or "")
 
 
 def read_snapshot(root: Root) -> Snapshot:
-    """Reads what profiles can describe; unreadable files count as missing.
+    """Reads the files that profiles can describe; unreadable files count as missing.
 
     Raises:
-        TreeError: there are no CPU directories below the root, or too many.
+        TreeError: there are no CPU directories below the root, or a CPU number is too large.
     """
     cpu_base, node_base = root / CPU, root / NODE
     cpus = tuple(sorted(_entry_numbers(cpu_base, "cpu")))
@@ -168,7 +167,7 @@ def _content(path: Root) -> bytes | None:
 
 
 def meaning(path: str, content: bytes) -> object:
-    """A file's content independent of its notation: sets as sorted tuples, text stripped."""
+    """Returns a file's content in a neutral form: sets as sorted tuples, text stripped."""
     name = path.rpartition("/")[2]
     text = _text(content)
     if name == "meminfo":
@@ -188,13 +187,12 @@ def meaning(path: str, content: bytes) -> object:
 
 
 def mem_total(text: str) -> int | None:
-    """The KiB of the `MemTotal` line."""
     match = re.search(r"MemTotal:\s*(\d{1,18}) kB", text)
     return int(match[1]) if match else None
 
 
 def parse_cpuinfo(text: str) -> tuple[Processor, ...]:
-    """The processors shown, in order, with their `core id` and `physical id`."""
+    """Returns the processors in order, with their `core id` and `physical id`."""
     processors = []
     for block in re.split(r"\n[ \t]*\n", text):
         number = re.search(r"(?m)^(?:processor|cpu number)\s*:\s*(\d{1,9})\s*$", block)
@@ -205,7 +203,7 @@ def parse_cpuinfo(text: str) -> tuple[Processor, ...]:
                 Processor(*(int(m[1]) if m else None for m in (number, core, physical)))
             )
     if not processors:
-        # Before Linux 4.9, s390x shows one line for each processor and no ids.
+        # Before Linux 4.9, the s390x format has one line per processor and no ids.
         numbers = re.findall(r"(?m)^processor (\d{1,9}):", text)
         processors = [Processor(int(number), None, None) for number in numbers]
     return tuple(processors)

@@ -7,13 +7,13 @@ from numaproof.fakesys.machine import CacheKind, Cpu, Machine, Sysfs
 from numaproof.fakesys.meminfo import node_meminfo
 from numaproof.fakesys.ranges import format_list, format_mask
 
-# Names of the files with a set of siblings as a mask; `_list` is appended for the list.
+# The files with sets of siblings as masks; the corresponding lists end in `_list`.
 _THREADS = {"full": ("thread_siblings", "core_cpus"), "lists": ("thread_siblings",)}
 _PACKAGE = {"full": ("core_siblings", "package_cpus"), "lists": ("core_siblings",)}
 
 
 def cpu_files(machine: Machine, architecture: str, sysfs: Sysfs) -> dict[str, Entry]:
-    """All files and links below `cpu`, by path."""
+    """Returns all files and links below `cpu`, by path."""
     present = [cpu.number for cpu in machine.cpus]
     online = [cpu.number for cpu in machine.cpus if cpu.online]
     offline = sorted(set(machine.possible) - set(online))
@@ -30,7 +30,7 @@ def cpu_files(machine: Machine, architecture: str, sysfs: Sysfs) -> dict[str, En
     if sysfs == "full" or machine.isolated:
         files[f"{CPU}/isolated"] = line(format_list(machine.isolated))
     if sysfs == "full":
-        # Without the boot option, the kernel prints a null pointer as wide as a set of CPUs.
+        # Without the boot option, the kernel prints a null pointer, as wide as a CPU set.
         files[f"{CPU}/nohz_full"] = line(f"{'(null)':>{width}}")
     fixed = _cannot_go_offline(architecture, sysfs)
     for cpu in machine.cpus:
@@ -44,7 +44,7 @@ def cpu_files(machine: Machine, architecture: str, sysfs: Sysfs) -> dict[str, En
 
 
 def _cannot_go_offline(architecture: str, sysfs: Sysfs) -> bool:
-    """Whether CPU 0 stays online: that of PCs, and of mainframes with newer kernels."""
+    """Whether CPU 0 cannot go offline, as on PCs and on mainframes with newer kernels."""
     return architecture in ("x86_64", "i386") or (architecture == "s390x" and sysfs == "full")
 
 
@@ -84,7 +84,7 @@ def _topology(machine: Machine, sysfs: Sysfs, width: int) -> Iterator[tuple[str,
 
 
 def _within(cpu: Cpu, part: int | None) -> tuple[int | None, int] | None:
-    """The part of the package; the kernel writes -1 for a separate part per CPU."""
+    """Returns a key for a part of the package; the kernel writes -1 if each CPU is its own part."""
     if part is None:
         return None
     return (cpu.socket, part) if part >= 0 else (None, cpu.number)
@@ -95,12 +95,12 @@ def _thread_group(cpu: Cpu) -> object:
 
 
 def _package_group(cpu: Cpu) -> object:
-    # Even a missing package id forms a group, unless the profile says otherwise.
+    # CPUs without a package id also form a group, unless the profile says otherwise.
     return ("id", cpu.socket) if cpu.package_group is None else cpu.package_group
 
 
 def _sets(cpus: Iterable[Cpu], key: Callable[[Cpu], object]) -> dict[int, tuple[int, ...]]:
-    """For each CPU with a key, the CPUs with the same key."""
+    """Maps each CPU with a key to the CPUs with the same key."""
     groups: dict[object, list[int]] = {}
     for cpu in cpus:
         if (value := key(cpu)) is not None:
@@ -138,7 +138,7 @@ def _cache_values(kind: CacheKind) -> dict[str, bytes]:
 
 
 def node_files(machine: Machine, sysfs: Sysfs) -> dict[str, Entry]:
-    """All files and links below `node`, by path; none for a machine without nodes."""
+    """Returns all files and links below `node`, by path; none for a machine without nodes."""
     if not machine.nodes:
         return {}
     numbers = [node.number for node in machine.nodes]
@@ -170,7 +170,7 @@ def node_files(machine: Machine, sysfs: Sysfs) -> dict[str, Entry]:
 def hugepage_files(
     base: str, hugepages: Mapping[int, int], others: tuple[str, ...]
 ) -> dict[str, Entry]:
-    """The files for each page size (in KiB), with all pages free."""
+    """Returns the files for each page size (in KiB), with all pages free."""
     files: dict[str, Entry] = {}
     for size, count in hugepages.items():
         directory = f"{base}/hugepages-{size}kB"

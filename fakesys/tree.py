@@ -1,4 +1,4 @@
-"""A machine's `/sys` and `/proc` as values: the files and their content."""
+"""A machine's `/sys` and `/proc` as values: files and their content."""
 
 import itertools
 import re
@@ -25,16 +25,16 @@ _TOP = ("sys/devices/system/cpu", "sys/devices/system/node", "sys/kernel/mm", "p
 
 
 class PatternError(ValueError):
-    """A pattern is invalid, or leaves the tree."""
+    """A pattern is invalid or points outside the tree."""
 
 
 class Pattern:
-    """A pattern; matches a file if it matches the file's path or a directory above it.
+    """A pattern, which matches files by their path or by a directory above them.
 
     Patterns such as ``cpu/cpu{0-3}/topology/core_id`` or ``node/node*/distance`` are relative to
-    ``sys/devices/system``, or start with ``sys/`` or ``proc/``. ``{0-3,8}`` matches each of these
-    numbers, ``*`` anything within one part of the path. A part has at most two ``*``, and a pattern
-    so many numbers, that matching takes no longer than reading does.
+    ``sys/devices/system``, or start with ``sys/`` or ``proc/``. ``{0-3,8}`` matches any of these
+    numbers, ``*`` any text within one part of the path. The number of ``*`` in a part and of
+    numbers in a pattern are limited, so that matching takes no longer than reading.
     """
 
     __slots__ = ("_choices", "_literal", "_regex", "_text")
@@ -67,7 +67,7 @@ class Pattern:
         self._regex = re.compile(f"{self._expression()}(?:/.*)?", re.DOTALL)
 
     def _expression(self) -> str:
-        """The regular expression of the path; a part that has matched is not tried again."""
+        """Builds the regular expression, which never backtracks into a part that has matched."""
         whole = re.escape(self._literal[0])
         for choice, literal in zip(self._choices, self._literal[1:], strict=True):
             whole += "[^/]*" if choice is None else f"(?:{'|'.join(map(str, choice))})"
@@ -75,14 +75,13 @@ class Pattern:
         return "/".join(f"(?>{part}(?=/|\\Z))" for part in re.split(r"(?<!\^)/", whole))
 
     def covers(self, path: str) -> bool:
-        """Whether it matches this path, or a directory above it."""
         return self._regex.fullmatch(path) is not None
 
     def expand(self) -> list[str]:
-        """The paths that a pattern without ``*`` matches.
+        """Lists the paths that a pattern without ``*`` matches.
 
         Raises:
-            PatternError: it has a ``*``, or matches too many files.
+            PatternError: the pattern has a ``*`` or matches too many files.
         """
         choices: list[tuple[int, ...]] = []
         total = 1
@@ -105,7 +104,7 @@ class Pattern:
 
 Detail = Literal["full", "discovery"]
 
-# What cAdvisor reads, by the last part of the path; of other files it needs only directories.
+# The last parts of files that cAdvisor reads; of all others, it needs only the directories.
 _DISCOVERY = frozenset(
     (
         *("core_id", "physical_package_id", "book_id", "drawer_id"),
@@ -115,19 +114,19 @@ _DISCOVERY = frozenset(
 )
 
 
-# What the machine's huge pages of a size have besides their number.
+# The files for each size of the machine's huge pages, in addition to their number.
 _POOL = ("nr_overcommit_hugepages", "resv_hugepages", "surplus_hugepages")
 
 _MAX_WORK = 20_000_000
-"""Comparisons of a file with a pattern."""
+"""The maximum number of comparisons between files and patterns."""
 
 _MAX_ADDED = 16 * 1024 * 1024
-"""Bytes of the files that a profile adds."""
+"""The maximum size in bytes of the files that a profile adds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree(Mapping[str, Entry]):
-    """Entries by relative path (``sys/devices/system/cpu/online``); directories are implied.
+    """Entries by relative path (``sys/devices/system/cpu/online``), with implied directories.
 
     An entry is the bytes of a file, a symbolic link, or an empty directory.
     """
@@ -146,12 +145,12 @@ class Tree(Mapping[str, Entry]):
 
 
 def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
-    """The tree of a machine.
+    """Builds the tree of a machine.
 
     Args:
         profile: the machine.
-        detail: ``full`` has what lscpu, hwloc and cAdvisor read; ``discovery`` only what
-            cAdvisor reads, a third of the files.
+        detail: ``full`` includes the files that lscpu, hwloc and cAdvisor read; ``discovery``
+            only those that cAdvisor reads, a third of them.
 
     Raises:
         ProfileError: the profile contradicts itself or refers to something that does not exist.
@@ -176,7 +175,7 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
 
 
 def _keep_directories(entries: dict[str, Entry], cpus: Iterable[int]) -> None:
-    """A CPU without any files keeps its directory, so that it still exists."""
+    """Keeps the directories of CPUs without files, so that these CPUs still exist."""
     directories = {path.split("/")[4] for path in entries if path.startswith(f"{CPU}/cpu")}
     for cpu in cpus:
         if f"cpu{cpu}" not in directories:
@@ -193,7 +192,7 @@ def _is_read(path: str, entry: Entry) -> bool:
 def _matching_paths(
     field: str, entries: Mapping[str, Entry], patterns: tuple[str, ...], kind: type = object
 ) -> Iterator[str]:
-    """The paths of the entries of a kind that match each of the patterns of a field, in turn."""
+    """Yields the paths of entries of type `kind` that match the patterns, pattern by pattern."""
     if len(patterns) * len(entries) > _MAX_WORK:
         most = _MAX_WORK // len(entries)
         message = f"{len(patterns):,} patterns are too many for {len(entries):,} files"
@@ -216,7 +215,7 @@ _UNMATCHED = {
     "lacks": ("no file of this machine", "remove the line"),
     "trailing_nul": ("no file", ""),
 }
-"""What is wrong with a pattern of a field that matches nothing, and how to fix it."""
+"""The error and the fix for a pattern that matches nothing, by field."""
 
 
 def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
@@ -242,7 +241,7 @@ def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
 
 
 def _has_room(entries: Mapping[str, Entry], folders: AbstractSet[str], path: str) -> bool:
-    """Whether a file can be created at a path: nothing is there or below, and no file above."""
+    """Whether a file can be created at a path: it is not in use, and no file is above it."""
     if path in entries or path in folders:
         return False
     parents = path.split("/")

@@ -1,4 +1,4 @@
-"""Writes a tree to pyfakefs, to a directory, or to a tar file."""
+"""Writes a tree to pyfakefs, a directory or a tar file."""
 
 import gzip
 import io
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class WriteError(ValueError):
-    """The target cannot be written; the message says why and what to do."""
+    """The target cannot be written; the message says why and how to fix it."""
 
 
 def write_fake(tree: Tree, fs: "FakeFilesystem", root: str = "/") -> None:
-    """Has a pyfakefs file system hold a tree; its files are made when they are looked up.
+    """Mounts a tree in a pyfakefs file system; files are created on first access.
 
     Args:
         tree: the tree.
@@ -32,7 +32,7 @@ def write_fake(tree: Tree, fs: "FakeFilesystem", root: str = "/") -> None:
         root: the directory of the fake file system to use as ``/``.
 
     Raises:
-        OSError: something is in the way: a file of the same name.
+        OSError: a file of the same name exists.
     """
     from numaproof.fakesys.lazy import mount  # noqa: PLC0415 - pyfakefs is slow to load
 
@@ -60,7 +60,7 @@ def write_directory(tree: Tree, path: str | os.PathLike[str]) -> None:
         with naming(beside):
             _fill(tree, str(beside))
         beside.chmod(0o755)
-        # Replaces an empty directory atomically, and fails if it has been filled meanwhile.
+        # Replaces an empty directory atomically, or fails if it is no longer empty.
         beside.rename(final)
     except OSError as error:
         raise WriteError(f"cannot write {target}: {error.strerror}") from None
@@ -69,7 +69,7 @@ def write_directory(tree: Tree, path: str | os.PathLike[str]) -> None:
 
 
 def _fill(tree: Tree, base: str) -> None:
-    """Writes directory by directory (the tree is sorted), relative to each, which is fastest."""
+    """Writes files directory by directory (the tree is sorted), with relative paths, for speed."""
     made = {""}
     current, handle = "", os.open(base, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -77,7 +77,7 @@ def _fill(tree: Tree, base: str) -> None:
             parent, _, name = path.rpartition("/")
             if parent != current:
                 _make(base, parent, made)
-                # Closed once, also if this is interrupted: another file may get its number.
+                # Closed only once, even if interrupted, because another file could get its number.
                 left, handle = handle, os.open(f"{base}/{parent}", os.O_RDONLY)
                 current = parent
                 os.close(left)
@@ -96,7 +96,7 @@ def _fill(tree: Tree, base: str) -> None:
 
 
 def _write_all(file: int, content: bytes) -> None:
-    """Writes everything; on a full disk, the first call may write a part without an error."""
+    """Writes everything; on a full disk, a call may write only a part without an error."""
     while content:
         content = content[os.write(file, content) :]
 
@@ -104,15 +104,15 @@ def _write_all(file: int, content: bytes) -> None:
 def _make(base: str, directory: str, made_directories: set[str]) -> None:
     if directory not in made_directories:
         _make(base, directory.rpartition("/")[0], made_directories)
-        os.mkdir(f"{base}/{directory}")  # noqa: PTH102 - a Path for each would double the time
+        os.mkdir(f"{base}/{directory}")  # noqa: PTH102 - Path objects would double the time
         made_directories.add(directory)
 
 
 def write_tar(tree: Tree, path: str | os.PathLike[str]) -> None:
-    """Writes a tree to a ``.tar``, ``.tar.gz`` or ``.tar.xz`` file; same tree, same bytes.
+    """Writes a tree to a ``.tar``, ``.tar.gz`` or ``.tar.xz`` file, reproducibly.
 
     Raises:
-        WriteError: the suffix is unknown, the file exists, or it cannot be written.
+        WriteError: the suffix is unknown, or the file exists or cannot be written.
     """
     target = Path(path)
     compress = next((c for suffix, c in _SUFFIXES.items() if target.name.endswith(suffix)), None)
@@ -164,7 +164,7 @@ def _tar(tree: Tree) -> bytes:
 
 
 def _header(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
-    """A header owned by root and dated 1970, independent of the machine that writes it."""
+    """Creates a header owned by root and dated 1970, whichever machine writes it."""
     header = tarfile.TarInfo(path)
     header.type = kind
     header.mode = mode

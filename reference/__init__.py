@@ -1,6 +1,6 @@
 """The reference implementation of the kubelet's resource managers.
 
-It reads as the specification: decisions are functions of immutable values, and what a kubelet
-release does differently is in `numaproof.reference.deviations`. A node's files are touched by
-discovery and by checkpoints alone. `numaproof.reference.implementation.Reference` is the way in.
+The code reads as a specification: decisions are functions of immutable values, and differences
+between kubelet releases are in `numaproof.reference.deviations`. Only discovery and checkpoints
+touch files. Start at `numaproof.reference.implementation.Reference`.
 """

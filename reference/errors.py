@@ -1,4 +1,4 @@
-"""Why a call can end without a result; each error becomes an answer of its own kind."""
+"""The errors that end a call; each becomes its own kind of answer."""
 
 from __future__ import annotations
 
@@ -9,34 +9,32 @@ if TYPE_CHECKING:
 
 
 class StartError(Exception):
-    """The kubelet refuses to start, at some stage."""
+    """The kubelet refuses to start, in the given stage."""
 
     def __init__(self, stage: Stage, message: str) -> None:
-        """Takes the stage and the kubelet's message."""
         super().__init__(message)
         self.stage = stage
 
 
 class AdmissionError(Exception):
-    """A pod, or a request for CPUs, is refused."""
+    """A pod or a request for CPUs is refused."""
 
     def __init__(self, reason: str, message: str) -> None:
-        """Takes the documented reason and the kubelet's message."""
         super().__init__(message)
         self.reason = reason
 
 
 class AllocationError(Exception):
-    """A manager cannot allocate what a pod is due; the text is the kubelet's."""
+    """A manager cannot allocate a pod's resources; the text is the kubelet's."""
 
 
 class UnsupportedError(Exception):
-    """The reference does not implement what was asked for; the text says what."""
+    """The reference does not implement part of a request; the text names it."""
 
 
 class NotStartedError(Exception):
-    """The operation needs a started node, and there is none."""
+    """The operation needs a started node, but no node is running."""
 
 
 class RequestError(Exception):
-    """A request asks for something that does not exist: it is wrong, and nothing broke."""
+    """The request itself is invalid, for example because it names something that does not exist."""

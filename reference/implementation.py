@@ -1,7 +1,7 @@
-"""The reference implementation, for use in the same process: a request becomes an answer.
+"""The reference implementation as an object: it turns requests into answers.
 
-`Reference` is the one way in. It keeps the started node between calls, as a kubelet does, and turns
-every error into the answer that the protocol has for it.
+`Reference` is the only entry point. It keeps the started node between calls, as a kubelet does, and
+converts every error to the protocol's answer.
 """
 
 from __future__ import annotations
@@ -43,15 +43,14 @@ class Reference:
     """The reference implementation.
 
     Args:
-        follows_docs: keep every documented rule, where kubelets of the same release break some.
-        exceptions: the names of defects for which it is the other way round, and of changes
-            between releases that are left out.
+        follows_docs: follow the documentation, even where kubelets of the same release break it.
+        exceptions: names of defects for which `follows_docs` is inverted, and of changes between
+            releases to leave out.
     """
 
     def __init__(
         self, *, follows_docs: bool = False, exceptions: frozenset[str] = frozenset()
     ) -> None:
-        """Has no node until a start; see the class."""
         self._follows_docs = follows_docs
         self._exceptions = exceptions
         self._node: StartedNode | None = None
@@ -59,23 +58,23 @@ class Reference:
 
     @property
     def node(self) -> StartedNode | None:
-        """The started node; None before the first start and after a refused one."""
+        """The started node, or None before the first start and after a refused start."""
         return self._node
 
     def prefer_devices(self, devices: Mapping[str, PreferredDevices]) -> None:
-        """Sets the devices, by container and resource, to take before others that are as good.
+        """Sets the devices to prefer among equally good ones, by container and resource.
 
-        A kubelet may take any of them. To compare with one, have the reference take the same
-        devices where it may. Holds until the next start or the next call of this.
+        A kubelet may pick any of them; this makes the reference follow another implementation's
+        choice. Lasts until the next start or until called again.
         """
         if self._node is not None:
             self._node.device_manager.first_choice = devices
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """Answers one request; every error is an answer too.
+        """Answers one request; errors become answers.
 
-        `operation` is one of `numaproof.protocol.operations.OPERATIONS`, and `args` are of the type
-        that it has there.
+        `operation` is a key of `numaproof.protocol.operations.OPERATIONS`, which also defines the
+        type of `args`.
         """
         try:
             return self._answer(operation, args)
@@ -91,7 +90,7 @@ class Reference:
         except UnsupportedError as error:
             return messages.Unsupported(str(error))
         except (NotStartedError, PodError, RequestError) as error:
-            # What is wrong is the request: nothing broke that a trace could show.
+            # The request is wrong and nothing broke, so a traceback would not help.
             return messages.Fault(f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001 - a fault is an answer, never a crash
             return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
@@ -107,7 +106,7 @@ class Reference:
         return answer
 
     def hello(self, _args: messages.HelloArgs) -> messages.Hello:
-        """Who the reference is and what it implements."""
+        """Identifies the reference and lists what it implements."""
         newest = releases.TABLE[NEWEST]
         return messages.Hello(
             protocol=messages.PROTOCOL_VERSION,
@@ -138,11 +137,11 @@ class Reference:
             raise UnsupportedError(str(error)) from None
 
     def start(self, args: messages.StartArgs) -> messages.Started:
-        """Starts a node; what an earlier one had in memory is gone.
+        """Starts a node and discards the previous node's memory.
 
         Raises:
             StartError: a stage refused.
-            UnsupportedError: the reference does not implement what the configuration asks for.
+            UnsupportedError: the configuration uses something that the reference does not support.
         """
         self._node = None
         release = self._release(args.kubernetes)
@@ -150,34 +149,34 @@ class Reference:
         return self._node.start_answer()
 
     def merge(self, args: messages.MergeArgs) -> messages.Merged:
-        """Merges hints, as the Topology Manager does.
+        """Merges hints as the Topology Manager does.
 
         Raises:
-            StartError: invalid options, or distances are missing.
+            StartError: an option is invalid, or distances are missing.
         """
         return operations.merge(args, self._release(args.kubernetes))
 
     def assign(self, args: messages.AssignArgs) -> messages.Assigned:
-        """Assigns CPUs, without a node.
+        """Assigns CPUs without a node.
 
         Raises:
-            StartError: invalid options, or a machine without CPUs.
+            StartError: an option is invalid, or the machine has no CPUs.
             AdmissionError: the CPUs are not available.
         """
         return messages.Assigned(operations.assign(args, self._release(args.kubernetes)))
 
     def discover(self, args: messages.DiscoverArgs) -> MachineInfo:
-        """The machine that a tree with ``sys/`` and ``proc/`` describes.
+        """Reads the machine that a tree with ``sys/`` and ``proc/`` describes.
 
         Raises:
-            StartError: the tree describes no machine.
+            StartError: the tree does not describe a machine.
         """
         return self._machine(args.root, self._release(args.kubernetes))
 
     def _machine(self, root: str, release: Release) -> MachineInfo:
-        """The machine at a root; a tree that this process holds never changes, and is read once."""
+        """Reads the machine at `root`; trees held by this process never change and are cached."""
         if "\0" in root:
-            raise RequestError("the root is no path: it has a NUL character")
+            raise RequestError("the root is not a path: it contains a NUL character")
         tree = trees.held_root(root)
         if tree is None:
             return release.in_order(_discover(trees.open_root(root)))

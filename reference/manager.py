@@ -1,7 +1,7 @@
-"""What every manager does: it allocates something, keeps who holds what, and saves that to a file.
+"""The common part of all managers: allocating, tracking holders and writing a checkpoint.
 
 The Topology Manager asks every manager in turn for hints, and later to allocate. Policies are
-immutable values; what changes from call to call is kept by the managers alone.
+immutable values; only managers keep state between calls.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 Occasion = Literal["reconcile", "admission", "now"]
-"""When stale state is removed: in a reconcile pass, before managers are asked, or at once."""
+"""When stale state is removed: in a reconcile pass, before an admission, or immediately."""
 
 
 class Entries(Protocol):
-    """A state: who holds something, and what is left once somebody does not."""
+    """A manager's state: the holders of resources, and how to release them."""
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """Every holder: pod uid and container name, empty for a pod as a whole."""
+        """Yields every holder: pod uid and container name, which is empty for a whole pod."""
 
     def release(self, uid: str, name: str) -> Self:
-        """The state without what the holder has."""
+        """Returns the state without the holder's resources."""
 
 
 State = TypeVar("State", bound=Entries)
@@ -39,46 +39,45 @@ Saved_contra = TypeVar("Saved_contra", contravariant=True)
 
 
 class StateFile(Protocol[Saved_contra]):
-    """The checkpoint file of a manager; `numaproof.reference.checkpoints` has them."""
+    """A manager's checkpoint file; `numaproof.reference.checkpoints` implements it."""
 
     name: str
 
     def read(self) -> bytes | None:
-        """The content; None where there is no file."""
+        """Returns the content, or None if the file does not exist."""
 
     def write(self, state: Saved_contra) -> None:
         """Writes the state."""
 
 
 class Manager(ABC, Generic[State]):
-    """What the Topology Manager and the node ask of a manager, which has a state and its file.
+    """A resource manager with its state and checkpoint file.
 
-    A container of None stands for the pod as a whole.
+    A `container` of None stands for the pod as a whole.
     """
 
     def __init__(self, state: State, file: StateFile[State]) -> None:
-        """Takes the state that the checkpoint `file` holds."""
         self.state = self._saved_state = state
         self.file = file
 
     @abstractmethod
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
-        """Where the request could be met, by resource; no resource at all is no preference."""
+        """Returns the hints by resource; an empty mapping means no preference."""
 
     @abstractmethod
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
-        """Gives the container what it is due, on the nodes of `affinity` first.
+        """Allocates the container's resources, on the nodes of `affinity` first.
 
         Raises:
-            AdmissionError: there is not enough, or not where it must be.
+            AdmissionError: too little is free, or too little on the required nodes.
         """
 
     @abstractmethod
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
-        """Gives the pod its budget as a whole, and its containers their parts, likewise."""
+        """Allocates the pod-level resources and divides them among the pod's containers."""
 
     def remove_stale_state(self, pods: Mapping[str, Pod], when: Occasion) -> None:
-        """Releases what containers of none of these pods hold; `pods` are those on the node.
+        """Releases the resources of containers that are not in `pods`, the pods on the node.
 
         Requirements: DEV-REMOVE-003, MEM-REMOVE-003, MEM-RESTART-002.
         """
@@ -89,21 +88,20 @@ class Manager(ABC, Generic[State]):
                 self.release(uid, name)
 
     def release(self, uid: str, name: str) -> None:
-        """Takes back all that the container holds."""
         self.state = self.state.release(uid, name)
 
     def end(self, uid: str, name: str) -> None:
-        """Takes back what a container that has ended does not keep."""
+        """Releases the resources that a container does not keep after it ends."""
         self.release(uid, name)
 
     def adopt(self, other: Self) -> None:
-        """Takes over what another manager has allocated, as if this one had allocated it."""
+        """Takes over another manager's allocations as if this manager had made them."""
         self.state = other.state
 
     def save(self) -> None:
-        """Writes the checkpoint if the state has changed since it was last written.
+        """Writes the checkpoint if the state has changed since the last write.
 
-        The kubelet writes it at every change; between two calls nobody can tell.
+        The kubelet writes it on every change, but nobody can observe that between two calls.
         """
         self._write(self.state)
 
@@ -114,47 +112,44 @@ class Manager(ABC, Generic[State]):
 
 
 def _has_same_holders(state: Any, other: Any) -> bool:
-    """Whether nothing changed but what can be reused, which is in memory alone."""
+    """Whether the states differ at most in reusable resources, which are kept only in memory."""
     names = (one.name for one in dataclasses.fields(state) if one.name != "reuse")
     return all(getattr(state, name) is getattr(other, name) for name in names)
 
 
 class Policy(Protocol[State]):
-    """What a manager asks of its policy: the next state, given one."""
+    """A manager's policy; its functions return the next state."""
 
     def allocate(
         self, state: State, pod: Pod, container: PodContainer, affinity: TopologyHint, /
     ) -> State:
-        """The state once the container has what it is due."""
+        """Allocates the container's resources."""
 
     def allocate_pod(self, state: State, pod: Pod, affinity: TopologyHint, /) -> State:
-        """The state once the pod has its budget as a whole."""
+        """Allocates the pod-level resources."""
 
     def release(self, state: State, uid: str, name: str, /) -> State:
-        """The state once the container has ended."""
+        """Releases the container's resources."""
 
     def with_reservation_of(self, other: Self, /) -> Self:
-        """The same policy with what another reserves."""
+        """Returns this policy with the reservation of another one."""
 
 
 PolicyT = TypeVar("PolicyT", bound=Policy[Any])
 
 
 class ContainerManager(Manager[State], Generic[State, PolicyT]):
-    """A manager with a policy, which is None for the policies none: these allocate nothing."""
+    """A manager with a policy. A policy of None (``none`` or ``None``) allocates nothing."""
 
     def __init__(self, policy: PolicyT | None, state: State, file: StateFile[State]) -> None:
-        """Takes the state that the start restored from the checkpoint `file`."""
         super().__init__(state, file)
         self.policy = policy
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
-        """Gives the container what it is due."""
         if self.policy is not None:
             self._change(self.policy.allocate, pod, container, affinity)
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
-        """Gives the pod its budget as a whole, and its containers their parts of it."""
         if self.policy is not None:
             self._change(self.policy.allocate_pod, pod, affinity)
 
@@ -165,12 +160,10 @@ class ContainerManager(Manager[State], Generic[State, PolicyT]):
             raise unexpected_admission_error(error) from None
 
     def release(self, uid: str, name: str) -> None:
-        """Takes back all that the container holds; the policies none take nothing back."""
         if self.policy is not None:
             self.state = self.policy.release(self.state, uid, name)
 
     def adopt(self, other: Self) -> None:
-        """Takes over what another manager has reserved and allocated."""
         super().adopt(other)
         if self.policy is not None and other.policy is not None:
             self.policy = self.policy.with_reservation_of(other.policy)

@@ -1,7 +1,7 @@
-"""The node: all managers together, one call of the protocol at a time.
+"""The node: all managers together, one protocol call at a time.
 
-A `StartedNode` is what a started kubelet keeps between calls. Its methods take and return protocol
-messages; `Reference`, in front of it, turns every error into an answer.
+A `StartedNode` is the state that a kubelet keeps between calls. Its methods take and return
+protocol messages; `Reference` converts their errors to answers.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.policy import TopologyPolicy
 
 MAX_ENUMERABLE_NODES = 12
-"""Hints name every set of nodes, and their number doubles with each node."""
+"""Hints enumerate all sets of nodes, and their number doubles with every node."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSetup:
-    """What a start decided, for as long as the node runs.
+    """The results of a start, which stay the same while the node runs.
 
-    `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu`, `memory` and
-    `topology_policy` are None for the policies none; `scope` is the Topology Manager's. `pod_level`
-    is what pod-level resources do, `pod_rules` how they are read. `effective_config` is the
-    configuration in force, if the start asked for it, and `include` what answers say on request.
+    `nodes` are the ids of the NUMA nodes in the machine's order. `cpu`, `memory` and
+    `topology_policy` are None for policy ``none``; `scope` is the Topology Manager's. `pod_level`
+    handles pod-level resources, and `pod_rules` reads them. `effective_config` is the configuration
+    in effect, if the start requested it; `include` names the optional fields of answers.
     """
 
     nodes: tuple[int, ...]
@@ -66,12 +66,11 @@ class NodeSetup:
 
 
 class StartedNode:
-    """A started node; its parts change only in these methods.
+    """A started node.
 
-    `setup` is what the start decided, `pods` those on the node in order of arrival; `runtime_cpus`
-    are the CPUs that the container runtime was told, `ended_containers` the containers of pods on
-    the node that have ended, and `affinity` what the Topology Manager keeps, all by pod uid and
-    container name.
+    `pods` are the pods on the node in order of arrival. `runtime_cpus` are the CPUs last sent to
+    the container runtime, `ended_containers` the ended containers of pods on the node, and
+    `affinity` the Topology Manager's results; all are keyed by pod uid and container name.
     """
 
     def __init__(
@@ -82,7 +81,6 @@ class StartedNode:
         memory: MemoryManager,
         present: tuple[Pod, ...],
     ) -> None:
-        """Takes what `numaproof.reference.startup` made."""
         self.setup = setup
         self.device_manager = devices
         self.cpus = cpus
@@ -94,14 +92,14 @@ class StartedNode:
 
     @property
     def providers(self) -> tuple[Manager[Any], ...]:
-        """The hint providers in the order in which the Topology Manager asks them.
+        """The hint providers, in the Topology Manager's order.
 
         Requirements: TOPO-ORDER-002.
         """
         return (self.device_manager, self.cpus, self.memory)
 
     def read_pod(self, manifest: messages.Pod) -> Pod:
-        """The pod as this node reads its manifest.
+        """Reads a pod's manifest by this node's rules.
 
         Raises:
             PodError: the manifest is not a pod.
@@ -109,7 +107,7 @@ class StartedNode:
         return read_pod(manifest, self.setup.pod_level, self.setup.pod_rules)
 
     def start_answer(self) -> messages.Started:
-        """The answer to the start: all CPUs, and what can be allocated of CPUs and memory.
+        """Returns the answer to the start: all CPUs, and the allocatable CPUs and memory.
 
         Requirements: CPU-NONE-005.
         """
@@ -122,11 +120,11 @@ class StartedNode:
         )
 
     def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
-        """Admits a pod: the Topology Manager has every manager allocate for it.
+        """Admits a pod: the Topology Manager makes every manager allocate for it.
 
         Raises:
-            AdmissionError: a container does not get what it is due. What earlier containers of the
-                pod got is taken back at the next call.
+            AdmissionError: a container does not get its resources. Those of earlier containers are
+                released at the next call.
 
         Requirements: CPU-OPT-FULLPCPUS-005, CPU-REMOVE-003, TOPO-ORDER-003.
         """
@@ -147,7 +145,7 @@ class StartedNode:
         return messages.Admitted(self._containers(pod))
 
     def rejected_pod_status(self, error: AdmissionError) -> messages.RefusedPod | None:
-        """What becomes of a pod that was refused, where the start asked for it.
+        """Returns the status of a refused pod if the start requested it, otherwise None.
 
         Requirements: NODE-REFUSED-002, NODE-REFUSED-003.
         """
@@ -157,9 +155,9 @@ class StartedNode:
         return messages.RefusedPod("Failed", error.reason, f"Pod was rejected: {text}", text)
 
     def _managers_for(self, pod: Pod) -> tuple[Manager[Any], ...]:
-        """The managers that an admission involves.
+        """The managers that take part in an admission.
 
-        Without hints, the Device Manager learns only of pods that request devices.
+        Without hints, the Device Manager is only involved if the pod requests devices.
         """
         hinted = self.setup.topology_policy is not None
         if hinted or self.device_manager.serves(pod):
@@ -167,7 +165,7 @@ class StartedNode:
         return (self.cpus, self.memory)
 
     def adopt(self, other: StartedNode) -> None:
-        """Takes over what another node holds and reserves, and its pods, but not its rules."""
+        """Takes over another node's pods, allocations and reservations, but not its rules."""
         self.pods, self.runtime_cpus = dict(other.pods), dict(other.runtime_cpus)
         self.ended_containers, self.affinity = set(other.ended_containers), dict(other.affinity)
         self.device_manager.adopt(other.device_manager)
@@ -186,7 +184,7 @@ class StartedNode:
     def remove_stale_state(
         self, when: Occasion, providers: Iterable[Manager[Any]] | None = None
     ) -> None:
-        """Has managers, by default all, release what containers of no pod on the node hold.
+        """Makes managers (by default all) release the resources of pods no longer on the node.
 
         Requirements: CPU-RECONCILE-005, CPU-REMOVE-003.
         """
@@ -198,7 +196,7 @@ class StartedNode:
         }
 
     def remove(self, args: messages.RemoveArgs) -> messages.Done:
-        """Takes the pod, or one of its containers, off the node."""
+        """Removes the pod or one of its containers from the node."""
         if args.container is None:
             self.drop(args.uid)
             self.remove_stale_state("now")
@@ -217,7 +215,7 @@ class StartedNode:
         return messages.Done()
 
     def drop(self, uid: str) -> None:
-        """Forgets a pod; its resources return when stale state is removed.
+        """Forgets a pod; its resources are released together with other stale state.
 
         Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-REFUSED-001.
         """
@@ -225,13 +223,12 @@ class StartedNode:
         self.ended_containers = {place for place in self.ended_containers if place[0] != uid}
 
     def devices(self, args: messages.DevicesArgs) -> messages.Done:
-        """Takes the devices that device plugins report."""
         self.device_manager.report(args.devices)
         self.save()
         return messages.Done()
 
     def hints(self, args: messages.HintsArgs) -> messages.NodeHints:
-        """The hints that each provider gives for a container, or for the pod as a whole."""
+        """Returns each provider's hints for a container, or for the pod as a whole."""
         pod = self.read_pod(args.pod)
         container = None if args.container is None else pod.container(args.container)
         self.remove_stale_state("admission")
@@ -248,7 +245,7 @@ class StartedNode:
         )
 
     def state(self, _args: messages.NoArgs) -> messages.State:
-        """What every container on the node holds, and the checkpoint files.
+        """Returns the resources of every container on the node, and the checkpoint files.
 
         Requirements: CPU-CHECKPOINT-001, CPU-REMOVE-003, CPU-REMOVE-004, NODE-STATE-001.
         """
@@ -284,7 +281,7 @@ class StartedNode:
         )
 
     def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:
-        """Tells the container runtime every CPU set that it has not been told yet.
+        """Sends the container runtime every CPU set that has changed since the last pass.
 
         Requirements: CPU-NONE-007, CPU-RECONCILE-001, CPU-RECONCILE-004, CPU-RECONCILE-005,
         CPU-RECONCILE-006, CPU-RECONCILE-007, CPU-RECONCILE-008.

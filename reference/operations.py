@@ -1,4 +1,4 @@
-"""What the protocol asks without a started node: CPU assignment alone, and merging alone."""
+"""Operations that need no started node: assigning CPUs and merging hints."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LARGEST_NODE = 63
 
 
 def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
-    """The CPUs that a request gets out of those available, with every option open.
+    """Assigns CPUs out of the available ones, with all policy options enabled.
 
-    Nothing is reserved, and there is no affinity.
+    Nothing is reserved, and no affinity applies.
 
     Raises:
-        StartError: invalid policy options, or a machine without CPUs.
+        StartError: a policy option is invalid, or the machine has no CPUs.
         AdmissionError: the request cannot be met.
 
     Requirements: CPU-ERROR-005, CPU-OPT-ALIGNSOCKET-005, CPU-OPT-FULLPCPUS-003, CPU-STATIC-027.
@@ -55,11 +55,11 @@ def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
 
 
 def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
-    """What a policy makes of the given hints, with every option open and any number of nodes.
+    """Merges hints by a policy, with all policy options enabled and any number of nodes.
 
     Raises:
-        StartError: invalid policy options, or missing distances.
-        RequestError: there is no such policy, or a node's id is not from 0 to 63.
+        StartError: a policy option is invalid, or distances are missing.
+        RequestError: the policy does not exist, or a node's id is out of range.
     """
     if args.policy == policies.NONE:
         return messages.Merged(messages.Hint(None, preferred=False), admit=True)
@@ -67,7 +67,7 @@ def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
         options = topology_options.parse(args.options, release.topology_options, gates=None)
         rows = {node: (args.distances or {}).get(str(node)) for node in _check_nodes(args.nodes)}
         if args.policy not in _POLICIES:
-            raise RequestError(f"no Topology Manager policy {args.policy!r}")
+            raise RequestError(f"unknown Topology Manager policy {args.policy!r}")
         policy = policies.of_nodes(args.policy, options, rows, release.rule(Distances))
     except (OptionError, policies.TopologyManagerError) as error:
         raise StartError("topology", str(error)) from None
@@ -76,7 +76,7 @@ def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
 
 
 def to_messages(resources: Resources) -> messages.ProviderHints:
-    """A provider's hints as the protocol has them."""
+    """Converts a provider's hints to protocol messages."""
     return {
         resource: None
         if hints is None
@@ -105,5 +105,5 @@ def _resources(provider: messages.ProviderHints | None) -> Resources:
 def _check_nodes(nodes: tuple[int, ...] | NUMASet) -> tuple[int, ...] | NUMASet:
     for node in nodes:
         if not 0 <= node <= _LARGEST_NODE:
-            raise RequestError(f"NUMA node {node} is not from 0 to {_LARGEST_NODE}")
+            raise RequestError(f"NUMA node {node} is out of range (expected 0 to {_LARGEST_NODE})")
     return nodes

@@ -1,7 +1,7 @@
-"""Starting a node: the stages in the kubelet's order, and what each can refuse.
+"""Starting a node: the stages in the kubelet's order, and why each can refuse.
 
-The configuration is read, the machine discovered; the Topology Manager, the CPU Manager and the
-Memory Manager are made; then the CPU Manager and the Memory Manager start from their checkpoints.
+A start reads the configuration, discovers the machine, creates the managers' policies, and restores
+their checkpoints.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 def start(
     args: messages.StartArgs, release: Release, discover: Callable[[str, Release], MachineInfo]
 ) -> StartedNode:
-    """The node that a start makes; `discover` reads the machine from a tree.
+    """Starts a node; `discover` reads the machine from a tree.
 
     Raises:
         StartError: a stage refused.
-        UnsupportedError: the reference does not implement what the configuration asks for.
+        UnsupportedError: the configuration uses something that the reference does not support.
 
     Requirements: CPU-ERROR-007, CPU-GATE-014, CPU-RECONCILE-010, CPU-RESTART-004, CPU-RESTART-005,
     DISCOVERY-026, NODE-RESTART-001, NODE-RESTART-002, TOPO-ORDER-001.
@@ -100,7 +100,7 @@ def start(
     devices = _start_devices(setup, release, state_dir)
     devices.report(args.devices)
     node = StartedNode(setup, devices, cpus, memory, present)
-    # The reconcile loop makes its first pass at once.
+    # The reconcile loop makes its first pass immediately.
     node.remove_stale_state("reconcile", [cpus])
     node.save()
     return node
@@ -109,10 +109,10 @@ def start(
 def validation_error(
     kubelet_config: messages.KubeletConfiguration, machine: MachineInfo, release: Release
 ) -> str | None:
-    """What is invalid about a configuration, whichever stage refuses it; None if nothing is.
+    """Returns what is invalid about a configuration at any stage, or None if it is valid.
 
-    Validation is about what is written: values, unknown policies and options, options that exclude
-    each other. What the machine does not have room for is not part of it.
+    Covers invalid values, unknown policies and options, and conflicting options, but not requests
+    that exceed the machine's resources.
     """
     try:
         config = _configuration(kubelet_config, release)
@@ -160,7 +160,7 @@ def _configuration(
 
 
 def _reserved_cpus(config: Config, machine: MachineInfo, release: Release) -> Fraction:
-    """The CPU reservation; CPUs reserved by name must be online before any manager is made."""
+    """Returns the CPU reservation. CPUs reserved by id must be online."""
     try:
         online = cpu_topology.derive(machine).all_cpus if config.named_cpus else CPUSet()
         reserved = cpu_reservation.reserved_cpus(
@@ -184,10 +184,10 @@ def _check_cpu_options(config: Config) -> None:
 def make_topology_policy(
     config: Config, machine: MachineInfo, release: Release
 ) -> TopologyPolicy | None:
-    """The stage that makes the Topology Manager's policy; None for policy none.
+    """Creates the Topology Manager's policy, or returns None for policy ``none``.
 
     Raises:
-        StartError: an option or the machine does not go with the policy.
+        StartError: the policy does not support an option or the machine.
 
     Requirements: TOPO-ERROR-005, TOPO-ERROR-009, TOPO-OPT-010, TOPO-POLICY-012, TOPO-POLICY-013.
     """
@@ -221,10 +221,10 @@ def _topology(machine: MachineInfo, config: Config, release: Release) -> CPUTopo
 def make_cpu_policy(
     config: Config, topology: CPUTopology, reserved: Fraction, release: Release
 ) -> StaticCPUPolicy | None:
-    """The stage that makes the CPU Manager's policy; None for policy none.
+    """Creates the CPU Manager's policy, or returns None for policy ``none``.
 
     Raises:
-        StartError: an unknown policy, no reservation, or a bad option.
+        StartError: the policy is unknown, nothing is reserved, or an option is invalid.
 
     Requirements: CPU-CONFIG-001, CPU-CONFIG-002, CPU-CONFIG-003, CPU-NONE-004,
     CPU-OPT-ALIGNSOCKET-004, CPU-OPT-ALIGNSOCKET-005, CPU-RESERVE-002, CPU-RESERVE-003,
@@ -260,7 +260,7 @@ def make_cpu_policy(
 
 
 def has_memory_manager(config: Config) -> bool:
-    """Whether the kubelet has a Memory Manager at all: not with its feature gate off.
+    """Whether the Memory Manager's feature gate is on.
 
     Requirements: MEM-GATE-001.
     """
@@ -270,10 +270,10 @@ def has_memory_manager(config: Config) -> bool:
 def make_memory_policy(
     config: Config, machine: MachineInfo, release: Release
 ) -> memory_policies.StaticMemoryPolicy | None:
-    """The stage that makes the Memory Manager's policy; None for policy None.
+    """Creates the Memory Manager's policy, or returns None for policy ``None``.
 
     Raises:
-        StartError: an unknown policy, or a reservation that does not add up.
+        StartError: the policy is unknown, or the reservations do not add up.
 
     Requirements: MEM-CONFIG-001, MEM-CONFIG-003, MEM-HINT-010, MEM-NONE-003.
     """
@@ -306,10 +306,10 @@ def _checkpoint_error(stage: Stage, name: str, path: str, error: Exception) -> S
 def start_cpus(
     setup: NodeSetup, release: Release, state_dir: Path, present: tuple[Pod, ...]
 ) -> CPUManager:
-    """The stage that starts the CPU Manager from its checkpoint.
+    """Starts the CPU Manager from its checkpoint.
 
     Raises:
-        StartError: the checkpoint cannot be read, or does not fit the machine.
+        StartError: the checkpoint is unreadable or does not fit the machine.
 
     Requirements: CPU-CHECKPOINT-012, CPU-CHECKPOINT-020, CPU-ERROR-002, CPU-ERROR-003,
     CPU-NONE-006, CPU-RESTART-001, CPU-RESTART-008.
@@ -317,7 +317,7 @@ def start_cpus(
     policy = setup.cpu_policy
     dump = partial(cpu_checkpoint.dump, policy=policy, formats=release.cpu_files)
     file = CheckpointFile(state_dir, cpu_checkpoint.FILE_NAME, dump)
-    # A container's id, which only version 1 of the file has, is "uid/name" here.
+    # Only version 1 of the file contains container ids; here, they have the form "uid/name".
     running = {
         f"{pod.uid}/{container.name}": (pod.uid, container.name)
         for pod in present

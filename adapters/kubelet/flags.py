@@ -14,8 +14,8 @@ from pathlib import Path
 import gates
 
 TITLE = """\
-# The flags of the kubelet's command line: one row a flag, one column a release that has it (x) or
-# not (a dot).
+# The flags of the kubelet's command line: one row per flag, one column per release. An x means that
+# the release has the flag.
 """
 
 

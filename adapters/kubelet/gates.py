@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 
 GATES_TITLE = """\
-# The feature gates that the kubelet knows: one row a gate, one column a release.
+# The kubelet's feature gates: one row per gate, one column per release.
 #
-# A letter is the gate's maturity: alpha, beta, stable, deprecated. A capital letter means on by
-# default, "!" locked to the default, and a dot that the release does not know the gate.
+# The letter is the gate's maturity: alpha, beta, stable or deprecated. A capital letter means on by
+# default, "!" locked to the default, and a dot that the release does not have the gate.
 """
-NEEDS_TITLE = "# A gate, one that it needs, and in which releases the kubelet checks that.\n"
+NEEDS_TITLE = "# Dependencies between gates. An x means that the release checks the dependency.\n"
 
 Column = dict[tuple[str, ...], str]
 """The cells of a release by what begins their row."""

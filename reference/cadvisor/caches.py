@@ -1,15 +1,15 @@
-"""The caches of a CPU, and whose they are: the core's, the whole node's, or *uncore*.
+"""The caches of CPUs: each belongs to a core or a whole node, or is an *uncore* cache.
 
-A core's caches are those of its first CPU. A cache of level 1 or 2 is the core's own if exactly as
-many CPUs share it as the core has. A cache above level 2 is the node's if as many CPUs share it as
-the node would have if all its cores were like this one; otherwise it is an uncore cache of the
-core: an L3 that only some cores of the node share, or, with hybrid or half-offline cores, one for
-which that count is wrong.
+A core's caches are those of its first CPU. A cache of level 1 or 2 belongs to the core if the core
+has exactly as many CPUs as share the cache. A cache above level 2 belongs to the node if the number
+of CPUs that share it is the node's number of cores times this core's number of CPUs. All others
+above level 2 are uncore caches: an L3 cache that only some cores of the node share, or one for
+which that product is wrong because some cores are different or half offline.
 
-A cache has an id, a size, a level, a type and a map of the CPUs that share it. If any of these
-cannot be read, the core and all cores of the node after it have no caches at all. Many Arm kernels
-give no ids (``cache/indexN/id``), so such machines have no caches; their guests may not even have
-the folder (google/cadvisor#2456).
+A cache has an id, a size, a level, a type and a map of the CPUs that share it. If any of these is
+unreadable, the core and all later cores of the node have no caches. Many Arm kernels provide no ids
+(``cache/indexN/id``), so such machines have no caches; their guests may even lack the folder
+(google/cadvisor#2456).
 
 Source: the sysinfo and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37),
 built for amd64.
@@ -42,7 +42,7 @@ class SharedCache(NamedTuple):
 
 
 class NodeCaches(NamedTuple):
-    """The caches of a node, and the own and the uncore caches of each of its cores, in order."""
+    """The caches of a node, and for each core in order, its own caches and its uncore caches."""
 
     node: tuple[UncoreCache, ...]
     core: tuple[tuple[UncoreCache, ...], ...]
@@ -50,7 +50,7 @@ class NodeCaches(NamedTuple):
 
 
 def caches_of(tree: SysTree, cores: Sequence[CoreThreads]) -> NodeCaches:
-    """The caches of a node with these cores, each where it belongs.
+    """Returns the caches of a node with these cores.
 
     Requirements: DISCOVERY-010, DISCOVERY-011.
     """
@@ -78,7 +78,7 @@ def caches_of(tree: SysTree, cores: Sequence[CoreThreads]) -> NodeCaches:
 
 
 def read_until_unreadable(tree: SysTree, cores: Sequence[CoreThreads]) -> list[list[SharedCache]]:
-    """The caches of each core's first CPU; none from the first on that cannot be read.
+    """Returns the caches of each core's first CPU, and none after the first unreadable cache.
 
     Requirements: DISCOVERY-009.
     """
@@ -92,7 +92,7 @@ def read_until_unreadable(tree: SysTree, cores: Sequence[CoreThreads]) -> list[l
 
 
 def caches_of_cpu(tree: SysTree, cpu: int) -> list[SharedCache] | None:
-    """The caches of a CPU in the byte order of their folders' names; None if one is unreadable.
+    """Returns a CPU's caches in the byte order of their folders, or None if any is unreadable.
 
     Requirements: DISCOVERY-008, DISCOVERY-010.
     """
@@ -111,7 +111,7 @@ def caches_of_cpu(tree: SysTree, cpu: int) -> list[SharedCache] | None:
 
 
 def _read_cache(tree: SysTree, folder: str) -> SharedCache | None:
-    # In this order, a tree that lacks one is usually given up soonest.
+    # If a file is missing, it is usually the id; reading it first saves time.
     cache_id = leading_signed(tree.read(f"{folder}/id"))
     size = leading_unsigned(tree.read(f"{folder}/size"), unit="K")
     level = leading_signed(tree.read(f"{folder}/level"))
@@ -123,10 +123,10 @@ def _read_cache(tree: SysTree, folder: str) -> SharedCache | None:
     return SharedCache(cache, sharers)
 
 
-# The CPUs that share a cache have a file each, with the same map.
+# Every CPU that shares a cache has a file with the same map.
 @lru_cache(maxsize=256)
 def _count_cpus(cpu_map: str) -> int | None:
-    """The number of bits set in a CPU map: hexadecimal words between commas."""
+    """Counts the bits in a CPU map, which consists of hexadecimal words separated by commas."""
     count = 0
     for word in cpu_map.split(","):
         digits = word.strip(WHITE_SPACE)

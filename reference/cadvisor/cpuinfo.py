@@ -1,9 +1,9 @@
-"""How many cores and sockets a machine reports, which is not what its topology adds up to.
+"""The core and socket counts that a machine reports, which can contradict its topology.
 
-Both are the number of *different ids* in ``/proc/cpuinfo`` where it has ids, as on x86. Core ids
-repeat from socket to socket, so a machine with two 10-core sockets reports 10 cores; and offline
-CPUs are not in the file. Elsewhere (Arm, POWER, s390x) they are the numbers of different pairs of
-core and package, and of different packages, among the CPUs in sysfs.
+Both count the *different ids* in ``/proc/cpuinfo`` if it has ids, as on x86. Core ids repeat in
+every socket, so a machine with two 10-core sockets reports 10 cores, and offline CPUs are not in
+the file. On other machines (Arm, POWER, s390x), both count different pairs of core and package, and
+different packages, among the CPUs in sysfs.
 
 Source: the machine and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37).
 """
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from numaproof.reference.cadvisor.cpus import OnlineCPUs
     from numaproof.reference.cadvisor.sysfs import SysTree
 
-# The line must end with its digits: a space or a carriage return after them, and it has no id.
+# The digits must end the line: white space after them, even a carriage return, hides the id.
 _CORE = re.compile(r"^core id[\t\n\f\r ]*:[\t\n\f\r ]*[0-9]+$", re.MULTILINE)
 _SOCKET = re.compile(r"^physical id[\t\n\f\r ]*:[\t\n\f\r ]*[0-9]+$", re.MULTILINE)
 
 
 def count_cores_and_sockets(cpuinfo: str, tree: SysTree, online: OnlineCPUs) -> tuple[int, int]:
-    """The numbers of physical cores and of sockets, given the text of ``/proc/cpuinfo``.
+    """Returns the numbers of cores and sockets; `cpuinfo` is the text of ``/proc/cpuinfo``.
 
     Requirements: DISCOVERY-015, DISCOVERY-016.
     """
@@ -38,9 +38,9 @@ def count_cores_and_sockets(cpuinfo: str, tree: SysTree, online: OnlineCPUs) -> 
 
 
 def _cores_in_sysfs(tree: SysTree, online: OnlineCPUs) -> set[tuple[str, str]]:
-    """The pairs of core and package ids of the online CPUs, as text; a missing id reads as ``0``.
+    """Returns the pairs of core and package ids of online CPUs, as text; missing ids are ``0``.
 
-    A single entry that looks like a CPU but has no number leaves nothing to count.
+    A single entry that looks like a CPU but has no number makes the result empty.
     """
     pairs = set()
     for name in tree.numbered_names(CPUS, "cpu"):

@@ -1,13 +1,13 @@
-"""Which CPUs a machine has, which of them are online, and which cores they form.
+"""A machine's CPUs, which of them are online, and how they form cores.
 
 A *CPU* is an entry ``cpuN`` of ``/sys/devices/system/cpu`` or of a NUMA node's folder. It counts if
-it is online and says which core and which package (socket) it belongs to. One without ``topology/``
-is silently skipped, because x86 kernels remove that folder when they take a CPU offline
-(google/cadvisor#2566, kubernetes#89859). A *core* is the CPUs of one node with the same two ids.
-Core ids are unique within a package at most (google/cadvisor#2799).
+it is online and has the id of a core and of a package (socket). CPUs without ``topology/`` are
+silently skipped, because x86 kernels remove that folder when a CPU goes offline
+(google/cadvisor#2566, kubernetes#89859). A *core* consists of the CPUs of a node with the same
+core and package ids. Core ids are at best unique within a package (google/cadvisor#2799).
 
 Source: the sysinfo and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37),
-built for amd64: the s390x levels above the package, book and drawer, are ignored.
+built for amd64, which ignores the s390x levels above packages (books and drawers).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile("cpu([0-9]+)")
 _ID_BITS = 16
-"""How many bits of a CPU number count when it is looked up among the online ones."""
+"""Only this many low bits of a CPU number are compared with the list of online CPUs."""
 
 
 class CoreThreads(NamedTuple):
@@ -35,16 +35,16 @@ class CoreThreads(NamedTuple):
 
 
 class OnlineCPUs:
-    """The CPUs that ``/sys/devices/system/cpu/online`` lists.
+    """The CPUs listed in ``/sys/devices/system/cpu/online``.
 
-    Without that file the kernel has no CPU hotplug, and every CPU is online. If the file cannot be
-    read or is empty, none is. An entry that is neither a number nor a range hides those after it.
+    If the file is missing, the kernel does not support CPU hotplug, and every CPU is online. If it
+    is unreadable or empty, no CPU is online. An entry that is neither a number nor a range hides
+    the entries after it.
 
     Requirements: DISCOVERY-005, DISCOVERY-006.
     """
 
     def __init__(self, tree: SysTree) -> None:
-        """Reads the list, once."""
         self._ranges: tuple[range, ...] = (range(1 << _ID_BITS),)
         try:
             self._ranges = tuple(_ranges(tree.read_trimmed(f"{CPUS}/online")))
@@ -53,7 +53,6 @@ class OnlineCPUs:
                 self._ranges = ()
 
     def __contains__(self, cpu: int) -> bool:
-        """Whether the CPU with that number is online."""
         number = cpu % (1 << _ID_BITS)
         return any(number in members for members in self._ranges)
 
@@ -71,7 +70,7 @@ def _ranges(text: str) -> Iterable[range]:
 
 
 def number_in(name: str) -> int | None:
-    """The CPU number in a name such as ``cpu12``, or None."""
+    """Returns the CPU number in a name such as ``cpu12``, or None."""
     match = _NUMBER.search(name)
     try:
         return parse_signed(match[1]) if match else None
@@ -80,10 +79,10 @@ def number_in(name: str) -> int | None:
 
 
 def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[CoreThreads]:
-    """The cores that the CPUs at `paths` form, in the order of their first CPUs.
+    """Groups the CPUs at `paths` into cores, in the order of their first CPUs.
 
     Raises:
-        DiscoveryError: a name holds no CPU number, or an id can't be read.
+        DiscoveryError: a name has no CPU number, or an id is unreadable.
         NumeralError: an id is not a number.
 
     Requirements: DISCOVERY-002, DISCOVERY-003, DISCOVERY-007.
@@ -109,13 +108,13 @@ def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[Co
 
 
 def topology_id(tree: SysTree, path: str, name: str) -> int | None:
-    """An id from the ``topology`` folder of the CPU at `path`; None if the file is missing.
+    """Returns an id from the ``topology`` folder of the CPU at `path`, or None if it is missing.
 
-    It may be negative: virtual machines and old kernels have package -1.
+    Ids can be negative: virtual machines and old kernels have package -1.
 
     Raises:
-        DiscoveryError: the file can't be read.
-        NumeralError: it does not hold a number.
+        DiscoveryError: the file is unreadable.
+        NumeralError: the file does not contain a number.
     """
     try:
         return parse_signed(tree.read_trimmed(f"{path}/topology/{name}"))

@@ -1,23 +1,21 @@
-"""What a ``/sys`` and ``/proc`` tree says about its machine: the kubelet's discovery.
+"""The kubelet's discovery: reads a machine from a ``/sys`` and ``/proc`` tree.
 
-The kubelet knows the machine through cAdvisor, and all decisions of its resource managers rest on
-this one reading at start:
+The kubelet reads the machine once, at start, through cAdvisor. All decisions of its resource
+managers rest on this:
 
 - A *NUMA node* is an entry ``nodeN`` of ``/sys/devices/system/node``, with memory, CPUs, both or
-  neither. Ids may have gaps.
-- Without any, each package (socket) becomes a node with the package id as its id, which may be
-  negative; it has no memory, huge pages or distances of its own.
-- CPUs and cores are in `numaproof.reference.cadvisor.cpus`, caches in
-  `numaproof.reference.cadvisor.caches`, memory and huge pages in
-  `numaproof.reference.cadvisor.memory`, and the machine's counts of cores and sockets in
-  `numaproof.reference.cadvisor.cpuinfo`.
+  neither. Ids can have gaps.
+- Without such entries, each package (socket) becomes a node with the package's id, which can be
+  negative. It has no memory, huge pages or distances of its own.
+- `numaproof.reference.cadvisor.cpus` reads CPUs and cores, `numaproof.reference.cadvisor.caches`
+  caches, `numaproof.reference.cadvisor.memory` memory and huge pages, and
+  `numaproof.reference.cadvisor.cpuinfo` the counts of cores and sockets.
 
-What kernels are known to leave out may be missing; what is there but cannot be understood costs
-the machine its topology.
+Files that some kernels omit may be missing; invalid content makes the topology unknown.
 
 Source: cAdvisor v0.49.2 (Kubernetes 1.30), v0.49.0 (1.31), v0.51.0 (1.32), v0.52.1 (1.33 and 1.34),
-v0.53.0 (1.35), v0.56.2 (1.36) and its module lib v0.60.5 (1.37), built for amd64. They read a
-machine alike but for the complaint about a tree without CPUs.
+v0.53.0 (1.35), v0.56.2 (1.36) and its module lib v0.60.5 (1.37), built for amd64. They differ only
+in the error for a tree without CPUs.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_CPU", "DiscoveryError", "discover"]
 
 NO_CPU = "no CPU is available"
-"""How the newest cAdvisor begins its complaint about a tree without CPUs."""
+"""The beginning of the newest cAdvisor's error for a tree without CPUs."""
 
 _NODE_NUMBER = re.compile("node([0-9]*)")
 
@@ -57,26 +55,25 @@ _NODE_NUMBER = re.compile("node([0-9]*)")
 def discover(
     root: Root, no_cpu: str = NO_CPU, log: Callable[[str], None] | None = None
 ) -> MachineInfo:
-    """The machine that the tree under `root` describes.
+    """Discovers the machine that the tree under `root` describes.
 
-    A topology that cannot be understood leaves a machine without CPUs and nodes, on which the
-    kubelet later refuses to start. `log` is told why.
+    If the topology cannot be parsed, the machine has no CPUs or nodes, and the kubelet later
+    refuses to start.
 
     Args:
-        root: a folder with ``sys`` and ``proc``: ``/``, a copy, or a path of a fake file system.
-        no_cpu: how a complaint about a tree without CPUs begins; releases agree in all else.
-        log: called with what cAdvisor logs about the topology, one sentence.
+        root: a folder with ``sys`` and ``proc``: ``/``, a copy, or a path in a fake file system.
+        no_cpu: the beginning of the error for a tree without CPUs, which depends on the release.
+        log: called with the sentence that cAdvisor logs if it cannot parse the topology.
 
     Returns:
-        The machine: nodes by the byte order of their folders' names, so node 10 before node 2, and
-        packages in place of them by ascending id; the cores of a node by the byte order of their
-        first CPUs' names. Sizes are in bytes, page sizes in KiB. ``topology`` is None if it cannot
-        be understood, or if there are CPUs but none names its package; ``num_cores`` is 0 in the
-        first case and counts all CPUs in the second.
+        The machine. Nodes are in the byte order of their folders (node 10 before node 2), or
+        packages in ascending order; a node's cores are in the byte order of their first CPUs.
+        Sizes are in bytes, page sizes in KiB. ``topology`` is None if it cannot be parsed, or if no
+        CPU has a package; ``num_cores`` is 0 in the first case and counts all CPUs in the second.
 
     Raises:
-        DiscoveryError: ``/proc/cpuinfo``, ``/proc/meminfo`` or a pool of huge pages can't be
-            understood; the message is cAdvisor's.
+        DiscoveryError: ``/proc/cpuinfo``, ``/proc/meminfo`` or a pool of huge pages cannot be
+            read; the message is cAdvisor's.
 
     Requirements: DISCOVERY-001, DISCOVERY-013, DISCOVERY-021, DISCOVERY-022, DISCOVERY-024.
     """
@@ -110,10 +107,10 @@ def _machine(tree: SysTree, no_cpu: str, log: Callable[[str], None] | None) -> M
 
 
 def _topology(tree: SysTree, online: OnlineCPUs, no_cpu: str) -> tuple[list[Node], int]:
-    """The nodes, and how many CPUs there are.
+    """Returns the nodes and the number of CPUs.
 
-    With nodes, a CPU counts if it is part of a core; without, every entry does, also those that
-    are offline.
+    On machines with nodes, only CPUs in cores count; without nodes, all entries count, even
+    offline CPUs.
 
     Requirements: DISCOVERY-014.
     """
@@ -138,7 +135,7 @@ def _node(tree: SysTree, name: str, online: OnlineCPUs) -> Node:
     cores, caches = _with_caches(tree, threads)
     return Node(
         node_id=node_id,
-        # A node without CPU entries is told from one whose CPUs are all offline.
+        # None distinguishes a node without CPUs from a node whose CPUs are all offline.
         cores=cores if paths else None,
         caches=caches,
         memory=node_memory(tree, folder),
@@ -148,9 +145,9 @@ def _node(tree: SysTree, name: str, online: OnlineCPUs) -> Node:
 
 
 def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[Node]:
-    """The packages in place of nodes; those whose CPUs are all offline are among them.
+    """Returns the packages as nodes, including those whose CPUs are all offline.
 
-    cAdvisor lists them in any order: it walks a map.
+    cAdvisor lists them in random order, because it iterates over a map.
 
     Requirements: DISCOVERY-012.
     """
@@ -167,7 +164,7 @@ def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[N
 
 
 def _distances(tree: SysTree, node: str) -> tuple[int, ...] | None:
-    """Distances to all nodes, in the kernel's order; None where the file can't be read.
+    """Returns the distances to all nodes in the kernel's order, or None if unreadable.
 
     Requirements: DISCOVERY-020.
     """
@@ -175,7 +172,7 @@ def _distances(tree: SysTree, node: str) -> tuple[int, ...] | None:
         text = tree.read_trimmed(f"{node}/distance")
     except UnreadablePathError:
         return None
-    # Single spaces: two of them have a number missing in between.
+    # Fields are separated by single spaces; an empty field is an invalid number.
     return tuple(map(_distance, text.split(" ")))
 
 
@@ -208,10 +205,9 @@ def _cpu_paths(tree: SysTree, folder: str) -> list[str]:
 
 
 class NodeOrder:
-    """Lists NUMA nodes by ascending id. No document tells an order."""
+    """Lists NUMA nodes by ascending id; no document specifies an order."""
 
     def of(self, machine: MachineInfo) -> MachineInfo:
-        """A machine that was discovered, with its nodes in order."""
         nodes = tuple(sorted(machine.topology or (), key=lambda node: node.node_id))
         if nodes == (machine.topology or ()):
             return machine

@@ -1,4 +1,4 @@
-"""Memory and huge pages, of the machine and of each NUMA node.
+"""Memory and huge pages of the machine and of each NUMA node.
 
 Source: the machine and sysinfo packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37).
 """
@@ -16,15 +16,15 @@ from numaproof.reference.golang.text import quote
 if TYPE_CHECKING:
     from numaproof.reference.cadvisor.sysfs import SysTree
 
-# In a node's file the line begins with "Node 0"; the first match anywhere counts.
+# In a node's file, the line begins with "Node 0". The first match anywhere counts.
 _TOTAL = re.compile(r"MemTotal:[\t\n\f\r ]*([0-9]+) kB")
 
 
 def machine_memory(tree: SysTree) -> int:
-    """The machine's memory in bytes, by ``/proc/meminfo``.
+    """Returns the machine's memory in bytes, from ``/proc/meminfo``.
 
     Raises:
-        DiscoveryError: the file can't be read, or states no total in kB.
+        DiscoveryError: the file is unreadable or has no total in kB.
         NumeralError: the total is too large.
 
     Requirements: DISCOVERY-017.
@@ -33,10 +33,10 @@ def machine_memory(tree: SysTree) -> int:
 
 
 def node_memory(tree: SysTree, node: str) -> int:
-    """The memory in bytes of the node with folder `node`; 0 if its file cannot be read.
+    """Returns the memory in bytes of the node with folder `node`, 0 if its file is unreadable.
 
     Raises:
-        DiscoveryError: the file states no total in kB.
+        DiscoveryError: the file has no total in kB.
         NumeralError: the total is too large.
 
     Requirements: DISCOVERY-018.
@@ -56,15 +56,15 @@ def _total(text: str) -> int:
 
 
 def huge_pages(tree: SysTree, folder: str) -> tuple[HugePages, ...] | None:
-    """The pools of huge pages in `folder`, in the byte order of their names; None for no pools.
+    """Returns the pools of huge pages in `folder`, in the byte order of their names, or None.
 
-    A pool is an entry such as ``hugepages-2048kB``, with its count in ``nr_hugepages``. A folder
-    that cannot be read has none: kernels may be built without huge pages. On an entry without a
-    hyphen the kubelet panics; here it is ignored.
+    A pool is an entry such as ``hugepages-2048kB`` with its count in ``nr_hugepages``. Unreadable
+    folders have no pools, because kernels can be built without huge pages. The kubelet panics on
+    entries without a hyphen; here, they are ignored.
 
     Raises:
-        DiscoveryError: the count can't be read or is no number.
-        NumeralError: the name states no size.
+        DiscoveryError: a count is unreadable or not a number.
+        NumeralError: a name has no size.
 
     Requirements: DISCOVERY-019.
     """

@@ -1,7 +1,7 @@
-"""The two file trees that a machine is discovered from, ``/sys`` and ``/proc``, under any root.
+"""The trees ``/sys`` and ``/proc``, under any root, from which a machine is discovered.
 
-No other part of discovery touches files. Paths are text as the kubelet spells them, beginning with
-``/sys`` or ``/proc`` whatever the root is, because its messages contain them.
+Only this part of discovery touches files. Paths are strings that begin with ``/sys`` or ``/proc``
+whatever the root is, because the kubelet's messages contain them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,13 @@ class DiscoveryError(Exception):
     """The tree does not describe a machine; the message is cAdvisor's."""
 
     def __init__(self, message: str) -> None:
-        """Makes `message` printable."""
         super().__init__(printable(message))
 
 
 class UnreadablePathError(DiscoveryError):
-    """A file or folder cannot be read; `missing` says whether it is absent."""
+    """A file or folder is unreadable; `missing` is true if it does not exist."""
 
     def __init__(self, path: str, error: OSError) -> None:
-        """Words the operating system's `error` at `path` as Go does."""
         step = "read" if error.errno == errno.EISDIR else "open"
         cause = os.strerror(error.errno or errno.EIO)
         super().__init__(f"{step} {path}: {cause[0].lower()}{cause[1:]}")
@@ -39,18 +37,17 @@ class UnreadablePathError(DiscoveryError):
 
 
 class SysTree:
-    """The files below `root`, a folder with ``sys`` and ``proc`` in it; each is read once."""
+    """The files below `root`, a folder with ``sys`` and ``proc``. Each file is read only once."""
 
     def __init__(self, root: Root) -> None:
-        """Takes the root, a path in a real file system or a fake one."""
         self._root = root
         self._contents: dict[str, str] = {}
 
     def read(self, path: str) -> str:
-        """The whole text of a file; bytes that are not UTF-8 become lone surrogates.
+        """Returns the text of a file; bytes that are not UTF-8 become lone surrogates.
 
         Raises:
-            UnreadableError: it is missing or cannot be read.
+            UnreadablePathError: the file is missing or unreadable.
         """
         text = self._contents.get(path)
         if text is None:
@@ -62,18 +59,18 @@ class SysTree:
         return text
 
     def read_trimmed(self, path: str) -> str:
-        """The text of a file without white space around it.
+        """Returns the text of a file without surrounding white space.
 
         Raises:
-            UnreadableError: it is missing or cannot be read.
+            UnreadablePathError: the file is missing or unreadable.
         """
         return self.read(path).strip(WHITE_SPACE)
 
     def names(self, path: str) -> list[str]:
-        """The names in a folder in byte order, so ``cpu10`` before ``cpu2``.
+        """Returns the names in a folder in byte order (``cpu10`` before ``cpu2``).
 
         Raises:
-            UnreadableError: it is missing, cannot be read, or is not a folder.
+            UnreadablePathError: the folder is missing, unreadable or not a folder.
         """
         try:
             return sorted((entry.name for entry in (self._root / path[1:]).iterdir()), key=_bytes)
@@ -81,9 +78,9 @@ class SysTree:
             raise UnreadablePathError(path, error) from None
 
     def numbered_names(self, path: str, prefix: str) -> list[str]:
-        """The names in a folder that begin with `prefix` and end in a digit, in byte order.
+        """Returns the names in a folder that begin with `prefix` and end in a digit, in byte order.
 
-        Every such entry counts as a node or a CPU. A folder that cannot be read has none.
+        Each of them counts as a node or a CPU. An unreadable folder has none.
         """
         try:
             names = self.names(path)

@@ -1,1 +1,1 @@
-"""The checkpoint files of the managers, byte for byte as the kubelet writes them."""
+"""The managers' checkpoint files, byte for byte as the kubelet writes them."""

@@ -1,9 +1,9 @@
-"""The CPU Manager's checkpoint file ``cpu_manager_state``: its formats, read and written.
+"""The CPU Manager's checkpoint file ``cpu_manager_state``: its formats, reading and writing.
 
-Version 1 has the CPUs of each container by container id, version 2 by pod uid and container name;
-version 3 adds the CPUs of pods as a whole. Version 4 says all that in a part of its own, besides
-what version 2 says, and has the baselines: the CPUs that each container was given first. Releases
-differ in the version that they try first, which shows in the error for a damaged file.
+Version 1 stores containers' CPUs by container id, version 2 by pod uid and container name. Version
+3 adds the CPUs of whole pods. Version 4 stores everything in a separate part, next to the fields of
+version 2, and adds baselines: the CPUs that each container got first. The error for a damaged file
+depends on the version that the release tries first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _check_pod(entry: Mapping[str, str]) -> None:
 
 
 def _dump_pod_entry(entry: Mapping[str, str]) -> str:
-    """The CPUs of a pod as Go's dump shows a set: a map to empty structures."""
+    """Formats a pod's CPUs as Go dumps a set: a map to empty structures."""
     cpus = " ".join(f"{cpu}:{{}}" for cpu in parse_cpus(entry.get("cpuSet", "")))
     return f"{{CPUSet:(cpuset.CPUSet){{elems:(map[int]struct {{}})map[{cpus}]}}}}"
 
@@ -67,11 +67,11 @@ _POLICY: Mapping[str, decoding.Kind] = {
     "defaultCpuSet": decoding.Text(),
 }
 _WRITTEN_TYPE = "state.CPUManagerCheckpoint"
-"""The structure whose checksum is written, so that earlier releases take it; all take it."""
+"""The structure for the checksum in written files, which all releases accept."""
 
 
 def version_1() -> Format:
-    """The format with the CPUs of each container by container id."""
+    """Returns the format with the CPUs of each container by container id."""
     return Format(
         f"{_WRITTEN_TYPE}V1",
         {**_POLICY, "entries": _BY_ID},
@@ -80,9 +80,10 @@ def version_1() -> Format:
 
 
 def version_2(structure: str, *more: str) -> Format:
-    """The format with the CPUs of each container by pod uid and container name.
+    """Returns the format with the CPUs of each container by pod uid and container name.
 
-    The file is read into this `structure`; `more` structures' checksums are taken, too.
+    `structure` is the type that the file is read into; the checksums of `more` types are also
+    accepted.
     """
     return Format(
         structure,
@@ -92,7 +93,7 @@ def version_2(structure: str, *more: str) -> Format:
 
 
 def version_3(structure: str, *more: str) -> Format:
-    """The format with the CPUs of pods as a whole besides, likewise."""
+    """Returns the format that adds the CPUs of whole pods; arguments as in `version_2`."""
     return Format(
         structure,
         {**_POLICY, "entries": _BY_POD, "podEntries": _POD_ENTRIES},
@@ -102,7 +103,7 @@ def version_3(structure: str, *more: str) -> Format:
 
 
 def version_4() -> TwoPartFormat:
-    """The format with a part for earlier releases, and one that has everything."""
+    """Returns the format with one part for earlier releases and one with everything."""
     return TwoPartFormat(
         _WRITTEN_TYPE,
         "v4",
@@ -118,9 +119,9 @@ class CPUFormats(Formats):
     """The formats of the CPU Manager's file in a release.
 
     Attributes:
-        migration_error: how a failure to move a version 1 file on begins.
-        shared_pool: what errors call the shared pool.
-        keeps_baselines: whether the CPUs that each container was given first are kept.
+        migration_error: the beginning of the error if a version 1 file cannot be migrated.
+        shared_pool: the name of the shared pool in errors.
+        keeps_baselines: whether the CPUs that each container got first are kept.
     """
 
     migration_error: str = ""
@@ -129,19 +130,19 @@ class CPUFormats(Formats):
 
     @property
     def empty(self) -> CPUState:
-        """The state where there is no file."""
+        """The state if there is no file."""
         return CPUState(baselines={} if self.keeps_baselines else None)
 
 
 def restore(
     content: bytes, policy: str, running: Mapping[str, tuple[str, str]], formats: CPUFormats
 ) -> CPUState:
-    """The state that a checkpoint file holds, for the configured policy.
+    """Restores the state from a checkpoint file for the configured policy.
 
-    `running` are pod uid and container name by container id, which version 1 needs.
+    `running` maps container ids to pod uid and container name, for version 1.
 
     Raises:
-        CheckpointError: the file is damaged, or of another policy.
+        CheckpointError: the file is damaged or from another policy.
 
     Requirements: CPU-CHECKPOINT-007, CPU-CHECKPOINT-013, CPU-CHECKPOINT-014, CPU-CHECKPOINT-015,
     CPU-CHECKPOINT-022.
@@ -178,7 +179,7 @@ def restore(
 def _baselines(
     content: Mapping[str, Any], exclusive: Mapping[str, Mapping[str, int]]
 ) -> Mapping[str, Mapping[str, int]]:
-    """The CPUs that containers were given first: what they have, unless the file says otherwise."""
+    """Returns the CPUs that containers got first: the current CPUs unless the file has others."""
     baselines: Mapping[str, Any] = content.get("baselines") or {}
     if not baselines:
         return exclusive
@@ -211,7 +212,7 @@ def _by_pod(
 
 
 def dump(state: CPUState, policy: str, formats: CPUFormats) -> bytes:
-    """The file that holds the state, byte for byte as the kubelet writes it.
+    """Encodes the state, byte for byte as the kubelet writes it.
 
     Requirements: CPU-CHECKPOINT-001, CPU-CHECKPOINT-003, CPU-CHECKPOINT-019, CPU-CHECKPOINT-025,
     NODE-PODLEVEL-015.

@@ -1,7 +1,7 @@
-"""The Device Manager's checkpoint: which container holds which devices, across restarts.
+"""The Device Manager's checkpoint: the devices that containers hold, across restarts.
 
-The data are those of the kubelet's file of the same name. Only the Device Manager reads it, so it
-has no checksum here. A file that cannot be read is ignored, as in the kubelet.
+It has the same data as the kubelet's file of the same name. Only the Device Manager reads it, so
+there is no checksum here. An unreadable file is ignored, as in the kubelet.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numaproof.protocol import codec
 from numaproof.reference.devices.state import Devices, DeviceState, devices_by_resource
 
 FILE_NAME = "device-plugins/kubelet_internal_checkpoint"
-"""Its path below the state directory."""
+"""The file's path below the state directory."""
 
 
 class _Entry(msgspec.Struct, frozen=True, rename="pascal"):
@@ -28,7 +28,7 @@ class _Data(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 def dump(state: DeviceState) -> bytes:
-    """The file's content: who holds what, and the healthy devices of each resource."""
+    """Encodes the devices that containers hold, and the healthy devices of each resource."""
     entries = tuple(
         _Entry(uid, name, resource, tuple(sorted(ids)))
         for uid, containers in sorted(state.held_devices.items())
@@ -43,9 +43,9 @@ def dump(state: DeviceState) -> bytes:
 
 
 def load(content: bytes | None) -> DeviceState:
-    """The state that the file's content describes; the empty one if there is no file.
+    """Decodes the file's content, or returns the empty state if there is no file.
 
-    Its resources are known, but have no devices until their plugins report.
+    Resources in the file are known, but have no devices until their plugins report.
 
     Requirements: DEV-RESTART-001, DEV-RESTART-003, DEV-RESTART-004.
     """

@@ -1,9 +1,9 @@
 """Checkpoint files: one for each manager, in the kubelet's state directory.
 
-A checkpoint is one JSON object. Its checksum is the 32-bit FNV-1a hash of Go's textual dump of the
-structure, with the checksum field at zero.
+A checkpoint is a JSON object. Its checksum is the 32-bit FNV-1a hash of Go's textual dump of the
+structure with the checksum field set to zero.
 
-This module and `numaproof.reference.cadvisor.sysfs` are all of the reference that touches files.
+In the reference, only this module and `numaproof.reference.cadvisor.sysfs` touch files.
 """
 
 from __future__ import annotations
@@ -26,24 +26,23 @@ State = TypeVar("State")
 
 
 class CheckpointFile(Generic[State]):
-    """The file that holds a manager's state, which `dump` puts into words.
+    """A manager's checkpoint file, whose content `dump` computes from the state.
 
-    `name` is the file's, below the state directory.
+    `name` is the file's path below the state directory.
     """
 
     def __init__(self, state_dir: Path, name: str, dump: Callable[[State], bytes]) -> None:
-        """Touches no file yet; see the class."""
         self.name = name
         self.path = os.path.join(state_dir, name)  # noqa: PTH118 - as for `write`
         self._dump = dump
         self._last_content = b""
 
     def read(self) -> bytes | None:
-        """The content; None where there is no file."""
+        """Returns the content, or None if the file does not exist."""
         return read(self.path)
 
     def write(self, state: State) -> None:
-        """Writes the state, unless it reads like the one that was written last."""
+        """Writes the state unless its content is the same as last time."""
         content = self._dump(state)
         if content != self._last_content:
             write(self.path, content)
@@ -55,7 +54,7 @@ class CheckpointError(Exception):
 
 
 def checksum(dump: str) -> int:
-    """The 32-bit FNV-1a hash of a textual dump.
+    """Returns the 32-bit FNV-1a hash of a textual dump.
 
     Requirements: CPU-CHECKPOINT-004.
     """
@@ -63,9 +62,9 @@ def checksum(dump: str) -> int:
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
-    """JSON as Go writes it, with the characters escaped that mean something in HTML.
+    """Encodes JSON like Go, with HTML's special characters escaped.
 
-    Go sorts the keys of a map as text; `document` must have them in that order.
+    Go sorts the keys of maps as strings; `document` must already be in that order.
     """
     text = msgspec.json.encode(document)
     for character, escape in _HTML.items():
@@ -74,9 +73,8 @@ def encode(document: Mapping[str, Any]) -> bytes:
 
 
 def read(path: str | Path) -> bytes | None:
-    """The file's bytes; None where there is no file."""
     try:
-        # Without pathlib, for the reason given below.
+        # Without pathlib, for speed; see `write`.
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             return file.read()
     except FileNotFoundError:
@@ -84,7 +82,7 @@ def read(path: str | Path) -> bytes | None:
 
 
 def write(path: str | Path, content: bytes) -> None:
-    """Replaces the file in one step: it holds the old bytes or the new ones, never a mixture."""
+    """Replaces the file atomically: it contains the old bytes or the new ones, never a mixture."""
     folder, name = os.path.split(path)
     unfinished = f"{folder or '.'}/.{name}"
     try:
@@ -93,7 +91,7 @@ def write(path: str | Path, content: bytes) -> None:
         except FileNotFoundError:
             Path(folder).mkdir(parents=True)
             _fill(unfinished, content)
-        # pathlib's objects would take twice as long as the file itself, at every admission.
+        # With pathlib, this would take twice as long, at every admission.
         os.replace(unfinished, path)  # noqa: PTH105
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""What all formats of checkpoints have in common: how a file is tried, checked and written.
+"""Formats of checkpoints: how a file is read, verified and written.
 
-A format is an immutable value: the fields, as kinds of Go's JSON, and the checksum, which is that
-of Go's textual dump of the structure that the file is read into.
+A format is an immutable value: the fields, as kinds of Go's JSON, and the types whose textual dumps
+give valid checksums.
 """
 
 from __future__ import annotations
@@ -17,34 +17,33 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Content = dict[str, Any]
-"""What a file says, by the names of its fields."""
+"""The content of a file by field."""
 
 CORRUPTED = "checkpoint is corrupted"
-"""What a kubelet says of a wrong checksum."""
+"""The kubelet's message for a wrong checksum."""
 
 _CHECKSUM = decoding.Unsigned("checksum.Checksum")
 _OPTIONAL = frozenset({"entries", "podEntries", "baselines", "memoryBlocks"})
-"""The fields that a kubelet leaves out where they are empty."""
+"""The fields that a kubelet omits if they are empty."""
 
 
 class UnreadableError(files.CheckpointError):
-    """The file is in another format or damaged; `content` is what could be read of it."""
+    """The file is damaged or has another format; `content` is the part that could be read."""
 
     def __init__(self, problem: str, content: Content) -> None:
-        """Takes the kubelet's text."""
         super().__init__(problem)
         self.content = content
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format with one checksum over all of the file.
+    """A format with one checksum over the whole file.
 
     Attributes:
-        structure: what the kubelet calls the structure that it reads the file into.
-        fields: the fields besides the checksum, in order.
-        takes_checksum_of: names of structures: the checksum of any of them is right.
-        takes_no_checksum: whether a file without checksum is taken as it is.
+        structure: the Go type that the file is read into.
+        fields: the fields except the checksum, in order.
+        takes_checksum_of: Go types; the checksum of any of them is valid.
+        takes_no_checksum: whether a file without a checksum is valid.
     """
 
     structure: str
@@ -53,10 +52,10 @@ class Format:
     takes_no_checksum: bool = True
 
     def read(self, content: bytes) -> Content:
-        """What the file says in this format.
+        """Decodes a file in this format.
 
         Raises:
-            UnreadableError: it is not in this format, or the checksum is wrong.
+            UnreadableError: the file has another format, or the checksum is wrong.
 
         Requirements: CPU-CHECKPOINT-005, CPU-CHECKPOINT-006, CPU-CHECKPOINT-010,
         CPU-CHECKPOINT-011, MEM-CHECKPOINT-001.
@@ -71,12 +70,12 @@ class Format:
         return found
 
     def dump(self, structure: str, content: Content) -> str:
-        """Go's textual dump of a structure with this name and content, without its checksum."""
+        """Returns Go's textual dump of the content as type `structure`, with a checksum of zero."""
         fields = {**self.fields, "checksum": _CHECKSUM}
         return f"(*{structure}){dumping.dump(fields, {**content, 'checksum': 0})}"
 
     def takes(self, content: Content) -> bool:
-        """Whether the checksum is right, or may be missing."""
+        """Whether the checksum is valid, or allowed to be absent."""
         given = content["checksum"]
         if self.takes_no_checksum and not given:
             return True
@@ -84,14 +83,13 @@ class Format:
         return any(given == files.checksum(self.dump(name, content)) for name in names)
 
     def write(self, content: Content) -> bytes:
-        """The file that says this, byte for byte.
+        """Encodes a file byte for byte.
 
-        `content` has all fields of this format; others are left out.
+        `content` has all fields of this format; other fields are ignored.
         """
         return files.encode(self.with_checksum(content))
 
     def with_checksum(self, content: Content) -> Content:
-        """The fields that are written, with the checksum."""
         known = {name: content[name] for name in self.fields}
         checksum = files.checksum(self.dump(self.takes_checksum_of[0], known))
         return {**_omit_empty(known), "checksum": checksum}
@@ -99,17 +97,17 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class TwoPartFormat:
-    """A format with the fields that earlier releases read, and ``data``, which alone is believed.
+    """A format with fields for earlier releases, and the authoritative part ``data``.
 
-    ``data`` is a JSON text with a checksum of its own, ``dataChecksum``. Where there is a trace of
-    either, the file is of this format, and damage to it is final.
+    ``data`` is a JSON text with its own checksum, ``dataChecksum``. A file with either of these
+    fields has this format, and if it is damaged, no other format is tried.
 
     Attributes:
-        structure: what the kubelet calls the structure that it reads the file into.
-        version: what errors call this format.
-        manager: what errors call the manager.
+        structure: the Go type that the file is read into.
+        version: the name of this format in errors.
+        manager: the name of the manager in errors.
         old: the format of the part for earlier releases.
-        data: what the kubelet calls the structure that it reads ``data`` into.
+        data: the Go type that ``data`` is read into.
         fields: the fields of ``data``, in order.
     """
 
@@ -121,10 +119,10 @@ class TwoPartFormat:
     fields: Mapping[str, decoding.Kind]
 
     def read(self, content: bytes) -> Content:
-        """What ``data`` says.
+        """Decodes ``data``.
 
         Raises:
-            UnreadableError: the file has no such part.
+            UnreadableError: the file has neither ``data`` nor ``dataChecksum``.
             CheckpointError: the file is damaged.
 
         Requirements: CPU-CHECKPOINT-022, CPU-CHECKPOINT-023, MEM-CHECKPOINT-013,
@@ -158,11 +156,11 @@ class TwoPartFormat:
         )
 
     def takes(self, content: Content) -> bool:
-        """Whether ``dataChecksum`` is that of ``data``; the other checksum is never looked at."""
+        """Whether ``dataChecksum`` matches ``data``; the other checksum is ignored."""
         return bool(content["dataChecksum"] == _text_checksum(content["data"]))
 
     def write(self, content: Content) -> bytes:
-        """The file that says this, byte for byte; `content` has all fields of ``data``.
+        """Encodes a file byte for byte; `content` has all fields of ``data``.
 
         Requirements: CPU-CHECKPOINT-021, CPU-CHECKPOINT-026, MEM-CHECKPOINT-012,
         MEM-CHECKPOINT-015.
@@ -175,7 +173,7 @@ class TwoPartFormat:
 
 
 def _omit_empty(content: Content) -> Content:
-    """The fields that a kubelet writes: all but optional ones that are empty."""
+    """Returns all fields except optional fields that are empty."""
     filled = {name: value for name, value in content.items() if value or name not in _OPTIONAL}
     if pods := filled.get("podEntries"):
         filled["podEntries"] = {uid: _omit_empty(entry) for uid, entry in pods.items()}
@@ -183,7 +181,6 @@ def _omit_empty(content: Content) -> Content:
 
 
 def _text_checksum(text: str) -> int:
-    """The checksum of a text alone."""
     return files.checksum(f"(string){text}")
 
 
@@ -192,10 +189,10 @@ class Formats:
     """The formats of one manager's file in a release.
 
     Attributes:
-        attempts: what a file is tried as, in order.
-        write_format: what it is written as.
-        keeps_pods: whether what pods have as a whole is kept over a restart.
-        joins_pods: whether pods that an attempt found before it failed are kept even so.
+        attempts: the formats to try when reading, in order.
+        write_format: the format to write.
+        keeps_pods: whether allocations of whole pods survive a restart.
+        joins_pods: whether they are kept even if only a failed attempt found them.
     """
 
     attempts: tuple[Format | TwoPartFormat, ...]
@@ -204,10 +201,10 @@ class Formats:
     joins_pods: bool = False
 
     def read(self, content: bytes) -> tuple[Format | TwoPartFormat, Content]:
-        """The first format that the file is in, and what it says in that.
+        """Returns the first format that fits the file, and the content.
 
         Raises:
-            CheckpointError: it is in none of them, or damaged; the problem is the last one.
+            CheckpointError: no format fits, or the file is damaged; reports the last problem.
 
         Requirements: CPU-CHECKPOINT-008, CPU-CHECKPOINT-009, CPU-CHECKPOINT-019,
         CPU-CHECKPOINT-024, CPU-RESTART-009, MEM-CHECKPOINT-001.

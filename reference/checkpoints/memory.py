@@ -1,7 +1,7 @@
-"""The Memory Manager's checkpoint file ``memory_manager_state``, read and written.
+"""The Memory Manager's checkpoint file ``memory_manager_state``, reading and writing.
 
-Go's JSON orders the keys of maps as text, so node 10 comes before node 2; the textual dump that
-the checksum is made of orders nodes by number.
+Go's JSON sorts the keys of maps as strings, so node 10 comes before node 2. The textual dump for
+the checksum sorts nodes by number.
 """
 
 from __future__ import annotations
@@ -60,25 +60,26 @@ _POD_ENTRIES = decoding.Map(
     starts_empty=True,
 )
 _WRITTEN_TYPE = "state.MemoryManagerCheckpoint"
-"""The structure whose checksum is written, so that earlier releases take it; all take it."""
+"""The structure for the checksum in written files, which all releases accept."""
 _EMPTY_NODE: Mapping[str, Any] = {"numberOfAssignments": 0, "memoryMap": {}, "cells": []}
 _EMPTY_TABLE = dict.fromkeys(_TABLE_FIELDS, 0)
-"""What ``null`` stands for as a node or a table: unlike any that a machine has."""
+"""The values of ``null`` as a node or a table, which match no real machine."""
 
 _NOWHERE = 1 << 12
-"""The id that stands for every node id that no machine has."""
+"""Replaces node ids that are out of range."""
 
 
 def version_1(structure: str, *more: str, takes_no_checksum: bool) -> Format:
-    """The format with the memory of each container.
+    """Returns the format with the memory of each container.
 
-    The file is read into this `structure`; `more` structures' checksums are taken, too.
+    `structure` is the type that the file is read into; the checksums of `more` types are also
+    accepted.
     """
     return Format(structure, _FIELDS, (_WRITTEN_TYPE, *more), takes_no_checksum)
 
 
 def version_2(structure: str) -> Format:
-    """The format with the memory of pods as a whole besides."""
+    """Returns the format that adds the memory of whole pods."""
     return Format(
         structure,
         {**_FIELDS, "podEntries": _POD_ENTRIES},
@@ -88,7 +89,7 @@ def version_2(structure: str) -> Format:
 
 
 def version_3() -> TwoPartFormat:
-    """The format with a part for earlier releases, and one that has everything."""
+    """Returns the format with one part for earlier releases and one with everything."""
     return TwoPartFormat(
         _WRITTEN_TYPE,
         "v3",
@@ -100,10 +101,10 @@ def version_3() -> TwoPartFormat:
 
 
 def restore(content: bytes, policy: str, formats: Formats) -> MemoryState:
-    """The state that a checkpoint file holds, for the configured policy.
+    """Restores the state from a checkpoint file for the configured policy.
 
     Raises:
-        CheckpointError: the file is damaged, or of another policy.
+        CheckpointError: the file is damaged or from another policy.
 
     Requirements: MEM-CHECKPOINT-001, MEM-CHECKPOINT-004, MEM-CHECKPOINT-005, MEM-CHECKPOINT-006,
     MEM-CHECKPOINT-007, MEM-CHECKPOINT-008, MEM-CHECKPOINT-009.
@@ -118,7 +119,7 @@ def restore(content: bytes, policy: str, formats: Formats) -> MemoryState:
 
 
 def dump(state: MemoryState, policy: str, formats: Formats) -> bytes:
-    """The file that holds the state, byte for byte as the kubelet writes it.
+    """Encodes the state, byte for byte as the kubelet writes it.
 
     Requirements: MEM-CHECKPOINT-003, NODE-PODLEVEL-015.
     """
@@ -168,7 +169,7 @@ def _mask(nodes: Iterable[int] | None) -> int:
 
 
 def _document(state: MemoryState, policy: str) -> dict[str, Any]:
-    """The state as the fields of the file, maps in the order of their keys' text."""
+    """Returns the fields of the file, with maps sorted by their keys as strings."""
     return {
         "policyName": policy,
         "machineState": {

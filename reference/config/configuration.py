@@ -1,7 +1,7 @@
-"""The kubelet's configuration, decoded, validated and with its defaults filled in.
+"""The kubelet's configuration, decoded, validated and with defaults.
 
-Only the fields that the resource managers read count; all others are ignored.
-(Kubernetes documentation, "KubeletConfiguration v1beta1".)
+Fields that the resource managers do not use are ignored. (Kubernetes documentation,
+"KubeletConfiguration v1beta1".)
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from numaproof.reference.config.fields import MemoryReservations
 
     EnabledGates = Callable[[Mapping[str, Any]], Mapping[str, bool]]
-    """Tells which feature gates a configuration has on, as `gates.enabled` does."""
+    """Returns the feature gates by name, like `gates.enabled_gates`."""
 
 __all__ = ["Config", "ConfigError", "load"]
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A configuration with its defaults filled in; what is validated later is as written.
+    """A configuration with its defaults. Some values are validated later.
 
-    `kube_reserved` and `system_reserved` are quantities by resource name; `named_cpus` the CPUs
-    of ``reservedSystemCPUs``, empty for none; `named_text` is how it names them.
-    `reserved_memory` are node and quantities by memory type, entry by entry; `eviction_hard` are
-    thresholds by signal. Options are None where none are mentioned. `reconcile_period` is a
-    duration as Go writes it; `cfs_quota` is whether CPU limits are enforced.
+    `kube_reserved` and `system_reserved` map resource names to quantities. `named_cpus` and
+    `named_text` are the CPUs and the text of ``reservedSystemCPUs``. `reserved_memory` has pairs of
+    a node and quantities by memory type, and `eviction_hard` has thresholds by signal. Options are
+    None if the field is missing. `reconcile_period` is a duration in Go's format; `cfs_quota` means
+    that CPU limits are enforced.
     """
 
     cpu_policy: str
@@ -54,9 +54,9 @@ class Config:
     gates: Mapping[str, bool] = field(repr=False)
 
     def in_force(self) -> dict[str, str | bool | dict[str, str]]:
-        """The configuration with its defaults, as a ``KubeletConfiguration`` has it.
+        """Returns the effective configuration with the fields of a ``KubeletConfiguration``.
 
-        Maps and texts that are empty are left out, as a kubelet leaves them out.
+        Omits empty maps and strings, as kubelets do.
 
         Requirements: CPU-RECONCILE-003, CPU-RECONCILE-010.
         """
@@ -83,13 +83,13 @@ def load(
     unknown: Collection[str] = (),
     flags: Mapping[str, Any] = MappingProxyType({}),
 ) -> Config:
-    """The configuration that the fields stand for; `enabled_gates` tells which of its gates are on.
+    """Loads a configuration; `enabled_gates` computes its feature gates.
 
-    `unknown` are fields that the release does not have, and passes over. `flags` are fields that
-    the command line sets: they count more, but for feature gates, of which both count.
+    `unknown` fields are not in the release and are ignored. `flags` are fields that the command
+    line sets; they override the configuration, except that feature gates are merged.
 
     Raises:
-        ConfigError: a value of the wrong type, or one that the kubelet's validation refuses.
+        ConfigError: a value has the wrong type, or the kubelet's validation rejects it.
 
     Requirements: CPU-CONFIG-008, CPU-CONFIG-020, CPU-GATE-011, CPU-GATE-014, CPU-HINT-014,
     CPU-NONE-001, MEM-CONFIG-007, MEM-CONFIG-008, MEM-NONE-002, TOPO-ERROR-009, TOPO-POLICY-001,
@@ -100,7 +100,7 @@ def load(
     decoded = fields.decode(
         {name: one for name, one in kubelet_config.items() if name not in unknown}
     )
-    # Gates are set while the defaults are filled in, before the validation.
+    # Gates are set together with the defaults, before validation.
     on = enabled_gates(decoded)
     if "featureGates" in flags:
         both = {**(decoded["featureGates"] or {}), **flags["featureGates"]}
@@ -156,7 +156,7 @@ def _with_defaults(decoded_config: Mapping[str, Any]) -> Mapping[str, Any]:
 def _check_gates(
     decoded_config: Mapping[str, Any], enabled_gates: EnabledGates
 ) -> Mapping[str, bool]:
-    """The gates that the command line sets, or that it and the configuration set together."""
+    """Returns the gates, with errors worded as for gates on the command line."""
     try:
         return enabled_gates(decoded_config)
     except gates.GateError as error:
@@ -171,4 +171,4 @@ _POLICIES = {
     "topologyManagerPolicy": "none",
     "topologyManagerScope": "container",
 }
-"""Fields that name a policy or a scope, and their defaults."""
+"""The defaults of fields for policies and scopes."""

@@ -1,4 +1,4 @@
-"""CPU lists as the kubelet reads them: in part stricter, in part looser than the kernel."""
+"""CPU lists in the kubelet's syntax, which is partly stricter and partly looser than Linux's."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class CPUListError(ValueError):
 
 
 def parse(text: str) -> CPUSet:
-    """The CPUs that a list such as ``0-3,8`` names; the empty text is the empty set.
+    """Parses a CPU list such as ``0-3,8``; an empty text is the empty set.
 
     Raises:
         CPUListError: the text is not a CPU list.
-        UnsupportedError: it is one, of more CPUs than any machine has.
+        UnsupportedError: the list has too many parts or a CPU number that is too large.
     """
     if text.count(",") >= LARGEST_MEMBER:
-        raise UnsupportedError(f"a CPU list of more than {LARGEST_MEMBER} parts")
+        raise UnsupportedError(f"a CPU list with more than {LARGEST_MEMBER} parts")
     mask = 0
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
@@ -37,7 +37,5 @@ def _integer(text: str) -> int:
     except numbers.NumeralError as error:
         raise CPUListError(str(error)) from None
     if number >= LARGEST_MEMBER:
-        raise UnsupportedError(
-            f"CPU {number}; the last one that there can be is {LARGEST_MEMBER - 1}"
-        )
+        raise UnsupportedError(f"CPU {number} (the largest supported is {LARGEST_MEMBER - 1})")
     return number

@@ -1,4 +1,4 @@
-"""Hard eviction thresholds: which signals there are, and what an amount may be.
+"""Hard eviction thresholds: the signals, and valid amounts.
 
 (Kubernetes documentation, "Node-pressure Eviction: Eviction signals" and "Eviction thresholds".)
 """
@@ -37,10 +37,10 @@ _SIGNALS = frozenset(
     }
 )
 _NO_THRESHOLDS = ("0%", "100%")
-"""Percentages that mean no threshold, but only when they are written so."""
+"""Percentages that mean no threshold, but only in exactly this form."""
 
 _NOT_A_NUMBER = -(1 << 63)
-"""What a 64-bit x86 processor makes of an integer out of no number."""
+"""The result of converting NaN to an integer on 64-bit x86 processors."""
 
 
 class ThresholdError(ValueError):
@@ -48,9 +48,9 @@ class ThresholdError(ValueError):
 
 
 def hard_thresholds(decoded_config: Mapping[str, Any]) -> Mapping[str, str]:
-    """The hard thresholds of a decoded configuration by signal.
+    """Returns the hard thresholds of a decoded configuration by signal.
 
-    The defaults hold only where it gives none, unless it has them merged.
+    The defaults apply if it sets none, or if it asks for them to be merged.
 
     Requirements: MEM-RESERVE-006.
     """
@@ -61,10 +61,10 @@ def hard_thresholds(decoded_config: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def check(thresholds: Mapping[str, str]) -> None:
-    """Checks all thresholds; reports the first bad one by signal, where the kubelet reports any.
+    """Checks all thresholds; reports the first invalid signal by name (the kubelet may pick any).
 
     Raises:
-        ThresholdError: an unknown signal, or an invalid amount or share.
+        ThresholdError: a signal is unknown, or its amount or percentage is invalid.
 
     Requirements: MEM-CONFIG-011.
     """
@@ -78,9 +78,9 @@ def check(thresholds: Mapping[str, str]) -> None:
 
 
 def of_memory(thresholds: Mapping[str, str], capacity: int) -> str | None:
-    """The threshold for memory as a quantity; None where there is none.
+    """Returns the memory threshold as a quantity, or None if there is none.
 
-    A share is one of `capacity` bytes. `thresholds` have been checked.
+    Percentages are of `capacity` bytes. `thresholds` must have been checked.
 
     Requirements: MEM-RESERVE-007.
     """
@@ -114,7 +114,7 @@ def _check_amount(signal: str, text: str) -> None:
 
 
 def _share(text: str) -> float:
-    """A percentage as a share of 1; the kubelet keeps it as a floating-point number of 32 bits."""
+    """Converts a percentage to a fraction in single precision, as the kubelet does."""
     try:
         return single(float32(text.rstrip("%")) / 100)
     except NumeralError as error:

@@ -1,4 +1,4 @@
-"""The fields of a configuration that the resource managers read, as Go's JSON decodes them."""
+"""The configuration fields that the resource managers use, decoded as Go decodes JSON."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MemoryReservations = tuple[tuple[int, "Mapping[str, str]"], ...]
-"""Node and quantities by memory type, entry by entry."""
+"""Pairs of a node and quantities by memory type, in the order of the entries."""
 
 
 class ConfigError(Exception):
-    """The kubelet does not start with this configuration; the text is the kubelet's."""
+    """The kubelet refuses to start with this configuration; the text is the kubelet's."""
 
 
 def _duration(value: Any) -> int:
@@ -59,16 +59,16 @@ DECODED: Mapping[str, decoding.Kind] = {
     "cpuCFSQuota": decoding.Boolean(),
     "featureGates": decoding.Map(decoding.Boolean(), "map[string]bool"),
 }
-"""What each field holds."""
+"""The type of each field."""
 
 _CONFIGURATION = decoding.Fields("v1beta1.KubeletConfiguration", DECODED)
 
 
 def decode(kubelet_config: Mapping[str, Any]) -> dict[str, Any]:
-    """All the fields in `DECODED`; a text that is absent is empty, any other value None.
+    """Decodes all fields in `DECODED`; missing strings are empty, other missing values None.
 
     Raises:
-        ConfigError: a value is of the wrong type; the first one, as they stand in `kubelet_config`.
+        ConfigError: a value has the wrong type; reports the first one in the order of the fields.
 
     Requirements: CPU-CONFIG-014, CPU-RECONCILE-003, MEM-CONFIG-002.
     """
@@ -81,7 +81,7 @@ def decode(kubelet_config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def memory_reservations(decoded_config: Mapping[str, Any]) -> MemoryReservations:
-    """The entries of ``reservedMemory``; one that names no node is about node 0.
+    """Returns the entries of ``reservedMemory``; the default node is 0.
 
     Requirements: MEM-CONFIG-009.
     """

@@ -1,7 +1,7 @@
-"""The kubelet's command line: the flags that set fields of the configuration.
+"""The kubelet's command line: flags that set fields of the configuration.
 
-The flags of all releases are the table ``flags.txt`` beside this module. (Kubernetes documentation,
-"kubelet"; how flags are read is that of the Go package ``pflag``.)
+``flags.txt`` next to this module lists the flags of all releases. (Kubernetes documentation,
+"kubelet"; flags are parsed as in the Go package ``pflag``.)
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 
 class FlagError(ValueError):
-    """The value of a flag cannot be read; the text is the kubelet's."""
+    """The value of a flag cannot be parsed; the text is the kubelet's."""
 
 
 @cache
 def table() -> Mapping[str, frozenset[str]]:
-    """The flags of every release in the table."""
     text = Path(__file__).with_name("flags.txt").read_text(encoding="ascii")
     head, *rows = [line.split() for line in text.split("\n\n")[1].splitlines()]
     return {
@@ -40,14 +39,14 @@ def table() -> Mapping[str, frozenset[str]]:
 def read(
     command_line: Sequence[str], release: str, single_pair_flags: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """The fields of the configuration that a command line sets, decoded, by name.
+    """Returns the configuration fields that a command line sets, decoded, by name.
 
-    Of a flag that is given several times the last counts, and of a map every entry. Flags
-    `single_pair_flags` take a comma for a part of the value.
+    If a flag is repeated, the last value wins, but maps are merged. For `single_pair_flags`, a
+    comma is part of the value.
 
     Raises:
-        ConfigError: a flag that the release does not have, or a value that cannot be read.
-        UnsupportedError: a flag that concerns none of the managers.
+        ConfigError: the release does not have a flag, or a value cannot be parsed.
+        UnsupportedError: a flag does not concern any of the managers.
 
     Requirements: CPU-CONFIG-016, CPU-CONFIG-017, CPU-CONFIG-018, CPU-CONFIG-019, CPU-CONFIG-020,
     TOPO-POLICY-017.
@@ -57,7 +56,7 @@ def read(
         field, reader = _FIELDS[name]
         reader = _one_pair if name in single_pair_flags else reader
         if field == "reservedMemory" and not value:
-            continue  # an empty one sets nothing
+            continue  # an empty value sets nothing
         try:
             found[field] = reader(value, found.get(field))
         except FlagError as error:
@@ -68,7 +67,7 @@ def read(
 
 
 def _flags(command_line: Sequence[str], known_flags: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Names and values in order; a value may be an argument of its own."""
+    """Yields names and values in order; a value can be a separate argument."""
     commands = []
     left: Iterator[str] = iter(command_line)
     for argument in left:
@@ -180,7 +179,7 @@ def _reservations(value: str, earlier: Any) -> fields.MemoryReservations:
 
 
 def _node(text: str) -> int:
-    """A node's id, of which the kubelet keeps the lower 32 bits."""
+    """Parses a node's id and keeps the lower 32 bits, as the kubelet does."""
     try:
         number = numbers.parse_signed(text)
     except numbers.NumeralError:
@@ -221,10 +220,10 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
     "topology-manager-policy-options": ("topologyManagerPolicyOptions", _pairs),
     "topology-manager-scope": ("topologyManagerScope", _text),
 }
-"""The field that each flag sets, and how its value is read."""
+"""The field that each flag sets, and the function that parses its value."""
 
 _SHORT = ("h", "v")
-"""Flags of one letter, of which none concerns the managers."""
+"""One-letter flags, none of which concerns the managers."""
 
 _SWITCHES = frozenset({"cpu-cfs-quota"})
-"""Flags that need no value."""
+"""Flags without a required value."""

@@ -1,6 +1,6 @@
-"""Feature gates: those that each release knows, and those that a configuration turns on.
+"""Feature gates: the gates of each release, and the gates that a configuration turns on.
 
-The gates of all releases are the table ``gates.txt`` beside this module.
+``gates.txt`` next to this module lists the gates of all releases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MATURITIES: dict[str, Maturity] = {
 
 
 class GateError(ConfigError):
-    """The feature gates cannot be set so."""
+    """The kubelet rejects the configured feature gates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class Gate:
     """A feature gate in one release.
 
     Attributes:
-        maturity: how far it has come.
-        default: whether it is on by default.
-        is_locked: whether it is locked to that.
-        needs: the gates that must be on where it is on, those that are always on left out.
+        maturity: alpha, beta, stable or deprecated.
+        default: whether the gate is on by default.
+        is_locked: whether the gate is locked to its default.
+        needs: the gates that this gate depends on, except those that are always on.
     """
 
     maturity: Maturity
@@ -49,7 +49,6 @@ class Gate:
 
 @cache
 def table() -> Mapping[str, Mapping[str, Gate]]:
-    """The gates of every release in the table, by release and name."""
     text = Path(__file__).with_name("gates.txt").read_text(encoding="ascii")
     gates, dependencies = (
         [line.split() for line in part.splitlines()]
@@ -72,7 +71,7 @@ def table() -> Mapping[str, Mapping[str, Gate]]:
 
 
 def of_release(version: str) -> Mapping[str, Gate]:
-    """The gates of a release, by name.
+    """Returns the gates of a release, by name.
 
     Requirements: CPU-GATE-001, CPU-GATE-003, TOPO-OPT-013, TOPO-OPT-014.
     """
@@ -92,10 +91,10 @@ def _gate(cell: str, needs: tuple[str, ...]) -> Gate:
 def enabled_gates(
     decoded_config: Mapping[str, Any], known_gates: Mapping[str, Gate]
 ) -> Mapping[str, bool]:
-    """Which of the `known_gates` gates are on in a decoded configuration.
+    """Returns whether each of `known_gates` is on in a decoded configuration.
 
     Raises:
-        GateError: a gate that is unknown or locked, or one that is on without a gate that it needs.
+        GateError: a gate is unknown or locked, or is on without a gate that it depends on.
 
     Requirements: CPU-GATE-001, CPU-GATE-002, CPU-GATE-008, CPU-GATE-009, CPU-GATE-010,
     CPU-GATE-011, CPU-GATE-015, MEM-GATE-002.
@@ -128,7 +127,7 @@ def enabled_gates(
 def dependency_problems(
     gates: Mapping[str, bool], known_gates: Mapping[str, Gate]
 ) -> Iterator[str]:
-    """The gates that are on without those they need; the kubelet names them in any order.
+    """Yields a message for each gate whose dependencies are off; the kubelet's order is random.
 
     Requirements: CPU-GATE-011, NODE-PODLEVEL-007.
     """

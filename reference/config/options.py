@@ -1,4 +1,4 @@
-"""Policy options, whose values a configuration gives as text."""
+"""Policy options, whose values are strings in the configuration."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class OptionError(Exception):
 
 
 def as_map(policy_options: Mapping[str, str]) -> str:
-    """Options as Go prints a map."""
+    """Formats options like a Go map."""
     return f"map[{' '.join(f'{name}:{policy_options[name]}' for name in sorted(policy_options))}]"
 
 
 def boolean(name: str, value: str) -> bool:
-    """The value of an option that is on or off.
+    """Parses the value of a boolean option.
 
     Raises:
-        OptionError: the value is neither.
+        OptionError: the value is not a boolean.
 
     Requirements: CPU-CONFIG-005, CPU-CONFIG-006.
     """
@@ -45,14 +45,14 @@ def check_available(
     """Checks that an option exists and that its maturity level is enabled.
 
     Args:
-        manager: whose option it is, such as ``CPU Manager``.
-        name: the option's.
-        maturity: how far the option has come; None if there is no such option.
-        gates: the feature gates; None opens all levels.
-        hidden_message: the error for an option whose level is not open.
+        manager: the manager with the option, such as ``CPU Manager``.
+        name: the option's name.
+        maturity: the option's maturity, or None if the option does not exist.
+        gates: the feature gates; None enables all levels.
+        hidden_message: the template of the error for an option with a disabled level.
 
     Raises:
-        OptionError: it is unknown, or hidden by its gate.
+        OptionError: the option is unknown or disabled.
     """
     if maturity is None:
         raise OptionError(f'unknown {manager} Policy option: "{name}"')

@@ -1,4 +1,4 @@
-"""CFS quota: which containers the container runtime is told to limit to their CPU limit."""
+"""CFS quotas: which containers the container runtime limits to their CPU limit."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 class Quotas:
     """How a node sets CFS quotas.
 
-    `is_enforced` is ``cpuCFSQuota`` of the configuration; with `spares_exclusive`, containers with
-    exclusive CPUs have none.
+    `is_enforced` is the field ``cpuCFSQuota`` of the configuration. With `spares_exclusive`,
+    containers with exclusive CPUs are not limited.
     """
 
     is_enforced: bool
     spares_exclusive: bool
 
     def limits(self, pod: Pod, container: PodContainer, cpus: int | None) -> bool:
-        """Whether the runtime is told to limit the container; `cpus` are those assigned to it.
+        """Whether the container runtime limits the container; `cpus` are the CPUs assigned to it.
 
         Requirements: CPU-GATE-012, CPU-NONE-003, CPU-STATIC-020.
         """
@@ -34,7 +34,7 @@ class Quotas:
 
 
 def _has_cpus_of_its_own(pod: Pod, container: PodContainer, cpus: int | None) -> bool:
-    """Whether CPUs are assigned to the container alone, and not to its pod to share out."""
+    """Whether the container has CPUs of its own, rather than shared with its pod."""
     if pod.budget is None:
         return bool(cpus)
     whole = quantity.whole_cpus(container.limits.get("cpu", 0)) is not None

@@ -24,13 +24,13 @@ RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
 def reserved_cpus(
     config: Config, online: CPUSet, *, round_reservation: Callable[[Fraction], Fraction]
 ) -> Fraction:
-    """The CPU reservation in CPUs; 0 for none.
+    """Returns the total CPU reservation, in CPUs.
 
-    CPUs reserved by name replace both amounts. `round_reservation` tells what an amount
-    counts in the release.
+    ``reservedSystemCPUs`` replaces both amounts. `round_reservation` applies the release's
+    rounding to an amount.
 
     Raises:
-        ConfigError: a CPU reserved by name is not online, or an amount is invalid.
+        ConfigError: a CPU reserved by id is not online, or an amount is invalid.
 
     Requirements: CPU-CONFIG-010, CPU-RESERVE-006, CPU-RESERVE-011, CPU-RESERVE-014.
     """
@@ -46,7 +46,7 @@ def reserved_cpus(
 
 
 def to_thousandths(amount: Fraction) -> Fraction:
-    """An amount to the nearest thousandth, after its millionths were rounded up.
+    """Rounds an amount up to millionths, then to the nearest thousandth.
 
     Requirements: CPU-RESERVE-014.
     """
@@ -54,10 +54,10 @@ def to_thousandths(amount: Fraction) -> Fraction:
 
 
 def cpus_of(amounts: Mapping[str, str], whose: str) -> Fraction:
-    """The CPUs among the reserved `amounts` by resource; `whose` they are, kube or system.
+    """Returns the CPUs among the reserved `amounts`; `whose` is ``kube`` or ``system``.
 
     Raises:
-        ConfigError: a resource that cannot be reserved, or an invalid amount of it.
+        ConfigError: a resource cannot be reserved, or its amount is invalid.
 
     Requirements: CPU-CONFIG-011, CPU-CONFIG-012, CPU-CONFIG-013, CPU-CONFIG-015, MEM-CONFIG-010.
     """

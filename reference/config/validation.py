@@ -1,4 +1,4 @@
-"""What the kubelet's validation finds wrong with a configuration: one text for each problem."""
+"""The kubelet's validation of a configuration, with one message per problem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCOPES = ("container", "pod")
 
 
 def topology_problems(policy: str, scope: str) -> Iterator[str]:
-    """What is wrong with the Topology Manager's policy and scope.
+    """Yields problems with the Topology Manager's policy and scope.
 
     Requirements: TOPO-ERROR-002, TOPO-ERROR-003, TOPO-SCOPE-009.
     """
@@ -35,7 +35,7 @@ def topology_problems(policy: str, scope: str) -> Iterator[str]:
 
 
 def reserved_cpus_problems(kubelet_config: Mapping[str, Any], named_text: str) -> Iterator[str]:
-    """What is wrong with ``reservedSystemCPUs``, which is `named_text`.
+    """Yields problems with ``reservedSystemCPUs``, whose value is `named_text`.
 
     Requirements: CPU-CONFIG-008, CPU-CONFIG-009.
     """
@@ -53,7 +53,7 @@ def reserved_cpus_problems(kubelet_config: Mapping[str, Any], named_text: str) -
 
 
 def memory_problems(reservations: MemoryReservations) -> Iterator[str]:
-    """What is wrong with ``reservedMemory``.
+    """Yields problems with ``reservedMemory``.
 
     Requirements: MEM-CONFIG-004, MEM-CONFIG-005, MEM-CONFIG-006.
     """

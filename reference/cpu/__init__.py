@@ -1,5 +1,5 @@
-"""The CPU Manager: which CPUs a container gets.
+"""The CPU Manager assigns CPUs to containers.
 
-Read `topology` and `state`, then `assignment` (which CPUs), `policy` (who gets them), `hints`, and
-`distribution` for the option ``distribute-cpus-across-numa``.
+Read `topology` and `state`, then `assignment` (which CPUs), `policy` (which containers), `hints`
+and, for ``distribute-cpus-across-numa``, `distribution`.
 """

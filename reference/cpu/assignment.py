@@ -1,12 +1,11 @@
-"""Which CPUs a request gets: packed onto the fewest NUMA nodes, sockets, caches and cores.
+"""Assigning CPUs: a request is packed onto the fewest NUMA nodes, sockets, caches and cores.
 
-The request is met from the largest unit down to the smallest: whole NUMA nodes and whole
-sockets, then (when asked for) uncore caches, whole cores, and at last single threads. Among units
-of a kind those with the fewest free CPUs come first, so that large free ones stay whole; ties go
-to the lower id. (Kubernetes documentation, "Static policy": a "topology-aware best-fit
-allocation".)
+A request takes the largest units first: whole NUMA nodes and sockets, then uncore caches (if an
+option asks for it), whole cores and finally single threads. Among units of the same kind, those
+with the fewest free CPUs come first, to keep large free units whole; ties go to the lower id.
+(Kubernetes documentation, "Static policy": a "topology-aware best-fit allocation".)
 
-Sets of CPUs are bit masks in this module.
+CPU sets are bit masks in this module.
 """
 
 from __future__ import annotations
@@ -27,13 +26,12 @@ if TYPE_CHECKING:
 
 
 class NotEnoughCPUsError(AllocationError):
-    """Fewer CPUs are available than requested.
+    """A request exceeds the available CPUs.
 
     Requirements: CPU-ERROR-004.
     """
 
     def __init__(self, count: int, available: int) -> None:
-        """Takes both counts."""
         super().__init__(
             "not enough cpus available to satisfy request: "
             f"requested={count}, available={available}"
@@ -41,20 +39,19 @@ class NotEnoughCPUsError(AllocationError):
 
 
 class PartialAssignment(NamedTuple):
-    """An assignment under way: CPUs still free, CPUs taken, and how many are wanted still."""
+    """An assignment in progress: the free CPUs, the CPUs taken and the number still needed."""
 
     free: int
     taken_cpus: int
     remaining_count: int
 
     def take(self, cpus: int) -> PartialAssignment:
-        """The assignment after taking `cpus`."""
         return PartialAssignment(
             self.free & ~cpus, self.taken_cpus | cpus, self.remaining_count - cpus.bit_count()
         )
 
     def take_units(self, units: Iterable[int]) -> PartialAssignment:
-        """The assignment after taking each of `units` that is no larger than what is wanted."""
+        """Takes each of `units` that does not exceed the number of CPUs still needed."""
         progress = self
         for cpus in units:
             if cpus.bit_count() <= progress.remaining_count:
@@ -62,7 +59,7 @@ class PartialAssignment(NamedTuple):
         return progress
 
     def take_threads(self, cpus: int) -> PartialAssignment:
-        """The assignment after taking as many of `cpus` as are wanted, the lowest first."""
+        """Takes CPUs out of `cpus`, lowest ids first, until no more are needed."""
         progress = self
         while cpus and progress.remaining_count > 0:
             lowest = cpus & -cpus
@@ -72,19 +69,19 @@ class PartialAssignment(NamedTuple):
 
 
 Step = Callable[[PartialAssignment], PartialAssignment]
-"""What takes CPUs of one kind of unit."""
+"""A step of an assignment, which takes CPUs in units of one kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The choice of CPUs on a machine, as the options of the static policy ask for it."""
+    """Chooses CPUs on a machine according to the static policy's options."""
 
     topology: CPUTopology
     options: StaticOptions
 
     @property
     def only_whole_cores(self) -> bool:
-        """Whether nothing but whole cores is handed out (option ``full-pcpus-only``).
+        """Whether only whole cores are assigned (option ``full-pcpus-only``).
 
         Requirements: CPU-OPT-FULLPCPUS-002.
         """
@@ -92,20 +89,20 @@ class Assignment:
 
     @property
     def cpus_per_core(self) -> int:
-        """The CPUs that a request must be a multiple of with ``full-pcpus-only``.
+        """With ``full-pcpus-only``, requests must be a multiple of this number.
 
         Requirements: CPU-OPT-FULLPCPUS-008.
         """
         return self.topology.most_cpus_per_core
 
     def reserve(self, count: int) -> int:
-        """`count` CPUs for the system, in ascending order of cores.
+        """Chooses `count` CPUs to reserve for the system, in ascending order of cores.
 
-        Core ids repeat: the order begins anew in each socket or NUMA node, whichever is smaller.
-        Options that say which CPUs containers get say so of these, too.
+        Core ids repeat, so the order restarts in each socket or NUMA node, whichever is smaller.
+        Options that control the placement of CPUs also apply to reserved CPUs.
 
         Raises:
-            NotEnoughCPUsError: the machine has fewer.
+            NotEnoughCPUsError: the machine has fewer CPUs.
 
         Requirements: CPU-RESERVE-005, CPU-RESERVE-012.
         """
@@ -120,19 +117,19 @@ class Assignment:
         return progress.taken_cpus
 
     def take(self, available: int, count: int, held_cpus: int = 0, min_nodes: int = 0) -> int:
-        """`count` CPUs out of `available`, laid out as the options ask.
+        """Chooses `count` CPUs out of `available` according to the options.
 
-        `held_cpus` are CPUs that the same container has already; CPUs that are distributed go to
-        `min_nodes` NUMA nodes or more, where that many can share them.
+        `held_cpus` are CPUs that the same container already has. Distributed CPUs are spread over
+        at least `min_nodes` NUMA nodes if possible.
 
         Raises:
-            NotEnoughCPUsError: `available` has fewer.
+            NotEnoughCPUsError: `available` has fewer CPUs.
         """
         del min_nodes
         return self.pack(available, count, held_cpus)
 
     def pack(self, available: int, count: int, held_cpus: int = 0) -> int:
-        """`count` CPUs out of `available` on as few units as possible; else as `take`.
+        """Chooses `count` CPUs on as few units as possible; arguments and errors as in `take`.
 
         Requirements: CPU-STATIC-012, CPU-STATIC-015, CPU-STATIC-022, CPU-STATIC-030,
         CPU-STATIC-032.
@@ -149,9 +146,10 @@ class Assignment:
         return progress.taken_cpus & ~held_cpus
 
     def restrict_to_socket(self, free: int, count: int) -> int:
-        """The CPUs of `free` to take `count` from: of whole cores, those of one socket if it can.
+        """Returns the part of `free` to choose from: a single socket if whole cores are required.
 
-        Uncore caches, where they matter, are smaller than sockets and say more.
+        Returns all of `free` if no socket has `count` free CPUs, or if uncore caches decide, which
+        are smaller than sockets.
 
         Requirements: CPU-OPT-FULLPCPUS-012, CPU-STATIC-029.
         """
@@ -163,7 +161,7 @@ class Assignment:
         return free
 
     def steps(self) -> list[Step]:
-        """What is looked at, one after the other, until there are CPUs enough."""
+        """The steps that are taken in turn until no more CPUs are needed."""
         if self.options.across_cores:
             return self.spreading_steps()
         steps = self.large_units()
@@ -172,11 +170,11 @@ class Assignment:
         return [*steps, self.whole_cores, self.threads_by_core]
 
     def spreading_steps(self) -> list[Step]:
-        """The same where CPUs are spread over cores."""
+        """The steps if CPUs are distributed across cores."""
         return [self.threads_of_other_cores]
 
     def large_units(self) -> list[Step]:
-        """The units that are larger than cores and caches, the largest first."""
+        """The steps for units larger than cores and caches, largest first."""
         steps: list[Step] = [self.whole_nodes, self.whole_sockets]
         return steps if self.topology.sockets_within_nodes else steps[::-1]
 
@@ -196,11 +194,10 @@ class Assignment:
         return progress.take_units(self.free_sockets(progress.free))
 
     def free_sockets(self, free: int) -> list[int]:
-        """The sockets whose CPUs are all free, in the order in which they are taken."""
         return _entirely_free(self.topology.sockets, sockets_in_order(self.topology, free), free)
 
     def uncore_caches(self, progress: PartialAssignment) -> PartialAssignment:
-        """Takes all of several uncore caches, and the rest of the request out of a part of one.
+        """Takes all free CPUs of some uncore caches, then the rest from a single cache.
 
         Requirements: CPU-OPT-UNCORE-002, CPU-OPT-UNCORE-004.
         """
@@ -213,9 +210,9 @@ class Assignment:
         return progress
 
     def all_of_caches(self, progress: PartialAssignment, order: list[int]) -> PartialAssignment:
-        """Takes what is free of uncore caches, most first, until one has room for the rest.
+        """Takes all free CPUs of the emptiest uncore caches until a single cache fits the rest.
 
-        A request that an idle cache can hold is not divided so.
+        Requests that fit in the largest cache of an idle machine are not split this way.
 
         Requirements: CPU-OPT-UNCORE-003, CPU-OPT-UNCORE-004.
         """
@@ -231,11 +228,11 @@ class Assignment:
         return progress
 
     def caches_in_order(self, free: int) -> list[int]:
-        """The uncore caches with free CPUs, each once, in the order in which they are used up."""
+        """The uncore caches with free CPUs, without repetitions, in the order they are used."""
         return list(dict.fromkeys(caches_by_node(self.topology, free)))
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
-        """The rest of the request out of a cache, whole cores first; less where it has no room.
+        """The CPUs of a cache for the rest of the request, whole cores first; can be too few.
 
         Requirements: CPU-OPT-UNCORE-005, CPU-OPT-UNCORE-006.
         """
@@ -250,7 +247,7 @@ class Assignment:
         return progress.take_units(self.free_cores(progress.free))
 
     def free_cores(self, free: int) -> list[int]:
-        """The cores whose CPUs are all free, in the order in which they are taken.
+        """The cores whose CPUs are all free, in the order they are taken.
 
         Requirements: CPU-POOL-006, CPU-RESERVE-013, CPU-STATIC-023.
         """
@@ -267,9 +264,9 @@ class Assignment:
         return progress
 
     def cores_to_break(self, progress: PartialAssignment) -> list[int]:
-        """The cores in the order in which single CPUs are taken.
+        """The cores in the order that single CPUs are taken from them.
 
-        Those on the sockets of what is taken already come first.
+        Cores on sockets where the container already has CPUs come first.
 
         Requirements: CPU-STATIC-010.
         """
@@ -280,7 +277,7 @@ class Assignment:
         return sorted(order, key=lambda core: not cores[core] & near)
 
     def threads_of_other_cores(self, progress: PartialAssignment) -> PartialAssignment:
-        """Takes a CPU of every core before it takes a second one of any.
+        """Takes one CPU of every core before it takes a second CPU of any core.
 
         Requirements: CPU-OPT-DISTCORES-002, CPU-OPT-DISTCORES-003.
         """
@@ -297,9 +294,9 @@ class Assignment:
         return progress
 
     def thread_rank(self, before: int, place: int) -> tuple[int, ...]:
-        """When a CPU is taken that shares its core with `before` others of the container.
+        """The sort key of a CPU that shares its core with `before` CPUs of the same container.
 
-        `place` is that of its socket among those in order. What is less comes first.
+        `place` is the position of its socket in the order of sockets. Lower keys are taken first.
         """
         return before, place
 
@@ -308,11 +305,11 @@ def _entirely_free(groups: Groups, order: list[int], free: int) -> list[int]:
     return [groups[number] for number in order if not groups[number] & ~free]
 
 
-# The order in which units are looked at
+# The order of units
 
 
 def _fullest_first(groups: Groups, free: int, within: int) -> list[int]:
-    """The groups with free CPUs in `within`: fewest free CPUs first, then the lower id."""
+    """The groups with free CPUs in `within`, fewest free CPUs first, then lower ids."""
     found = [
         ((mask & free).bit_count(), number)
         for number, mask in groups.items()
@@ -323,7 +320,7 @@ def _fullest_first(groups: Groups, free: int, within: int) -> list[int]:
 
 
 def nodes_in_order(topology: CPUTopology, free: int) -> list[int]:
-    """The NUMA nodes with free CPUs in the order in which they are used up.
+    """The NUMA nodes with free CPUs, in the order they are used.
 
     Requirements: CPU-STATIC-011, CPU-STATIC-029.
     """
@@ -338,7 +335,6 @@ def nodes_in_order(topology: CPUTopology, free: int) -> list[int]:
 
 
 def sockets_in_order(topology: CPUTopology, free: int) -> list[int]:
-    """The sockets with free CPUs in the order in which they are used up."""
     nodes, sockets = topology.nodes, topology.sockets
     if not topology.sockets_within_nodes:
         return _fullest_first(sockets, free, free)
@@ -350,7 +346,7 @@ def sockets_in_order(topology: CPUTopology, free: int) -> list[int]:
 
 
 def caches_by_node(topology: CPUTopology, free: int) -> list[int]:
-    """The uncore caches with free CPUs, node by node."""
+    """The uncore caches with free CPUs, grouped by node; a cache can occur more than once."""
     return [
         uncore
         for node in nodes_in_order(topology, free)
@@ -359,7 +355,6 @@ def caches_by_node(topology: CPUTopology, free: int) -> list[int]:
 
 
 def cores_in_order(topology: CPUTopology, free: int) -> list[int]:
-    """The cores with free CPUs in the order in which they are used up."""
     within = topology.sockets_within_nodes
     order = sockets_in_order(topology, free) if within else nodes_in_order(topology, free)
     units, cores = _units_of_cores(topology)
@@ -367,7 +362,7 @@ def cores_in_order(topology: CPUTopology, free: int) -> list[int]:
 
 
 def _units_of_cores(topology: CPUTopology) -> tuple[Groups, Mapping[int, Groups]]:
-    """Sockets or NUMA nodes, whichever are smaller, and the cores of each."""
+    """The masks of the smaller units, sockets or NUMA nodes, and the cores in each unit."""
     if topology.sockets_within_nodes:
         return topology.sockets, topology.cores_by_socket
     return topology.nodes, topology.cores_by_node

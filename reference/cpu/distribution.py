@@ -1,12 +1,11 @@
-"""Spreading a request evenly over NUMA nodes (option ``distribute-cpus-across-numa``).
+"""Distributing a request evenly over NUMA nodes (option ``distribute-cpus-across-numa``).
 
-The fewest nodes over which the request can be handed out evenly are used; among several such
-combinations the one that leaves the free CPUs of all nodes most alike, measured by their standard
-deviation. What cannot be divided evenly (the remainder) goes to those nodes of the combination
-where it leaves the best balance. (Kubernetes documentation, section
+Uses the fewest nodes that can share the request evenly, in the combination that best balances the
+free CPUs of all nodes (lowest standard deviation). The remainder goes to those nodes of the
+combination that keep the balance best. (Kubernetes documentation, section
 "distribute-cpus-across-numa".)
 
-Sets of CPUs are bit masks in this module.
+CPU sets are bit masks in this module.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class AccountingError(AllocationError):
-    """An even distribution was chosen and then could not be taken."""
+    """The nodes of the chosen distribution do not have enough CPUs after all."""
 
 
 class CPURequest(NamedTuple):
-    """`cpu_count` CPUs in groups of `group`, wanted from nodes with `free` CPUs each.
+    """A request for `cpu_count` CPUs in groups of `group`.
 
-    The nodes stand in the order in which they are used up.
+    `free` has the number of free CPUs by node, in the order that nodes are used.
     """
 
     free: dict[int, int]
@@ -38,16 +37,16 @@ class CPURequest(NamedTuple):
     group: int
 
     def even_share(self, nodes: Sequence[int]) -> int:
-        """How many CPUs each of `nodes` gives if all give as much, in whole groups."""
+        """The CPUs that each of `nodes` contributes to an even split, in whole groups."""
         return self.cpu_count // len(nodes) // self.group * self.group
 
     def whole_groups(self, node: int) -> int:
-        """How many free CPUs a node has, in whole groups."""
+        """The number of free CPUs on a node, rounded down to whole groups."""
         return self.free[node] // self.group * self.group
 
 
 class Distribution(NamedTuple):
-    """A `share` from each node of `nodes`, and the rest in groups from `remainder`."""
+    """Takes `share` CPUs from each of `nodes`, and the rest in groups from `remainder`."""
 
     balance: float
     nodes: tuple[int, ...]
@@ -56,19 +55,19 @@ class Distribution(NamedTuple):
 
 
 class DistributedAssignment(Assignment):
-    """The choice of CPUs with ``distribute-cpus-across-numa`` on."""
+    """Chooses CPUs with ``distribute-cpus-across-numa`` enabled."""
 
     __slots__ = ()
 
     def take(self, available: int, count: int, held_cpus: int = 0, min_nodes: int = 0) -> int:
-        """`count` CPUs out of `available`, in groups of whole cores where these are asked for.
+        """Chooses `count` CPUs out of `available`, in whole cores if the options require them.
 
-        A request that is no multiple of a group, or that no combination of nodes can share, is
-        packed instead.
+        Requests that are not a multiple of a whole core, or that no combination of nodes can share,
+        are packed instead.
 
         Raises:
-            NotEnoughCPUsError: `available` has fewer.
-            AccountingError: the chosen nodes did not have the CPUs after all.
+            NotEnoughCPUsError: `available` has fewer CPUs.
+            AccountingError: the chosen nodes do not have enough CPUs after all.
 
         Requirements: CPU-HINT-018, CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-003,
         CPU-OPT-DISTNUMA-005, CPU-OPT-DISTNUMA-006, CPU-OPT-DISTNUMA-007.
@@ -91,14 +90,14 @@ class DistributedAssignment(Assignment):
         )
 
     def sizes(self, request: CPURequest, min_nodes: int) -> list[int]:
-        """How many NUMA nodes to try, in order: as few as possible, but `min_nodes` if possible."""
+        """The numbers of nodes to try, in order: few first, at least `min_nodes` if possible."""
         fewest = self.fewest(request)
         most = min(request.cpu_count // request.group, len(request.free))
         min_nodes = min(max(fewest, min_nodes), most + 1)
         return [*range(min_nodes, most + 1), *range(fewest, min_nodes)]
 
     def choose(self, request: CPURequest, sizes: Sequence[int]) -> Distribution | None:
-        """The best distribution, on one socket if that is asked for and possible.
+        """The best distribution, on a single socket if an option asks for it and it is possible.
 
         Requirements: CPU-OPT-ALIGNSOCKET-006.
         """
@@ -109,7 +108,7 @@ class DistributedAssignment(Assignment):
         return None
 
     def fewest(self, request: CPURequest) -> int:
-        """On how many NUMA nodes there are as many free CPUs as are wanted, at the least.
+        """The smallest number of NUMA nodes that have enough free CPUs together.
 
         Requirements: CPU-OPT-DISTNUMA-003.
         """
@@ -124,7 +123,7 @@ class DistributedAssignment(Assignment):
     def best_of_size(
         self, request: CPURequest, size: int, *, one_socket: bool = False
     ) -> Distribution | None:
-        """The best distribution over `size` nodes, None where no such nodes can share."""
+        """The best distribution over `size` nodes, or None if none can share the request."""
         best: Distribution | None = None
         for nodes in combinations(request.free, size):
             if one_socket and not self.on_one_socket(nodes):
@@ -137,23 +136,23 @@ class DistributedAssignment(Assignment):
         return best
 
     def on_one_socket(self, nodes: Iterable[int]) -> bool:
-        """Whether nodes belong to one socket, all of them and with all their CPUs."""
+        """Whether all CPUs of the nodes belong to a single socket."""
         cpus = union(self.topology.nodes[node] for node in nodes)
         return len(touching(self.topology.sockets, cpus)) == 1
 
     def is_better(self, candidate: Distribution, best: Distribution) -> bool:
-        """Whether a distribution is to be preferred to another over as many nodes."""
+        """Whether a distribution is better than another one over equally many nodes."""
         return candidate.balance < best.balance
 
     def is_best(self, candidate: Distribution) -> bool:
-        """Whether no distribution over as many nodes can be preferred to this one."""
+        """Whether no distribution over equally many nodes can be better."""
         return candidate.balance == 0
 
     def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:
-        """How many CPUs each of `nodes` gives before the remainder; None where they cannot share.
+        """The CPUs that each node contributes before the remainder, or None if they cannot share.
 
-        With ``align-by-socket`` a node that has too few for an even share limits the share of all;
-        otherwise such nodes are no choice.
+        If a node has too few CPUs for an even share, ``align-by-socket`` lowers the share of all
+        nodes; without it, the nodes cannot share.
 
         Requirements: CPU-OPT-ALIGNSOCKET-007, CPU-OPT-DISTNUMA-002.
         """
@@ -162,7 +161,7 @@ class DistributedAssignment(Assignment):
         return least if least == even or self.options.by_socket else None
 
     def best_over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
-        """The best distribution over just these nodes, if there is one.
+        """The best distribution over exactly these nodes, if any.
 
         Requirements: CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-003, CPU-OPT-DISTNUMA-004,
         CPU-OPT-DISTNUMA-006, CPU-OPT-DISTNUMA-008.
@@ -179,7 +178,7 @@ class DistributedAssignment(Assignment):
             return Distribution(standard_deviation(left.values()), nodes, share, ())
         takers = [node for node in nodes if left[node] >= group]
         best: Distribution | None = None
-        # Larger subsets first: the remainder, too, is better on many nodes than on few.
+        # Larger subsets first: of equally good ones, the remainder should use the most nodes.
         for size in range(len(takers), 0, -1):
             for subset in combinations(takers, size):
                 after = _after_remainder(left, remainder, group, subset)
@@ -220,9 +219,9 @@ class DistributedAssignment(Assignment):
 def _after_remainder(
     free_by_node: dict[int, int], remainder: int, group: int, subset: Sequence[int]
 ) -> dict[int, int] | None:
-    """Free CPUs by node once the remainder is taken in turns from `subset`, or None.
+    """The free CPUs by node after taking the remainder in turns from `subset`.
 
-    A subset whose whole groups do not suffice is no candidate.
+    Returns None if the whole groups on these nodes are not enough.
     """
     if sum(free_by_node[node] // group for node in subset) * group < remainder:
         return None
@@ -236,7 +235,7 @@ def _after_remainder(
 
 
 def standard_deviation(values: Iterable[int]) -> float:
-    """The population standard deviation, mean and result rounded to three decimals.
+    """The population standard deviation; rounds the mean and the result to three decimals.
 
     Requirements: CPU-OPT-DISTNUMA-008.
     """
@@ -247,5 +246,5 @@ def standard_deviation(values: Iterable[int]) -> float:
 
 
 def _thousandths(value: float) -> float:
-    # Half away from zero; Python's own round() goes to the even neighbour.
+    # Rounds half up; Python's round() rounds half to even.
     return math.floor(value * 1000 + 0.5) / 1000

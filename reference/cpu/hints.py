@@ -1,9 +1,9 @@
-"""The CPU Manager's topology hints: on which NUMA nodes a request could be met.
+"""The CPU Manager's topology hints: the NUMA nodes that could provide the CPUs of a request.
 
-A hint is a set of nodes that has enough free CPUs; it is preferred when no smaller set of nodes
-would do on an empty machine. (Kubernetes documentation, "Topology Manager: how it works".)
+A hint is a set of nodes with enough free CPUs. It is preferred if no smaller set of nodes would
+suffice on an empty machine. (Kubernetes documentation, "Topology Manager: how it works".)
 
-Sets of CPUs are bit masks in this module.
+CPU sets are bit masks in this module.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.hints import Resources
 
 UNSATISFIABLE: Resources = {"cpu": ()}
-"""No set of nodes can do: what a container holds is not what it asks for."""
+"""No set of nodes will do, for example because a container holds a different number of CPUs."""
 
 
 def for_container(
     policy: StaticCPUPolicy, state: CPUState, pod: Pod, container: PodContainer
 ) -> Resources:
-    """The hints for one container; empty where it is due no exclusive CPUs.
+    """Returns the hints for one container; empty if it does not get exclusive CPUs.
 
     Requirements: CPU-HINT-001, CPU-HINT-002, CPU-HINT-003, CPU-HINT-005, CPU-HINT-010,
     CPU-HINT-011, TOPO-RESTART-001, TOPO-RESTART-002.
@@ -47,7 +47,7 @@ def for_container(
 
 
 def for_pod(policy: StaticCPUPolicy, state: CPUState, pod: Pod) -> Resources:
-    """The hints for the pod as a whole; empty where it is due no exclusive CPUs.
+    """Returns the hints for the whole pod; empty if it does not get exclusive CPUs.
 
     Requirements: CPU-HINT-002, CPU-HINT-009, CPU-HINT-011, CPU-HINT-012, CPU-RESTART-009,
     NODE-PODLEVEL-011, TOPO-RESTART-001, TOPO-RESTART-002.
@@ -75,13 +75,12 @@ def for_pod(policy: StaticCPUPolicy, state: CPUState, pod: Pod) -> Resources:
 
 
 def _reusing(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:
-    """The hints near `reusable`; elsewhere too, where the container is not bound to it."""
     near = generate(policy, available, reusable, count)
     return near if not reusable or policy.must_reuse(near) else replace(near, touching=())
 
 
 def generate(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:
-    """The hints for `count` CPUs: all sets of nodes that hold `reusable` and have enough.
+    """Returns the hints for `count` CPUs: all sets of nodes with `reusable` and enough free CPUs.
 
     Requirements: CPU-HINT-006, CPU-HINT-008, CPU-HINT-009, CPU-HINT-017, CPU-OPT-ALIGNSOCKET-002.
     """
@@ -105,7 +104,6 @@ def _supplies(counts: dict[int, int]) -> tuple[Supply, ...]:
 
 
 def _sockets(policy: StaticCPUPolicy) -> tuple[int, ...]:
-    """The nodes of each socket, as masks."""
     topology = policy.topology
     return tuple(
         sum(1 << node for node in touching(topology.nodes, cpus))

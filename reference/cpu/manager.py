@@ -22,7 +22,7 @@ class CPUManager(ContainerManager[CPUState, StaticCPUPolicy]):
     """
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
-        """Where the request could be met.
+        """Returns the hints for a container, or for the whole pod.
 
         Requirements: CPU-HINT-004, CPU-HINT-012, CPU-HINT-016.
         """
@@ -33,7 +33,7 @@ class CPUManager(ContainerManager[CPUState, StaticCPUPolicy]):
         return hints.for_container(self.policy, self.state, pod, container)
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
-        """Gives the pod CPUs as a whole; it has them even where they cannot be shared out."""
+        """Allocates the pod's CPUs, which it keeps even if they cannot be divided."""
         super().allocate_pod(pod, affinity)
         if self.policy is not None:
             self._change(self.policy.share_out, pod)

@@ -1,4 +1,4 @@
-"""The options of the static CPU Manager policy: which exist, which are open, which conflict.
+"""The static CPU Manager policy's options: their names, availability and conflicts.
 
 (Kubernetes documentation, "Static policy options".)
 """
@@ -32,14 +32,14 @@ INCOMPATIBLE = (
     (BY_UNCORE, ACROSS_CORES),
     (BY_UNCORE, ACROSS_NUMA),
 )
-"""Options that conflict with each other."""
+"""Pairs of options that conflict."""
 
 _GATE = "CPUManagerPolicyOptions"
 
 
 @dataclass(frozen=True, slots=True)
 class StaticOptions:
-    """Which options of the static policy are on."""
+    """The enabled options of the static policy."""
 
     full_cores: bool = False
     across_numa: bool = False
@@ -50,18 +50,18 @@ class StaticOptions:
 
     @property
     def place_cpus(self) -> bool:
-        """Whether an option says by what units CPUs are chosen."""
+        """Whether an option controls the placement of CPUs."""
         return self.across_numa or self.across_cores or self.by_uncore
 
 
 def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
-    """Checks that options may be given at all; the kubelet does so with its configuration.
+    """Checks the feature gate for options, as the kubelet does with its configuration.
 
-    `policy_options` is None where the configuration says nothing of options, not even that there
-    are none.
+    `policy_options` is None if the configuration does not have the field; an empty mapping counts
+    as options.
 
     Raises:
-        OptionError: there are options, and their feature gate is off.
+        OptionError: there are options, but their feature gate is off.
 
     Requirements: CPU-GATE-014.
     """
@@ -78,13 +78,13 @@ def parse(
     available: Mapping[str, Maturity],
     gates: Mapping[str, bool] | None,
 ) -> StaticOptions:
-    """The options that a configuration asks for, out of those `available` with their maturity.
+    """Reads the configured options; `available` maps the release's options to their maturity.
 
-    `gates` None opens all levels of maturity. Of several bad options the first by name is
-    reported; the kubelet picks any.
+    With `gates` None, all maturity levels are enabled. Of several invalid options, the first by
+    name is reported; the kubelet reports any.
 
     Raises:
-        OptionError: unknown, hidden by its gate, not a boolean, or in conflict with another.
+        OptionError: an option is unknown, disabled, not a boolean or in conflict with another.
 
     Requirements: CPU-CONFIG-007, CPU-ERROR-006, CPU-OPT-001, CPU-OPT-PAIR-001, CPU-OPT-PAIR-002,
     CPU-OPT-PAIR-003, CPU-OPT-PAIR-004.
@@ -104,10 +104,10 @@ def parse(
 def value(
     name: str, text: str, maturity: Maturity | None, gates: Mapping[str, bool] | None
 ) -> bool:
-    """Whether an option of this maturity is on; None is an option that there is not.
+    """Reads one option of the given maturity; None means that the option does not exist.
 
     Raises:
-        OptionError: unknown, hidden by its gate, or not a boolean.
+        OptionError: the option is unknown, disabled or not a boolean.
 
     Requirements: CPU-CONFIG-004, CPU-GATE-002, CPU-GATE-004, CPU-GATE-005, CPU-GATE-006.
     """
@@ -125,7 +125,7 @@ def validate(options: StaticOptions, topology: CPUTopology, topology_policy: str
     """Checks the options against the machine and the Topology Manager's policy.
 
     Raises:
-        OptionError: ``align-by-socket`` does not go with one of them.
+        OptionError: ``align-by-socket`` is incompatible with the policy or the machine.
 
     Requirements: CPU-OPT-ALIGNSOCKET-004, CPU-OPT-ALIGNSOCKET-005.
     """

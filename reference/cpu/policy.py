@@ -1,7 +1,7 @@
 """The CPU Manager's policies: ``none`` and ``static``.
 
 (Kubernetes documentation, "Policies for assigning CPUs to Pods".) A policy is an immutable value;
-its functions take a state and give the next one. Sets of CPUs are bit masks in this module.
+its functions return the next state. CPU sets are bit masks in this module.
 """
 
 from __future__ import annotations
@@ -29,28 +29,26 @@ if TYPE_CHECKING:
 
 
 class PolicyError(Exception):
-    """The policy cannot be made, or cannot start from the restored state."""
+    """The policy cannot be created, or the restored state does not fit it."""
 
 
 class SMTAlignmentError(AdmissionError):
     """The request cannot be met with whole physical cores."""
 
     def __init__(self, message: str) -> None:
-        """Takes the kubelet's text."""
         super().__init__("SMTAlignmentError", f"SMT Alignment Error: {message}")
 
 
 def not_whole_cores(count: int, per_core: int) -> SMTAlignmentError:
-    """The refusal of a request that is no whole number of cores."""
     return SMTAlignmentError(f"requested {count} cpus not multiple cpus per core = {per_core}")
 
 
 @dataclass(frozen=True, slots=True)
 class StaticCPUPolicy(Readmission):
-    """The static policy; `reserved` is never handed out exclusively.
+    """The static policy, which never assigns the `reserved` CPUs exclusively.
 
-    `assignment` chooses CPUs on the machine. `broken_cores` are the CPUs of all cores that a
-    reserved CPU belongs to: with ``full-pcpus-only`` they cannot be handed out either.
+    `assignment` chooses CPUs. `broken_cores` are all CPUs of cores with a reserved CPU; with
+    ``full-pcpus-only``, they cannot be assigned.
     """
 
     assignment: Assignment
@@ -59,32 +57,28 @@ class StaticCPUPolicy(Readmission):
 
     @property
     def topology(self) -> CPUTopology:
-        """The machine's CPUs."""
         return self.assignment.topology
 
     @property
     def options(self) -> StaticOptions:
-        """The options that are on."""
         return self.assignment.options
 
     @property
     def allocatable(self) -> int:
-        """The CPUs that exclusive assignment may use.
+        """The CPUs that can be assigned exclusively.
 
         Requirements: CPU-RESERVE-001.
         """
         return self.topology.cpus & ~self.reserved
 
     def with_reservation_of(self, other: StaticCPUPolicy) -> Self:
-        """The same policy with the reserved CPUs of another."""
         return self.with_reserved(other.reserved)
 
     def with_reserved(self, reserved: int) -> Self:
-        """The same policy with other reserved CPUs."""
         return replace(self, reserved=reserved, broken_cores=self.topology.whole_cores(reserved))
 
     def available(self, state: CPUState) -> int:
-        """The CPUs that can be assigned now.
+        """The CPUs that can be assigned at the moment.
 
         Requirements: CPU-POOL-008, CPU-RESERVE-008.
         """
@@ -93,10 +87,10 @@ class StaticCPUPolicy(Readmission):
         return self.topology.complete_cores(free) if whole else free
 
     def check_alignment(self, count: int, free: int) -> None:
-        """Checks that `count` CPUs can be whole cores, with `free` CPUs in unbroken cores.
+        """Checks that `count` CPUs are whole cores, and at most `free`, the CPUs in such cores.
 
         Raises:
-            SMTAlignmentError: they cannot (option ``full-pcpus-only``).
+            SMTAlignmentError: they are not, or there are too few (option ``full-pcpus-only``).
 
         Requirements: CPU-ERROR-005, CPU-OPT-FULLPCPUS-003, CPU-OPT-FULLPCPUS-006,
         CPU-OPT-FULLPCPUS-011.
@@ -119,13 +113,13 @@ class StaticCPUPolicy(Readmission):
         container: PodContainer,
         affinity: TopologyHint,
     ) -> CPUState:
-        """The state once the container has what it is due; unchanged if it already has.
+        """Assigns the container's CPUs, unless it has them.
 
-        `affinity` is the Topology Manager's hint for it: its nodes are used first.
+        `affinity` is the Topology Manager's hint for the container. Its nodes are used first.
 
         Raises:
-            SMTAlignmentError: whole cores do not suffice.
-            NotEnoughCPUsError: too few CPUs are left.
+            SMTAlignmentError: there are not enough whole cores.
+            NotEnoughCPUsError: there are not enough CPUs.
 
         Requirements: CPU-HINT-015, CPU-INIT-001, CPU-INIT-003, CPU-INIT-004, CPU-OPT-FULLPCPUS-007,
         CPU-OPT-FULLPCPUS-009, CPU-OPT-FULLPCPUS-010, CPU-RESTART-003, CPU-RESTART-006,
@@ -148,20 +142,20 @@ class StaticCPUPolicy(Readmission):
         return replace(state, reuse=ReusableCPUs(pod.uid, after))
 
     def revalidate(self, state: CPUState, count: int, reusable: int) -> None:
-        """Checks whether a container that has its CPUs may keep them: always.
+        """Checks whether a container may keep its CPUs. As documented, it always may.
 
         Requirements: CPU-RESTART-003.
         """
 
     def allocate_pod(self, state: CPUState, pod: Pod, affinity: TopologyHint) -> CPUState:
-        """The state once the pod has its budget of CPUs as a whole; `share_out` divides them.
+        """Assigns the pod's CPUs, which `share_out` then divides.
 
-        `affinity` is the Topology Manager's hint for the pod: its nodes are used first.
+        `affinity` is the Topology Manager's hint for the pod. Its nodes are used first.
 
         Raises:
-            EmptySharedPoolError: nothing would be left for containers without a part.
-            SMTAlignmentError: whole cores do not suffice.
-            NotEnoughCPUsError: too few CPUs are left.
+            EmptySharedPoolError: no CPUs would remain for containers without CPUs of their own.
+            SMTAlignmentError: there are not enough whole cores.
+            NotEnoughCPUsError: there are not enough CPUs.
 
         Requirements: CPU-OPT-FULLPCPUS-011, CPU-RESTART-009, NODE-PODLEVEL-009, NODE-PODLEVEL-011.
         """
@@ -173,13 +167,13 @@ class StaticCPUPolicy(Readmission):
         return state.assign_pod(pod.uid, self._choose(state, count, 0, affinity))
 
     def share_out(self, state: CPUState, pod: Pod) -> CPUState:
-        """The state once each container has its part of what the pod has as a whole.
+        """Divides the pod's CPUs among its containers.
 
-        An init container that is no sidecar may have what sidecars before it leave; all others
-        without a part of their own share what is left when everyone has theirs.
+        Ordinary init containers without CPUs of their own can use all CPUs that preceding sidecars
+        leave. The other containers without CPUs of their own share the rest.
 
         Raises:
-            NotEnoughCPUsError: parts are larger than the whole.
+            NotEnoughCPUsError: the containers request more CPUs than the pod has.
 
         Requirements: NODE-PODLEVEL-008, NODE-PODLEVEL-009, NODE-PODLEVEL-010.
         """
@@ -200,7 +194,7 @@ class StaticCPUPolicy(Readmission):
         return state
 
     def in_unbroken_cores(self, state: CPUState, reusable: int) -> int:
-        """How many CPUs there are in cores that can be handed out whole.
+        """The number of CPUs in cores that can be assigned as a whole.
 
         Requirements: CPU-OPT-FULLPCPUS-004.
         """
@@ -209,23 +203,23 @@ class StaticCPUPolicy(Readmission):
         return (state.shared & ~self.broken_cores).bit_count()
 
     def countable(self, available: int, reusable: int) -> int:
-        """How many CPUs can be had of those that are free and those that may be taken again.
+        """The number of CPUs for hints, given the available and the reusable ones.
 
         Requirements: CPU-HINT-008.
         """
         return (available | reusable).bit_count()
 
     def reusable_first(self, reusable: int, available: int, count: int) -> int:
-        """The CPUs of ended init containers that a request takes first: all, where it fits.
+        """The CPUs of ended init containers to take first: all if the request fits, else none.
 
         Requirements: CPU-INIT-002.
         """
         return reusable if count <= (available | reusable).bit_count() else 0
 
     def must_reuse(self, near: Demand) -> bool:
-        """Whether a container must be near the CPUs of ended init containers of its pod.
+        """Whether a container must be near the CPUs of its pod's ended init containers.
 
-        `near` are its hints there. Without a preferred one it may be anywhere.
+        `near` are its hints there. If none is preferred, the container may be anywhere.
 
         Requirements: CPU-HINT-009, CPU-INIT-008.
         """
@@ -233,7 +227,7 @@ class StaticCPUPolicy(Readmission):
         return best is not None and best.preferred
 
     def _choose(self, state: CPUState, count: int, reusable: int, affinity: TopologyHint) -> int:
-        # First what ended init containers of the pod had, then the affinity, then anywhere.
+        # First the CPUs of ended init containers, then the affinity, then anywhere.
         available = self.available(state)
         near = self.aligned_cpus(affinity)
         first = self.reusable_first(reusable, available, count) & near
@@ -253,13 +247,13 @@ class StaticCPUPolicy(Readmission):
         return self._whole(chosen, available | reusable, count)
 
     def _whole(self, cpus: int, available: int, count: int) -> int:
-        """The CPUs that were chosen, or others where these must be whole cores and are not."""
+        """Returns the chosen CPUs, or others if only whole cores are allowed and these are not."""
         if self.assignment.only_whole_cores and self.topology.complete_cores(cpus) != cpus:
             return self._largest_cores(available, count)
         return cpus
 
     def _largest_cores(self, available: int, count: int) -> int:
-        """`count` CPUs in whole cores, for machines where small cores come between large ones."""
+        """Chooses `count` CPUs in whole cores, largest first, for machines with uneven cores."""
         chosen = 0
         for core in sorted(self.topology.cores.values(), key=int.bit_count, reverse=True):
             if not core & ~available and (chosen | core).bit_count() <= count:
@@ -269,7 +263,7 @@ class StaticCPUPolicy(Readmission):
         return chosen
 
     def aligned_cpus(self, affinity: TopologyHint) -> int:
-        """The CPUs that count as being on the nodes of `affinity`.
+        """The CPUs that count as aligned with `affinity`.
 
         Requirements: CPU-OPT-ALIGNSOCKET-003.
         """
@@ -283,10 +277,10 @@ class StaticCPUPolicy(Readmission):
         return union(sockets[socket] for socket in touching(sockets, nodes))
 
     def restore(self, state: CPUState) -> CPUState:
-        """The state to start with, given what the checkpoint file holds.
+        """Returns the initial state, given the state in the checkpoint file.
 
         Raises:
-            PolicyError: the file does not fit this machine and this reservation.
+            PolicyError: the checkpoint does not fit the machine and the reservation.
 
         Requirements: CPU-CHECKPOINT-016, CPU-CHECKPOINT-017, CPU-CHECKPOINT-018, CPU-ERROR-001,
         CPU-OPT-STRICT-002, CPU-OPT-STRICT-003, CPU-OPT-STRICT-005, CPU-POOL-001, CPU-RESERVE-009,
@@ -314,11 +308,10 @@ class StaticCPUPolicy(Readmission):
         return state
 
     def release(self, state: CPUState, uid: str, name: str) -> CPUState:
-        """The state once the container has ended."""
         return state.release(uid, name)
 
     def is_used_up(self, state: CPUState, cpus: int) -> bool:
-        """Whether exclusive CPUs are all that there is, with the reserved ones kept apart.
+        """Whether all CPUs are assigned exclusively, apart from strictly reserved CPUs.
 
         Requirements: CPU-CHECKPOINT-016, CPU-OPT-STRICT-006.
         """
@@ -339,14 +332,14 @@ class StaticCPUPolicy(Readmission):
 
 
 class CPURules(NamedTuple):
-    """The classes that a policy is made of."""
+    """The classes that implement a policy."""
 
     policy: type[StaticCPUPolicy] = StaticCPUPolicy
     assignment: type[Assignment] = Assignment
     distributed_assignment: type[DistributedAssignment] = DistributedAssignment
 
     def without_reservation(self, topology: CPUTopology, options: StaticOptions) -> StaticCPUPolicy:
-        """The static policy that reserves nothing."""
+        """Creates the static policy without reserved CPUs."""
         assignment = self.distributed_assignment if options.across_numa else self.assignment
         return self.policy(assignment(topology, options))
 
@@ -362,10 +355,10 @@ def make_static(
     named_cpus: int,
     rules: CPURules = DOCUMENTED,
 ) -> StaticCPUPolicy:
-    """The static policy that reserves the CPUs `named_cpus`, or else `count` CPUs.
+    """Creates the static policy that reserves `named_cpus`, or `count` CPUs if none are named.
 
     Raises:
-        PolicyError: so many CPUs cannot be reserved.
+        PolicyError: the reserved CPUs are not `count` CPUs.
 
     Requirements: CPU-OPT-STRICT-004, CPU-RESERVE-007, CPU-RESERVE-010.
     """
@@ -384,10 +377,10 @@ def make_static(
 
 
 def check_budget(pod: Pod) -> None:
-    """Checks that CPUs of the pod's budget are left for containers without a part of it.
+    """Checks that the pod has CPUs left for containers without CPUs of their own.
 
     Raises:
-        EmptySharedPoolError: there are none.
+        EmptySharedPoolError: no CPUs are left.
     """
     counts = [(container, pod.exclusive_cpus(container)) for container in pod.containers]
     parts = [(container, {"cpu": count} if count else {}) for container, count in counts]

@@ -1,6 +1,6 @@
-"""What the CPU Manager keeps: the shared pool, the exclusive CPUs, and what may be reused.
+"""The CPU Manager's state: the shared pool, exclusive CPUs and reusable CPUs.
 
-Sets of CPUs are bit masks in this module.
+CPU sets are bit masks in this module.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _NOTHING: Mapping[str, Mapping[str, int]] = MappingProxyType({})
 
 
 class ReusableCPUs(NamedTuple):
-    """CPUs of a pod's ended init containers, free for its next containers.
+    """CPUs of a pod's ended init containers, which its next containers can reuse.
 
-    Kept for the pod that was last allocated to, and for no other.
+    They are kept only for the pod of the last allocation.
 
     Requirements: CPU-INIT-007.
     """
@@ -29,7 +29,6 @@ class ReusableCPUs(NamedTuple):
     cpus: int = 0
 
     def of(self, uid: str) -> int:
-        """The CPUs that containers of this pod may take again."""
         return self.cpus if uid == self.uid else 0
 
 
@@ -38,12 +37,11 @@ _NO_REUSE = ReusableCPUs()
 
 @dataclass(frozen=True, slots=True)
 class CPUState:
-    """`shared` is the shared pool; `exclusive` the CPUs by pod uid and container name.
+    """The shared pool and the exclusive CPUs by pod uid and container name.
 
-    `pods` are the CPUs that a pod has as a whole, by its uid; its containers share them.
-    `baselines` are the CPUs that each container was given first, likewise; None where that is not
-    kept. This is what the checkpoint file holds; `reuse` is kept in memory alone. A change
-    makes a new value, so identity tells whether the file has to be written.
+    `pods` are the CPUs of whole pods, by uid. `baselines` are the CPUs that each container got
+    first, or None if the release does not keep them. The checkpoint file has all fields but
+    `reuse`. Every change creates a new value, so identity shows whether the file is out of date.
 
     Requirements: CPU-POOL-007.
     """
@@ -55,11 +53,10 @@ class CPUState:
     reuse: ReusableCPUs = _NO_REUSE
 
     def of(self, uid: str, container: str) -> int | None:
-        """The container's exclusive CPUs; None where it has none."""
         return self.exclusive.get(uid, {}).get(container)
 
     def allowed_cpus(self, uid: str, container: str) -> int:
-        """The CPUs the container may run on: its exclusive ones, else the shared pool.
+        """The CPUs that the container may run on: its exclusive CPUs or the shared pool.
 
         Requirements: CPU-POOL-002, CPU-STATIC-028.
         """
@@ -67,20 +64,20 @@ class CPUState:
         return self.shared if own is None else own
 
     def __iter__(self) -> Iterator[tuple[str, str, int]]:
-        """Every entry: pod uid, container name, CPUs."""
+        """Yields every entry: pod uid, container name, CPUs."""
         for uid, containers in self.exclusive.items():
             for name, cpus in containers.items():
                 yield uid, name, cpus
 
     def assign(self, uid: str, container: str, cpus: int) -> CPUState:
-        """The state with `cpus` moved from the shared pool to the container.
+        """Moves `cpus` from the shared pool to the container.
 
         Requirements: CPU-POOL-005, CPU-STATIC-003.
         """
         return replace(self, shared=self.shared & ~cpus).share(uid, container, cpus)
 
     def share(self, uid: str, container: str, cpus: int) -> CPUState:
-        """The state in which the container has `cpus` out of what its pod has as a whole."""
+        """Gives the container `cpus` out of the CPUs of its pod."""
         entries = {**self.exclusive, uid: {**self.exclusive.get(uid, {}), container: cpus}}
         first = self.baselines
         if first is not None and container not in first.get(uid, {}):
@@ -88,14 +85,14 @@ class CPUState:
         return replace(self, exclusive=entries, baselines=first)
 
     def assign_pod(self, uid: str, cpus: int) -> CPUState:
-        """The state with `cpus` moved from the shared pool to the pod as a whole."""
+        """Moves `cpus` from the shared pool to the pod as a whole."""
         return replace(self, shared=self.shared & ~cpus, pods={**self.pods, uid: cpus})
 
     def release(self, uid: str, container: str) -> CPUState:
-        """The state without the container's entry.
+        """Removes the container's entry.
 
-        Its CPUs return to the shared pool, save those that other containers of the pod hold too:
-        an app container may run on what its init container had. What a pod has as a whole returns
+        Its CPUs return to the shared pool, except those that other containers of the pod also hold:
+        an app container can reuse the CPUs of an init container. The CPUs of a whole pod return
         with its last container.
 
         Requirements: CPU-INIT-005, CPU-INIT-006, CPU-REMOVE-001, CPU-REMOVE-002, CPU-REMOVE-005,
@@ -116,14 +113,13 @@ class CPUState:
         return replace(self, shared=shared, exclusive=entries, pods=pods, baselines=first)
 
     def all_cpus(self) -> int:
-        """Every CPU that the state knows."""
         return self.shared | union(self.pods.values()) | union(cpus for _, _, cpus in self)
 
 
 def _without(
     entries: Mapping[str, Mapping[str, int]], uid: str, container: str
 ) -> dict[str, Mapping[str, int]]:
-    """The entries but the container's, and its pod's where it was the only one."""
+    """The entries without the container, and without its pod if that would be empty."""
     left = {name: cpus for name, cpus in entries.get(uid, {}).items() if name != container}
     others = {other: containers for other, containers in entries.items() if other != uid}
     return {**entries, uid: left} if left else others

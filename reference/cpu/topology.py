@@ -1,8 +1,7 @@
-"""The CPU topology as the CPU Manager sees it, derived from cAdvisor's `MachineInfo`.
+"""The CPU topology as the CPU Manager derives it from cAdvisor's `MachineInfo`.
 
-Groups of CPUs (cores, sockets, NUMA nodes, uncore caches) are bit masks by id, in ascending
-order of id. A core's id is its smallest CPU, for cAdvisor's core ids repeat across sockets and
-dies.
+Cores, sockets, NUMA nodes and uncore caches are bit masks of their CPUs, by id in ascending order.
+A core's id is its smallest CPU, because cAdvisor's core ids repeat across sockets and dies.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import Core, MachineInfo
 
 Groups = dict[int, int]
-"""Masks of CPUs by the id of what holds them, in ascending order of id."""
+"""Masks of CPUs by the id of a unit, such as a core, in ascending order."""
 
 
 class TopologyError(Exception):
-    """The machine description holds no topology that the CPU Manager can use."""
+    """The machine has no topology that the CPU Manager can use."""
 
 
 @dataclass(frozen=True)
 class CPUTopology:
-    """Which CPUs belong to which core, socket, NUMA node and uncore cache.
+    """Maps CPUs to cores, sockets, NUMA nodes and uncore caches.
 
-    `cpu_count`, `core_count` and `socket_count` are cAdvisor's totals, which offline CPUs and
-    hybrid cores put at odds with the groups; `cpus` is the mask of all CPUs. What follows from
-    these is worked out once, when it is first needed.
+    `cpu_count`, `core_count` and `socket_count` are cAdvisor's totals, which can contradict the
+    groups if CPUs are offline or cores uneven. `cpus` is the mask of all CPUs. Derived values are
+    computed on first use.
     """
 
     cpu_count: int
@@ -49,57 +48,54 @@ class CPUTopology:
 
     @cached_property
     def all_cpus(self) -> CPUSet:
-        """Every CPU of the machine."""
         return CPUSet.from_mask(self.cpus)
 
     @cached_property
     def cpus_per_core(self) -> int:
         """The average, rounded down: 1 on a machine where few cores have two threads.
 
-        At least 1, also where the totals contradict each other and the kubelet divides by zero.
+        At least 1, even if the totals contradict each other and the kubelet would divide by zero.
         """
         return max(1, self.cpu_count // self.core_count) if self.core_count else 1
 
     @cached_property
     def has_even_cores(self) -> bool:
-        """Whether every core has as many CPUs as the largest."""
         return all(core.bit_count() == self.most_cpus_per_core for core in self.cores.values())
 
     @cached_property
     def most_cpus_per_core(self) -> int:
-        """The CPUs of the largest core; at least 1."""
+        """The number of CPUs of the largest core, at least 1."""
         return max((core.bit_count() for core in self.cores.values()), default=1)
 
     @cached_property
     def cpus_per_uncore(self) -> int:
-        """The average number of CPUs that share an uncore cache, rounded down; at least 1."""
+        """The average number of CPUs per uncore cache, rounded down, at least 1."""
         return max(1, self.cpu_count // len(self.uncores)) if self.uncores else 1
 
     @cached_property
     def sockets_within_nodes(self) -> bool:
-        """Whether a NUMA node is the larger unit: there are no more nodes than sockets."""
+        """Whether sockets are the smaller unit: the machine has no more NUMA nodes than sockets."""
         return self.socket_count >= len(self.nodes)
 
     def whole_cores(self, cpus: int) -> int:
-        """The mask of all CPUs of the cores that have one of the CPUs in mask `cpus`."""
+        """The mask of all CPUs on the cores of `cpus`."""
         return union(self.cores[core] for core in touching(self.cores, cpus))
 
     def complete_cores(self, cpus: int) -> int:
-        """The mask of the cores of which all CPUs are in mask `cpus`."""
+        """The mask of the cores whose CPUs are all in `cpus`."""
         return union(core for core in self.cores.values() if not core & ~cpus)
 
 
 NO_CPUS = CPUTopology(0, 0, 0, 0, {}, {}, {}, {}, {}, {})
-"""What is known of a machine whose CPUs nobody reads."""
+"""Stands for a machine whose CPUs are never read."""
 
 
 def touching(groups: Groups, cpus: int) -> list[int]:
-    """The ids of the groups that have one of the CPUs in mask `cpus`, in their order."""
+    """The ids of the groups with at least one of `cpus`, in the order of `groups`."""
     return [number for number, mask in groups.items() if mask & cpus]
 
 
 def union(masks: Iterable[int]) -> int:
-    """The mask of what is in any of the masks."""
     joined = 0
     for mask in masks:
         joined |= mask
@@ -108,11 +104,11 @@ def union(masks: Iterable[int]) -> int:
 
 @lru_cache(maxsize=128)
 def derive(machine: MachineInfo) -> CPUTopology:
-    """The topology of a machine, as the kubelet derives it.
+    """Derives a machine's topology as the kubelet does.
 
     Raises:
-        TopologyError: there are no CPUs, a core without threads, or one that names a thread twice.
-        RequestError: a CPU has a number that no machine has.
+        TopologyError: there are no CPUs, or a core has no threads or lists a thread twice.
+        RequestError: a CPU number is out of range.
 
     Requirements: CPU-OPT-UNCORE-007, DISCOVERY-004, DISCOVERY-023.
     """
@@ -127,7 +123,10 @@ def derive(machine: MachineInfo) -> CPUTopology:
             if not threads:
                 raise TopologyError("no cpus provided")
             if not 0 <= min(threads) <= max(threads) < LARGEST_MEMBER:
-                raise RequestError(f"CPUs {min(threads)} to {max(threads)}: no machine has them")
+                raise RequestError(
+                    f"CPUs {min(threads)} to {max(threads)} are out of range "
+                    f"(expected 0 to {LARGEST_MEMBER - 1})"
+                )
             if len(threads) != len(set(threads)):
                 raise TopologyError("cpus provided are not unique")
             place = (min(threads), core.socket_id, node.node_id, _uncore(core))
@@ -152,7 +151,7 @@ def derive(machine: MachineInfo) -> CPUTopology:
 
 
 def _uncore(core: Core) -> int:
-    # Without uncore caches the socket stands in: every CPU of it then shares one.
+    # Without uncore caches, all CPUs of a socket count as sharing one.
     return core.uncore_caches[0].id if core.uncore_caches else core.socket_id
 
 

@@ -1,5 +1,5 @@
-"""Where kubelets deviate from the documents, manager by manager, and the table of releases.
+"""Where kubelets deviate from their documentation, manager by manager, and the release table.
 
-Each deviation is a class that overrides a rule at one of its methods, beside what is known of it.
-A release composes those that it has onto the rule: see `numaproof.reference.deviations.releases`.
+Each deviation is a class that overrides a method of a rule, together with its description. A
+release combines its deviations with the rule: see `numaproof.reference.deviations.releases`.
 """

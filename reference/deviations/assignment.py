@@ -1,4 +1,4 @@
-"""Where kubelets choose CPUs otherwise than documented."""
+"""Deviations in the choice of CPUs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FULL_CORES = (
 
 
 class FreeCoreByAverage(Assignment):
-    """Counts a core, or a socket, as free by the average of the machine.
+    """Decides by the machine's average size whether a core or a socket is free.
 
     A core counts as free when as many of its CPUs are free as a core has on average, rounded
     down, and is then taken with all its CPUs. On machines with half-offline or hybrid cores a
@@ -41,14 +41,12 @@ class FreeCoreByAverage(Assignment):
     )
 
     def free_cores(self, free: int) -> list[int]:
-        """The cores with as many free CPUs as a core has on average."""
         topology, cores = self.topology, self.topology.cores
         size = topology.cpu_count // topology.core_count
         order = cores_in_order(topology, free)
         return [cores[core] for core in order if (cores[core] & free).bit_count() == size]
 
     def free_sockets(self, free: int) -> list[int]:
-        """The sockets with as many free CPUs as a socket has on average."""
         topology, sockets = self.topology, self.topology.sockets
         if not topology.socket_count:
             return []
@@ -72,12 +70,11 @@ class ReservedByBestFit(Assignment):
     )
 
     def reserve(self, count: int) -> int:
-        """As many CPUs as for a container on the idle machine."""
         return self.take(self.topology.cpus, count)
 
 
 class BrokenCoreTaken(Assignment):
-    """Hands out parts of cores where whole ones were asked for.
+    """Assigns parts of cores although whole cores are required.
 
     On hybrid machines single threads of cores are handed out; with distribute-cpus-across-numa
     also the sibling of a reserved CPU.
@@ -87,17 +84,16 @@ class BrokenCoreTaken(Assignment):
 
     @property
     def only_whole_cores(self) -> bool:
-        """Not there: any CPU will do once the number of CPUs is right."""
+        """False unless cores are alike and CPUs are packed; then only their number is checked."""
         return super().only_whole_cores and _is_plain(self)
 
     @property
     def cpus_per_core(self) -> int:
-        """The average of the machine, rounded down."""
         return self.topology.cpus_per_core
 
 
 class CoreSplitAtAffinity(Assignment):
-    """Fills the affinity up before it takes whole cores.
+    """Uses up the affinity's nodes before it takes whole cores.
 
     Where the NUMA nodes of the affinity have too few whole cores for a container, parts of
     theirs are taken, siblings of reserved CPUs among them, and what is still missing elsewhere:
@@ -108,17 +104,16 @@ class CoreSplitAtAffinity(Assignment):
 
     @property
     def only_whole_cores(self) -> bool:
-        """Not where cores are alike: there the number of CPUs says whether they are whole."""
+        """False if cores are alike and CPUs are packed; then only their number is checked."""
         return super().only_whole_cores and not _is_plain(self)
 
 
 def _is_plain(assignment: Assignment) -> bool:
-    """Whether all cores are alike, and CPUs are packed."""
     return assignment.topology.has_even_cores and not assignment.options.across_numa
 
 
 class FullestSocketSpillsOver(Assignment):
-    """Begins in the fullest socket, whether it has enough CPUs or not.
+    """Starts in the fullest socket, even if it does not have enough CPUs.
 
     CPUs come from the socket with the fewest free ones and, where these do not suffice, from
     the next, though another socket has enough for all.
@@ -134,12 +129,11 @@ class FullestSocketSpillsOver(Assignment):
     )
 
     def restrict_to_socket(self, free: int, count: int) -> int:
-        """All that are free, wherever they are."""
         return free
 
 
 class SpreadByCPUNumber(Assignment):
-    """Spreads CPUs over cores by their numbers alone.
+    """Distributes CPUs across cores by CPU number only.
 
     CPUs are taken in the order of their numbers, so that on machines that number the threads of
     a core one after the other whole cores are filled.
@@ -153,12 +147,12 @@ class SpreadByCPUNumber(Assignment):
     )
 
     def thread_rank(self, before: int, place: int) -> tuple[int, ...]:
-        """That of the first CPU of a core of the first socket, for any CPU."""
+        """Ranks every CPU like the first CPU of a core on the first socket."""
         return super().thread_rank(0, 0)
 
 
 class SocketsFilled(Assignment):
-    """Spreads CPUs over the cores of one socket after the other.
+    """Distributes CPUs across the cores of one socket after the other.
 
     Free NUMA nodes and sockets are taken with all threads of their cores, and the cores of one
     socket are filled before those of the next are used.
@@ -172,16 +166,14 @@ class SocketsFilled(Assignment):
     )
 
     def spreading_steps(self) -> list[Step]:
-        """Large units come first."""
         return [*self.large_units(), *super().spreading_steps()]
 
     def thread_rank(self, before: int, place: int) -> tuple[int, ...]:
-        """That of its socket, and there as documented."""
         return place, *super().thread_rank(before, place)
 
 
 class FullestSocketFirst(Assignment):
-    """Takes single CPUs from the fullest socket, wherever the cores are that were taken.
+    """Takes single CPUs from the fullest socket, even if the whole cores are on another one.
 
     What is wanted beside whole cores comes from the socket with the fewest free CPUs, though
     the cores are on another one that has partly used cores, too.
@@ -195,12 +187,11 @@ class FullestSocketFirst(Assignment):
     )
 
     def cores_to_break(self, progress: PartialAssignment) -> list[int]:
-        """All in the same order."""
         return cores_in_order(self.topology, progress.free)
 
 
 class IdleCachesAlone(Assignment):
-    """Takes all of an uncore cache only where nobody uses any of it.
+    """Takes whole uncore caches only if they are entirely free.
 
     A request that is larger than an uncore cache is packed as by default where no cache is
     entirely free: it gets CPUs of more caches than it needs.
@@ -215,7 +206,7 @@ class IdleCachesAlone(Assignment):
     )
 
     def all_of_caches(self, progress: PartialAssignment, order: list[int]) -> PartialAssignment:
-        """Takes entirely free ones, where at least as much is wanted as they hold on average."""
+        """Takes entirely free caches while the request is at least as large as an average cache."""
         uncores = self.topology.uncores
         if progress.remaining_count < self.topology.cpus_per_uncore:
             return progress
@@ -225,7 +216,7 @@ class IdleCachesAlone(Assignment):
 
 
 class HalfUsedCores(Assignment):
-    """Counts a half-used core of an uncore cache as a whole one.
+    """Counts a half-used core of an uncore cache as whole.
 
     An uncore cache with a half-used core is passed over for a request that fits in it.
     """
@@ -240,7 +231,7 @@ class HalfUsedCores(Assignment):
     )
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
-        """The request out of the first cores, of which the last may be split."""
+        """The CPUs of the first cores, splitting the last core if necessary."""
         size, wanted = self.topology.cpus_per_core, progress.remaining_count
         cpus = self._first_cores(progress, cache, -(-wanted // size))
         if wanted % 2 and size > 1 and cpus.bit_count() > wanted:
@@ -248,13 +239,12 @@ class HalfUsedCores(Assignment):
         return cpus
 
     def _first_cores(self, progress: PartialAssignment, cache: int, count: int) -> int:
-        """The free CPUs of the first `count` cores that have free CPUs in a cache."""
         cores = touching(self.topology.cores, cache & progress.free)[:count]
         return union(self.topology.cores[core] for core in cores) & progress.free
 
 
 class OddRequestsPassedOver(HalfUsedCores):
-    """Meets no odd request out of a part of an uncore cache.
+    """Never meets an odd request from a part of an uncore cache.
 
     A request that is no multiple of a core's threads is never met within a part of an uncore
     cache.
@@ -263,14 +253,13 @@ class OddRequestsPassedOver(HalfUsedCores):
     deviation = UndocumentedBehaviour("", between("1.32", "1.33"))
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
-        """The request out of the first cores, of which none is split."""
         return self._first_cores(
             progress, cache, progress.remaining_count // self.topology.cpus_per_core
         )
 
 
 class CacheCountedTwice(Assignment):
-    """Counts an uncore cache once for each NUMA node that it lies in.
+    """Counts an uncore cache once for each of its NUMA nodes.
 
     An uncore cache that lies in two NUMA nodes is taken once and counted once for each: the
     container gets fewer CPUs than it asked for.
@@ -284,7 +273,6 @@ class CacheCountedTwice(Assignment):
     )
 
     def caches_in_order(self, free: int) -> list[int]:
-        """The uncore caches with free CPUs, node by node."""
         return caches_by_node(self.topology, free)
 
 

@@ -1,4 +1,4 @@
-"""Where kubelets serve a container with CPUs otherwise than documented."""
+"""Deviations of the CPU Manager's static policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OwnPodRefused(StaticCPUPolicy):
-    """Asks for free cores on behalf of a container that has its own.
+    """Requires free cores even for a container that already has its own.
 
     A pod that has its CPUs already is admitted again after a restart only if as many others are
     free.
@@ -36,12 +36,11 @@ class OwnPodRefused(StaticCPUPolicy):
     )
 
     def revalidate(self, state: CPUState, count: int, reusable: int) -> None:
-        """Whether as many CPUs as the container has already are free besides."""
         self.check_alignment(count, self.in_unbroken_cores(state, reusable))
 
 
 class ShortageMisreported(StaticCPUPolicy):
-    """Blames the request where no core is free at all.
+    """Reports a wrong reason if no core is free.
 
     Where no physical core is free, the refusal says that the request is no multiple of a core's
     CPUs, which it may well be.
@@ -52,14 +51,13 @@ class ShortageMisreported(StaticCPUPolicy):
     )
 
     def check_alignment(self, count: int, free: int) -> None:
-        """As documented, in other words where nothing is free."""
         super().check_alignment(count, free or count)
         if self.options.full_cores and count > free == 0:
             raise not_whole_cores(count, self.assignment.cpus_per_core)
 
 
 class InitCPUsNotReused(StaticCPUPolicy):
-    """Takes CPUs of ended init containers no sooner than free ones.
+    """Does not prefer the CPUs of ended init containers to free CPUs.
 
     An app container takes CPUs of ended init containers and free ones alike, so that the pod
     holds more CPUs than it ever needs at once.
@@ -68,7 +66,6 @@ class InitCPUsNotReused(StaticCPUPolicy):
     deviation = Defect("init-cpus-not-reused", ALL, AT_ONCE, f"{ISSUES}112228")
 
     def reusable_first(self, reusable: int, available: int, count: int) -> int:
-        """No CPUs before others."""
         return 0
 
 
@@ -88,12 +85,11 @@ class InitCPUsBind(StaticCPUPolicy):
     )
 
     def must_reuse(self, near: Demand) -> bool:
-        """Always."""
         return True
 
 
 class ReusableCPUsCountedTwice(StaticCPUPolicy):
-    """Counts CPUs twice that are free and may be taken again.
+    """Double-counts CPUs that are both free and reusable.
 
     The CPUs of the init containers of a pod that was removed or refused are free, and stay
     reusable for the pod until another one comes. When it comes again with the same uid, they
@@ -107,12 +103,11 @@ class ReusableCPUsCountedTwice(StaticCPUPolicy):
     )
 
     def countable(self, available: int, reusable: int) -> int:
-        """The sum of both."""
         return available.bit_count() + reusable.bit_count()
 
 
 class StrictEmptyPoolRefused(StaticCPUPolicy):
-    """Refuses to start with a shared pool that is used up.
+    """Refuses to start with an empty shared pool.
 
     With strict-cpu-reservation, once exclusive CPUs have used up the shared pool, the kubelet's
     next start is refused because of the empty default set.
@@ -123,5 +118,4 @@ class StrictEmptyPoolRefused(StaticCPUPolicy):
     )
 
     def is_used_up(self, state: CPUState, cpus: int) -> bool:
-        """Never: an empty shared pool is damage."""
         return False

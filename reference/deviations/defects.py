@@ -1,4 +1,4 @@
-"""Every named defect of real kubelets: where they break their own documents."""
+"""All named defects: behaviours of real kubelets that contradict their documentation."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ _DEFINED = [
 OVERRIDES: tuple[type, ...] = tuple(
     value for value in _DEFINED if isinstance(value, type) and "deviation" in vars(value)
 )
-"""Every class that deviates from a rule; its ``deviation`` says what it is."""
+"""Every class that overrides a rule; its ``deviation`` describes it."""
 
 DEFECTS: tuple[Defect, ...] = (
     *dict.fromkeys(defect for one in OVERRIDES if (defect := defect_of(one))),
     *(value for value in _DEFINED if isinstance(value, Defect)),
 )
-"""Every named defect once; the last end in no answer."""
+"""All named defects, without repetitions; those that never end with an answer come last."""
 
 CHANGES: tuple[UndocumentedBehaviour, ...] = tuple(
     found
     for found in map(deviation_of, OVERRIDES)
     if isinstance(found, UndocumentedBehaviour) and found.name
 )
-"""Every change between releases that no document tells, but for those of how a defect shows."""
+"""All undocumented changes between releases, except changes in the effects of a defect."""
 
 _RULES: Mapping[str, tuple[type, ...]] = {
     "discover": (NodeOrder,),
@@ -64,4 +64,4 @@ SHOWN_WITHOUT_NODE = {
     operation: frozenset(name_of(one) for one in OVERRIDES if issubclass(one, rules))
     for operation, rules in _RULES.items()
 }
-"""The names of those that show where no node was started, by operation; all others do not."""
+"""The names of the deviations that are visible without a started node, by operation."""

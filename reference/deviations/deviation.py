@@ -1,4 +1,4 @@
-"""What a deviation is: a named defect of kubelets, or a change of the rules between releases."""
+"""Deviations: named defects of kubelets, and undocumented changes between releases."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ RESTARTS = "A kubelet restarts with the assignments of its checkpoint as they we
 
 @dataclass(frozen=True, slots=True)
 class _Described:
-    """What is known of a deviation.
+    """A description of a deviation.
 
     Attributes:
-        name: what cases and reports call it.
-        releases: those that have it.
-        what: what happens, and on what. A class that overrides a rule says it in its docstring,
+        name: its name in cases and reports.
+        releases: the releases that have it.
+        what: what happens, and when. Classes that override a rule have this in their docstring,
             after the first paragraph.
     """
 
@@ -42,13 +42,13 @@ class _Described:
 
 @dataclass(frozen=True, slots=True)
 class Defect(_Described):
-    """A behaviour of real kubelets that breaks their documents.
+    """A behaviour of real kubelets that contradicts their documentation.
 
     Attributes:
-        sentence: the sentence of the documents that it breaks, in English.
-        issue: where it is public; empty where no report is known.
-        answers: whether it ends with an answer, which the reference then gives too. Where the
-            kubelet panics or never answers, the reference keeps to the document.
+        sentence: the sentence of the documentation that it contradicts, in English.
+        issue: the address of the public issue; empty if none is known.
+        answers: whether it ends with an answer, which the reference then reproduces. If the kubelet
+            panics or never answers, the reference follows the documentation.
     """
 
     sentence: str
@@ -58,26 +58,26 @@ class Defect(_Described):
 
 @dataclass(frozen=True, slots=True)
 class UndocumentedBehaviour(_Described):
-    """A behaviour of releases, mostly earlier ones, that their documents allow, but do not tell.
+    """A behaviour of some releases, mostly early ones, that is allowed but not documented.
 
-    Whoever follows the documents may as well do as the reference's rule does, which mostly is that
-    of the newest release. What the documents of a release do tell is part of the release itself,
-    or comes back with a feature gate. It has no name if it changes only how a defect shows.
+    Implementations that follow the documentation may also behave like the reference's rule, which
+    is mostly that of the newest release. Documented differences between releases are part of the
+    release itself, or depend on a feature gate. The name is empty if only the effects of a defect
+    change.
     """
 
 
 def deviation_of(override: type) -> Defect | UndocumentedBehaviour:
-    """What is known of an override: the ``deviation`` that stands in its class."""
     found: Defect | UndocumentedBehaviour = vars(override)["deviation"]
     return found
 
 
 def name_of(override: type) -> str:
-    """The name by which an override is left out: that of its defect, or else of its change."""
+    """Returns the name that leaves an override out: that of its defect, or else of its change."""
     return (defect_of(override) or deviation_of(override)).name
 
 
 def defect_of(override: type) -> Defect | None:
-    """The named defect that an override makes, or that it builds on; None for other changes."""
+    """Returns the named defect that an override implements or builds on, or None."""
     found = (vars(base).get("deviation") for base in override.__mro__)
     return next((one for one in found if isinstance(one, Defect)), None)

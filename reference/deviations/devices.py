@@ -1,4 +1,4 @@
-"""Where the Device Manager of kubelets does otherwise than documented."""
+"""Deviations of the Device Manager."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AllNodesConsidered(DeviceHints):
-    """Makes hints from all nodes of the machine, where `ALL_NODES_FOR_DEVICES` comes from.
+    """Builds hints from all nodes of the machine, the cause of `ALL_NODES_FOR_DEVICES`.
 
     Hints for devices name all nodes of the machine, in its order.
     """
@@ -29,12 +29,11 @@ class AllNodesConsidered(DeviceHints):
     deviation = UndocumentedBehaviour("device-hints-name-all-nodes", between("1.30", "1.35"))
 
     def candidate_nodes(self, near: Iterable[int]) -> tuple[int, ...]:
-        """All of the machine's nodes."""
         return self.nodes
 
 
 class NodesByName(NodeOrder):
-    """Lists NUMA nodes as cAdvisor does, which the hints of `AllNodesConsidered` keep to.
+    """Lists NUMA nodes in cAdvisor's order, which the hints of `AllNodesConsidered` keep.
 
     Discovery lists NUMA nodes by the names of their folders, so node 10 before node 2.
     """
@@ -42,12 +41,11 @@ class NodesByName(NodeOrder):
     deviation = UndocumentedBehaviour("nodes-listed-by-name", ALL)
 
     def of(self, machine: MachineInfo) -> MachineInfo:
-        """The machine as it was discovered."""
         return machine
 
 
 class PodLevelWithoutDevices(DeviceManager):
-    """Gives no devices to pods that are given CPUs and memory as a whole.
+    """Allocates no devices to pods that get CPUs and memory as a whole.
 
     With the gate PodLevelResourceManagers and scope pod, a pod with resources of its own is
     admitted without the devices that its containers request, even where there are none.
@@ -60,11 +58,11 @@ class PodLevelWithoutDevices(DeviceManager):
     )
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
-        """Gives nothing."""
+        """Allocates nothing."""
 
 
 class AnyDeviceReused(DeviceManager):
-    """Reuses devices of ended init containers wherever they are.
+    """Reuses devices of ended init containers on any node.
 
     Of the devices that ended init containers leave to an app container any is taken, one that
     belongs to no NUMA node as soon as one on the affinity.
@@ -78,7 +76,6 @@ class AnyDeviceReused(DeviceManager):
     )
 
     def near(self, affinity: TopologyHint) -> Near:
-        """As documented for free devices, anywhere for others."""
         return super().near(affinity)._replace(reusable=ANYWHERE)
 
 

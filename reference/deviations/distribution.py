@@ -1,4 +1,4 @@
-"""Where kubelets distribute CPUs over NUMA nodes otherwise than documented."""
+"""Deviations in the distribution of CPUs over NUMA nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EVENLY = (
 
 
 class NodesAcrossSockets(DistributedAssignment):
-    """Distributes over NUMA nodes of any sockets.
+    """Distributes over NUMA nodes on any sockets.
 
     With distribute-cpus-across-numa a request that one socket can hold is spread over nodes of
     several sockets.
@@ -46,13 +46,12 @@ class NodesAcrossSockets(DistributedAssignment):
     )
 
     def choose(self, request: CPURequest, sizes: Sequence[int]) -> Distribution | None:
-        """The best distribution over as few nodes as possible, on whatever sockets."""
         found = (self.best_of_size(request, size) for size in sizes)
         return next((best for best in found if best), None)
 
 
 class EvenSharesAlone(DistributedAssignment):
-    """Distributes evenly or not at all, with align-by-socket as without.
+    """Only distributes evenly, even with align-by-socket.
 
     NUMA nodes that cannot give an even share are no choice, on one socket or on several.
     """
@@ -60,13 +59,12 @@ class EvenSharesAlone(DistributedAssignment):
     deviation = UndocumentedBehaviour("distribute-even-shares-alone", between("1.30", "1.36"))
 
     def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:
-        """An even share; None where a node has too few for it."""
         even = request.even_share(nodes)
         return even if all(request.free[node] >= even for node in nodes) else None
 
 
 class FewNodesBeforeOneSocket(NodesAcrossSockets):
-    """Stays on one socket only where that takes no more NUMA nodes.
+    """Stays on one socket only if that does not take more NUMA nodes.
 
     With distribute-cpus-across-numa a request that one socket can hold is spread over several,
     where this takes fewer NUMA nodes than one socket does.
@@ -75,22 +73,21 @@ class FewNodesBeforeOneSocket(NodesAcrossSockets):
     deviation = Defect("distribute-prefers-few-nodes-to-one-socket", between("1.37"), _BY_SOCKET)
 
     def is_better(self, candidate: Distribution, best: Distribution) -> bool:
-        """As documented between two that are on one socket, or two that are not."""
+        """Prefers one socket to several, then compares as documented."""
         if self._stays(candidate) != self._stays(best):
             return self._stays(candidate)
         return super().is_better(candidate, best)
 
     def is_best(self, candidate: Distribution) -> bool:
-        """As documented, but only on one socket."""
         return self._stays(candidate) and super().is_best(candidate)
 
     def _stays(self, distribution: Distribution) -> bool:
-        """Whether the nodes are on one socket, where that matters."""
+        """Whether the nodes are on one socket, or sockets do not matter."""
         return not self.options.by_socket or self.on_one_socket(distribution.nodes)
 
 
 class LargeNodesOverlooked(DistributedAssignment):
-    """Works out by the average of the machine on how many NUMA nodes a request has room.
+    """Computes the number of NUMA nodes from their average size.
 
     On machines of unequal NUMA nodes a request that one of the larger can hold, but that is
     larger than a node is on average, is distributed over several.
@@ -99,7 +96,6 @@ class LargeNodesOverlooked(DistributedAssignment):
     deviation = Defect("distribute-overlooks-large-nodes", ALL, _EVENLY)
 
     def fewest(self, request: CPURequest) -> int:
-        """As many as it takes of average nodes that are entirely free."""
         groups = -(-self.topology.cpus.bit_count() // request.group)
         groups_per_node = -(-groups // len(self.topology.nodes))
         return -(-request.cpu_count // request.group // groups_per_node)
@@ -121,12 +117,11 @@ class AffinityShrunk(DistributedAssignment):
     )
 
     def sizes(self, request: CPURequest, min_nodes: int) -> list[int]:
-        """As few as possible."""
         return super().sizes(request, 0)
 
 
 class CombinationOverwritten(DistributedAssignment):
-    """Overwrites the chosen combination by those looked at later.
+    """Overwrites the chosen combination with later ones.
 
     The chosen combination of four, or of six and more, NUMA nodes is overwritten in memory by
     combinations that are looked at after it: its last nodes become the last nodes of the
@@ -140,7 +135,7 @@ class CombinationOverwritten(DistributedAssignment):
     def best_of_size(
         self, request: CPURequest, size: int, *, one_socket: bool = False
     ) -> Distribution | None:
-        """The best distribution, with what its nodes have become in memory by then."""
+        """The best distribution, over the nodes that it has in memory after being overwritten."""
         best = super().best_of_size(request, size, one_socket=one_socket)
         if best is None:
             return None
@@ -151,10 +146,10 @@ class CombinationOverwritten(DistributedAssignment):
     def over_others(
         self, request: CPURequest, best: Distribution, nodes: tuple[int, ...]
     ) -> Distribution:
-        """The distribution over `nodes` instead: their share is what the poorest of them has.
+        """Moves a distribution to `nodes`; the node with the fewest CPUs determines the share.
 
-        Where the remainder cannot make up for that the kubelet never answers, and the distribution
-        is kept as it was.
+        If the remainder cannot compensate for this, the kubelet never answers, and the original
+        distribution is returned.
         """
         share = min(best.share, *(request.whole_groups(node) for node in nodes))
         left = {
@@ -165,7 +160,6 @@ class CombinationOverwritten(DistributedAssignment):
         return best if sum(left.values()) < missing else best._replace(nodes=nodes, share=share)
 
     def best_over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
-        """The best distribution over just these nodes; what takes the remainder, likewise."""
         best = super().best_over(request, nodes)
         if best is None or not best.remainder:
             return best
@@ -176,7 +170,7 @@ class CombinationOverwritten(DistributedAssignment):
 
 
 class OverwrittenShareKept(CombinationOverwritten):
-    """Asks nodes for the share of those that they have overwritten.
+    """Takes the original share from the overwritten nodes.
 
     A node that is distributed over by mistake is asked for the share of the node that was
     chosen; the pod is refused where it has less.
@@ -187,18 +181,17 @@ class OverwrittenShareKept(CombinationOverwritten):
     def over_others(
         self, request: CPURequest, best: Distribution, nodes: tuple[int, ...]
     ) -> Distribution:
-        """The distribution over `nodes` instead, with the same share."""
         return best._replace(nodes=nodes)
 
 
 def _overwrite_combination(
     combination: tuple[int, ...], among: tuple[int, ...], *, to_the_end: bool
 ) -> tuple[int, ...]:
-    """What is left of a chosen combination once the kubelet has walked on to later ones.
+    """Returns a chosen combination as later combinations overwrite it in the kubelet's memory.
 
-    It keeps the combination in memory that later ones partly share: combinations that agree up to
-    one more than the largest power of two below their size have the rest in common. It walks to
-    the end, or no further than the combination that follows.
+    Combinations of one size share memory if they agree in the first members, up to one more than
+    the largest power of two below that size. The kubelet continues to the last combination, or
+    only to the next one.
     """
     size = len(combination)
     own = 1 + (1 << (size - 1).bit_length() >> 1)

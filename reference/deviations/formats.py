@@ -16,7 +16,7 @@ CPU_1_30 = CPUFormats(
     write_format=cpu.version_2("state.CPUManagerCheckpoint"),
     migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
 )
-"""Version 1 is tried first, since kubelets before 1.18 wrote it."""
+"""Version 1 is tried first, because kubelets before 1.18 wrote it."""
 CPU_1_36 = CPUFormats(
     attempts=(
         cpu.version_2("state.CPUManagerCheckpointV2", "state.CPUManagerCheckpointV2"),
@@ -25,7 +25,7 @@ CPU_1_36 = CPUFormats(
     write_format=cpu.version_2("state.CPUManagerCheckpointV2"),
     migration_error="failed to migrate checkpoint from v1 to v2",
 )
-"""Version 2 is tried first, and has a structure of its own, whose checksum is taken, too."""
+"""Version 2 is tried first, as a type of its own, whose checksum is also accepted."""
 PODS_CPU_1_36: Mapping[str, Any] = {
     "attempts": (
         cpu.version_3("state.CPUManagerCheckpoint"),
@@ -36,7 +36,7 @@ PODS_CPU_1_36: Mapping[str, Any] = {
     "keeps_pods": True,
     "joins_pods": True,
 }
-"""Version 3 is written, and tried first."""
+"""Version 3 is tried first and written."""
 CPU_1_37 = CPUFormats(
     attempts=(
         cpu.version_4(),
@@ -46,7 +46,7 @@ CPU_1_37 = CPUFormats(
     write_format=cpu.version_4(),
     shared_pool="default CPU set",
 )
-"""Version 4 is written, whatever the gates, and version 1 is gone."""
+"""Version 4 is written regardless of gates; version 1 is no longer supported."""
 PODS_CPU_1_37: Mapping[str, Any] = {
     "attempts": (
         cpu.version_4(),
@@ -55,13 +55,13 @@ PODS_CPU_1_37: Mapping[str, Any] = {
     ),
     "keeps_pods": True,
 }
-"""Pods are kept, and version 2 is taken with the checksum of earlier releases alone."""
+"""Pods are kept. Version 2 is only accepted with the checksum of earlier releases."""
 
 MEMORY_1_30 = Formats(
     attempts=(memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),),
     write_format=memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),
 )
-"""There is one version, which needs its checksum."""
+"""The only version, which requires its checksum."""
 MEMORY_1_36 = Formats(
     attempts=(
         memory.version_1(
@@ -72,7 +72,7 @@ MEMORY_1_36 = Formats(
     ),
     write_format=memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
 )
-"""The version has a structure of its own, whose checksum is taken, too, and needs none."""
+"""The version has a type of its own, whose checksum is also accepted; it may be missing."""
 PODS_MEMORY_1_36: Mapping[str, Any] = {
     "attempts": (
         memory.version_2("state.MemoryManagerCheckpoint"),
@@ -82,7 +82,7 @@ PODS_MEMORY_1_36: Mapping[str, Any] = {
     "keeps_pods": True,
     "joins_pods": True,
 }
-"""Version 2 is written, and tried first."""
+"""Version 2 is tried first and written."""
 MEMORY_1_37 = Formats(
     attempts=(
         memory.version_3(),
@@ -91,4 +91,4 @@ MEMORY_1_37 = Formats(
     ),
     write_format=memory.version_3(),
 )
-"""Version 3 is written, whatever the gates."""
+"""Version 3 is written regardless of gates."""

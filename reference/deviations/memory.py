@@ -1,4 +1,4 @@
-"""Where the Memory Manager of kubelets does otherwise than documented."""
+"""Deviations of the Memory Manager."""
 
 from __future__ import annotations
 
@@ -41,12 +41,11 @@ class SingleNodeInGroup(StaticMemoryPolicy):
     deviation = Defect("single-node-taken-out-of-group", ALL, _ALONE_OR_IN_GROUP, f"{ISSUES}113035")
 
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
-        """As documented for several nodes; never for one."""
         return nodes.bit_count() > 1 and super().breaks_group(state, nodes)
 
 
 class AffinityBreaksGroup(StaticMemoryPolicy):
-    """Takes whatever nodes the Topology Manager says.
+    """Accepts any nodes from the Topology Manager.
 
     The Topology Manager's affinity is taken as it is: nodes that serve containers alone become
     a group, or part of another one, when the CPUs or devices want it so.
@@ -57,12 +56,11 @@ class AffinityBreaksGroup(StaticMemoryPolicy):
     )
 
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
-        """Never."""
         return False
 
 
 class GroupComparedByNode(StaticMemoryPolicy):
-    """Compares the state file with the machine node by node.
+    """Compares the checkpoint with the machine node by node.
 
     How much of a group's memory lies on which of its nodes depends on what came and went. The
     kubelet expects it as if it had come in the order of the file, and does not start.
@@ -73,12 +71,11 @@ class GroupComparedByNode(StaticMemoryPolicy):
     )
 
     def agree(self, real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
-        """Only if each node has as much in use as is expected of it."""
         return real == expected
 
 
 class ReservationWraps(StaticMemoryPolicy):
-    """Lets a reservation beyond a node wrap around.
+    """Wraps around if a reservation exceeds a node's memory.
 
     Where reservedMemory and huge pages exceed a node's memory, the difference wraps around: the
     node has almost 2**64 bytes to hand out.
@@ -92,12 +89,11 @@ class ReservationWraps(StaticMemoryPolicy):
 
     @staticmethod
     def remaining_bytes(total: int, reserved_bytes: int) -> int:
-        """The difference as an unsigned number of 64 bits."""
         return (total - reserved_bytes) % UNSIGNED
 
 
 class InitOnlyPagesNotHinted(StaticMemoryPolicy):
-    """Leaves out what only init containers ask for.
+    """Ignores memory types that only init containers request.
 
     Under scope pod the Memory Manager leaves out of its hints what only init containers ask
     for, such as huge pages.
@@ -106,7 +102,6 @@ class InitOnlyPagesNotHinted(StaticMemoryPolicy):
     deviation = Defect("init-only-huge-pages-not-hinted", ALL, AT_ONCE, f"{ISSUES}140814")
 
     def peak(self, pod: Pod) -> Amounts:
-        """As documented, but only of the types that an app container asks for."""
         amounts = super().peak(pod)
         if pod.budget is not None:
             return amounts
@@ -116,7 +111,7 @@ class InitOnlyPagesNotHinted(StaticMemoryPolicy):
 
 
 class EmptyPartsServed(StaticMemoryPolicy):
-    """Gives a container that asks for nothing its part of nothing.
+    """Allocates memory of size zero to containers without requests.
 
     A container without memory requests gets nodes, and an entry without memory in the
     checkpoint; the pod is refused where no nodes can be found.
@@ -125,12 +120,11 @@ class EmptyPartsServed(StaticMemoryPolicy):
     deviation = UndocumentedBehaviour("empty-memory-parts-served", between("1.30", "1.36"))
 
     def requests_memory(self, pod: Pod, container: PodContainer) -> bool:
-        """Every container does."""
         return True
 
 
 class ReusableAfterRemoval(StaticMemoryPolicy):
-    """Lets a pod that comes again take what it had before it was removed.
+    """Lets a pod with the uid of a removed pod reuse its memory.
 
     The memory of a removed pod's init containers stays reusable until another pod is admitted:
     a pod that comes again with the same uid gets it without a reservation, and others get it,
@@ -144,7 +138,6 @@ class ReusableAfterRemoval(StaticMemoryPolicy):
     )
 
     def still_reusable(self, state: MemoryState) -> ReusableMemory:
-        """All of it."""
         return state.reuse
 
 

@@ -1,4 +1,4 @@
-"""Where nodes do otherwise than documented: at a start, at admissions, and when pods have gone."""
+"""Deviations in node behaviour: at start, at admission, and after pods are removed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class EndedInitServed(Readmission):
-    """Serves init containers that have finished.
+    """Allocates for init containers that have ended.
 
     A pod that is admitted again after a restart is given CPUs and memory for init containers
     that ended long ago; where these are not free the running pod is refused.
@@ -36,12 +36,11 @@ class EndedInitServed(Readmission):
     deviation = Defect("ended-init-served-again", ALL, AT_ONCE, f"{ISSUES}107906")
 
     def has_ended(self, state: Holdings, pod: Pod, container: PodContainer) -> bool:
-        """Never."""
         return False
 
 
 class PodLevelTakenAnew(Readmission):
-    """Takes anew what a pod has as a whole.
+    """Allocates pod-level resources again.
 
     With the alpha gate PodLevelResourceManagers and scope pod, a pod with resources of its own
     that is admitted again after a restart is given other CPUs and memory, and the CPUs that it
@@ -51,12 +50,11 @@ class PodLevelTakenAnew(Readmission):
     deviation = Defect("pod-level-cpus-taken-anew", between("1.36"), RESTARTS, f"{ISSUES}140989")
 
     def keeps(self, state: Holdings, pod: Pod) -> bool:
-        """Never."""
         return False
 
 
 class LastPodKept(Manager[Any]):
-    """Takes nothing back from the pod that it was last asked about.
+    """Releases nothing of the pod of the last admission or hints.
 
     A reconcile pass takes nothing back from the pod that was last asked about, even if it was
     refused: its exclusive CPUs lie idle until another pod comes.
@@ -69,19 +67,18 @@ class LastPodKept(Manager[Any]):
     _present: Mapping[str, Pod] | None = None
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
-        """As documented, after what the pod last asked about held is taken back."""
         self._switch_to(pod)
         return super().hints(pod, container)  # type: ignore[safe-super]
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
-        """As documented, likewise."""
         self._switch_to(pod)
         super().allocate(pod, container, affinity)  # type: ignore[safe-super]
 
     def remove_stale_state(self, pods: Mapping[str, Pod], when: Occasion) -> None:
-        """Spares the pod last asked about, unless all is to go now.
+        """Keeps the resources of the last pod, unless they must be released now.
 
-        Before an admission it waits for what it is asked: the pod in question keeps what it holds.
+        Before an admission, nothing is released until a manager is asked for a pod's hints or
+        allocation; that pod keeps its resources.
         """
         if when == "admission":
             self._present = pods

@@ -1,4 +1,4 @@
-"""Where kubelets read and limit the resources of pods otherwise than documented."""
+"""Deviations in reading the resources of pods and limiting them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ClassBySums(PodRules):
-    """Compares what all containers request with what all of them limit.
+    """Compares the sum of all requests with the sum of all limits.
 
     A pod is Guaranteed if its containers, all of which limit CPU and memory, request as much
     together as they limit together.
@@ -32,7 +32,6 @@ class ClassBySums(PodRules):
 
     @staticmethod
     def qos_class(members: tuple[PodContainer, ...]) -> QoSClass:
-        """The QoS class by the sums of all containers."""
         sums: dict[str, dict[str, Fraction]] = {"requests": {}, "limits": {}}
         everywhere = True
         for member, resource in product(members, RESOURCES):
@@ -50,7 +49,7 @@ class ClassBySums(PodRules):
 
 
 class EmptyPodLevelDecides(PodRules):
-    """Lets pod-level resources decide the QoS class that name nothing.
+    """Lets even empty pod-level resources decide the QoS class.
 
     A pod with pod-level resources that name neither CPU, memory nor huge pages is BestEffort,
     whatever its containers ask for.
@@ -60,12 +59,11 @@ class EmptyPodLevelDecides(PodRules):
 
     @staticmethod
     def decide(pod: PodContainer) -> bool:
-        """Whenever they are there."""
         return True
 
 
 class DefaultsBesideLimits(PodRules):
-    """Fills in pod-level requests only, and only beside pod-level limits.
+    """Fills in only pod-level requests, and only if there are pod-level limits.
 
     Missing pod-level requests are filled in where the pod has limits of its own; missing limits
     are not.
@@ -77,7 +75,6 @@ class DefaultsBesideLimits(PodRules):
     def as_one(
         requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[PodContainer, ...]
     ) -> PodContainer:
-        """The pod's own `requests` and `limits` as those of a single container."""
         if requests or limits:
             limits = {**limits, **missing_pages(requests, limits, members)}
         if limits:
@@ -86,7 +83,7 @@ class DefaultsBesideLimits(PodRules):
 
 
 class QuotaDespiteExclusiveCPUs(Quotas):
-    """Limits containers with exclusive CPUs as it does all others.
+    """Limits containers with exclusive CPUs like all others.
 
     A container with two exclusive CPUs has a CFS quota of two CPUs, and is throttled on CPUs
     that nobody else may use.
@@ -101,5 +98,4 @@ class QuotaDespiteExclusiveCPUs(Quotas):
     )
 
     def limits(self, pod: Pod, container: PodContainer, cpus: int | None) -> bool:
-        """Whether there is a limit to enforce, whoever has the CPUs."""
         return self.is_enforced and bool(pod.cpu_limit(container))

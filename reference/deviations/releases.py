@@ -1,8 +1,8 @@
-"""What differs between Kubernetes releases, as data.
+"""The differences between Kubernetes releases, as data.
 
-A release is its feature gates, its options, the formats of its files, and its deviations from the
-rules. This table is the only place that knows releases; the feature gates, its largest part, are a
-data file with a column for each. Nothing else compares version numbers, and no rule knows of any.
+A release consists of its feature gates, its policy options, the formats of its files, and its
+deviations from the rules. Only this table knows releases; no other code compares version numbers.
+Feature gates, its largest part, are in a data file with a column for each release.
 """
 
 from __future__ import annotations
@@ -44,33 +44,33 @@ Changeable = TypeVar("Changeable", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release as the managers behave in it.
+    """The behaviour of the managers in one release.
 
     Attributes:
         version: the minor release.
         gates: its feature gates by name.
-        gates_refused: how the refusal of feature gates begins. Where the kubelet panics over them
-            there is none, and nothing precedes the reason.
-        cpu_options: the options of the static CPU Manager policy and how mature they are.
-        topology_options: the options of the Topology Manager's policies, likewise.
-        hidden_topology_option: the refusal of one whose maturity level is not open.
-        foreign_memory_policies: the Memory Manager policies that only other platforms have.
-        unknown_fields: the fields of a configuration that it does not know, and passes over.
-        reserves_exactly: whether CPU reservations count in full, not to the nearest thousandth.
-        pod_level, pod_level_without_gate: what resources of a pod as a whole do with the gate
+        gates_refused: the beginning of the refusal of feature gates. It is empty if the kubelet
+            panics instead.
+        cpu_options: the static CPU Manager policy's options, with their maturity.
+        topology_options: the Topology Manager policies' options, with their maturity.
+        hidden_topology_option: the message for a Topology Manager option whose maturity level is
+            disabled.
+        foreign_memory_policies: Memory Manager policies that exist only on other platforms.
+        unknown_fields: configuration fields that the release does not have and ignores.
+        reserves_exactly: whether CPU reservations are exact, not rounded to thousandths.
+        pod_level, pod_level_without_gate: the effect of pod-level resources with the gate
             ``PodLevelResources`` on, and off.
         cpu_files, memory_files: the formats of the CPU Manager's and the Memory Manager's
             checkpoints.
-        under_gates: what each of these gates changes, where it is on: attributes by name, and of
-            the files' formats theirs.
-        without_gates: the deviations of earlier releases that come back where one of these gates
-            is off.
-        reads_cpus_for_every_policy: whether the CPU Manager reads the machine's CPUs under policy
-            none, too, and refuses to start where it cannot.
-        no_cpu: how discovery begins its complaint about a tree without CPUs.
-        flag_words: what refusals of flags say in the place of other words.
-        single_pair_flags: flags that hold one pair each, of which others hold several.
-        deviations: the classes that override a rule in it.
+        under_gates: the attributes that each of these gates changes if it is on, nested for
+            attributes of formats.
+        without_gates: deviations of earlier releases that return if the gate is off.
+        reads_cpus_for_every_policy: whether the CPU Manager reads the machine's CPUs even with
+            policy ``none``, and refuses to start if it cannot.
+        no_cpu: the beginning of discovery's error for a tree without CPUs.
+        flag_words: replacements of words in errors about flags.
+        single_pair_flags: flags with a single pair that can have several in other releases.
+        deviations: the classes that override rules.
 
     Requirements: CPU-OPT-ALIGNSOCKET-001, CPU-OPT-DISTCORES-001, CPU-OPT-DISTNUMA-001,
     CPU-OPT-FULLPCPUS-001, CPU-OPT-STRICT-001, CPU-OPT-UNCORE-001.
@@ -98,35 +98,31 @@ class Release:
     deviations: tuple[type, ...]
 
     def rule(self, base: type[Rule]) -> type[Rule]:
-        """The class of a rule with the deviations from it that this release has."""
         rule: type = base
         return cast("type[Rule]", with_deviations(rule, self.deviations))
 
     def round_reservation(self, reserved: Fraction) -> Fraction:
-        """What an amount of reserved CPUs counts."""
         return reserved if self.reserves_exactly else to_thousandths(reserved)
 
     def in_order(self, machine: MachineInfo) -> MachineInfo:
-        """A machine that was discovered, with its NUMA nodes in the release's order."""
         return self.rule(NodeOrder)().of(machine)
 
     @property
     def cpu_rules(self) -> CPURules:
-        """What the CPU Manager's static policy is made of."""
         return CPURules(
             self.rule(StaticCPUPolicy), self.rule(Assignment), self.rule(DistributedAssignment)
         )
 
     def enabled_gates(self, decoded_config: Mapping[str, Any]) -> Mapping[str, bool]:
-        """Which of its feature gates are on in a configuration.
+        """Returns whether each of the release's feature gates is on in a configuration.
 
         Raises:
-            ConfigError: as for `numaproof.reference.config.gates.enabled`.
+            GateError: as for `numaproof.reference.config.gates.enabled_gates`.
         """
         return gates.enabled_gates(decoded_config, self.gates)
 
     def pod_level_under(self, gates: Mapping[str, bool]) -> PodLevel:
-        """What a node with these feature gates makes of pod-level resources.
+        """Returns the effect of pod-level resources with these feature gates.
 
         Requirements: NODE-PODLEVEL-001, NODE-PODLEVEL-005, NODE-PODLEVEL-006.
         """
@@ -134,7 +130,7 @@ class Release:
         return self.pod_level if on else self.pod_level_without_gate
 
     def under(self, gates: Mapping[str, bool]) -> Release:
-        """The release as it behaves with these feature gates."""
+        """Returns the release as it behaves with these feature gates."""
         changed = self
         for gate, changes in self.under_gates.items():
             if gates.get(gate):
@@ -144,7 +140,6 @@ class Release:
 
 
 def _apply_changes(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
-    """The value with other attributes, and others within them where the change is a mapping."""
     nested = {
         name: _apply_changes(getattr(whole, name), change) if isinstance(change, dict) else change
         for name, change in changes.items()
@@ -154,20 +149,20 @@ def _apply_changes(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
 
 @cache
 def with_deviations(rule: type, deviations: tuple[type, ...]) -> type:
-    """The class of a rule with those of the deviations that override it."""
-    # An override comes before the ones it builds on, as a class does before its bases.
+    """Returns the class of a rule with those deviations that override it."""
+    # An override precedes the overrides that it builds on, like a class precedes its bases.
     overrides = [one for one in reversed(deviations) if issubclass(rule, _base_rule(one))]
     return _compose_rule((*overrides, rule)) if overrides else rule
 
 
 @cache
 def _compose_rule(bases: tuple[type, ...]) -> type:
-    """The class of a rule and its overrides: the same one in all releases that have these."""
+    """Combines a rule and its overrides; releases with the same overrides share the class."""
     return type(bases[-1].__name__, bases, {})
 
 
 def _base_rule(override: type) -> type:
-    """The rule that an override deviates from, be it by way of another override."""
+    """Returns the rule that an override deviates from, directly or through another override."""
     return next(base for base in override.__mro__ if "deviation" not in vars(base))
 
 
@@ -183,7 +178,7 @@ _TOPOLOGY_OPTIONS = {
     "prefer-closest-numa-nodes": "bbssssss",
     "max-allowable-numa-nodes": ".bbbbsss",
 }
-"""The maturity of each option in 1.30 to 1.37 by its letter; a dot where there is none yet."""
+"""The maturity of each option in 1.30 to 1.37 as a letter; a dot if it does not exist yet."""
 
 
 def _options(maturity_rows: Mapping[str, str], column: int) -> Mapping[str, Maturity]:
@@ -262,7 +257,7 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
         },
     },
 }
-"""The attributes that each release changes, beside its gates, options and deviations."""
+"""The attributes that each release changes, except gates, options and deviations."""
 
 
 def _table() -> Iterator[tuple[str, Release]]:
@@ -283,26 +278,26 @@ def _table() -> Iterator[tuple[str, Release]]:
 
 
 TABLE: Mapping[str, Release] = MappingProxyType(dict(_table()))
-"""What is known of each release, oldest first."""
+"""All releases, oldest first."""
 
 
 class UnknownReleaseError(ValueError):
-    """No such release in the table."""
+    """The table does not have the release."""
 
 
 def release(
     version: str | None, *, follows_docs: bool = False, exceptions: frozenset[str] = frozenset()
 ) -> Release:
-    """The release by its minor version, the newest for None; `follows_docs` without its defects.
+    """Returns a minor release, the newest by default.
 
     Args:
         version: the minor release.
-        follows_docs: whether the documents are kept where the kubelets of the release break them.
-        exceptions: the names of defects for which it is the other way round, and of changes that
-            are left out: there it does as the newest release.
+        follows_docs: follow the documentation where kubelets of the release break it.
+        exceptions: names of defects for which `follows_docs` is inverted, and of changes to leave
+            out, for which the behaviour of the newest release applies.
 
     Raises:
-        UnknownReleaseError: the table has no such release.
+        UnknownReleaseError: the table does not have the release.
     """
     found = TABLE.get(version or NEWEST)
     if found is None:

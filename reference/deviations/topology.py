@@ -1,4 +1,4 @@
-"""Where the Topology Manager of kubelets does otherwise than documented."""
+"""Deviations of the Topology Manager."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLOSEST = (
 
 
 class DistancesByPosition(Distances):
-    """Looks distances up as if the ids of nodes had no gaps.
+    """Looks up distances as if the ids of nodes had no gaps.
 
     On machines whose node ids have gaps, distances are looked up by id where they stand in the
     order of the nodes, so that sets of nodes are compared by distances of others.
@@ -31,7 +31,7 @@ class DistancesByPosition(Distances):
 
     @cached_property
     def misread_table(self) -> Table | None:
-        """The distances that a kubelet finds, if not all of the true ones."""
+        """The distances that a kubelet reads, or None if they are correct."""
         if sorted(self.rows) == [*range(len(self.rows))]:
             return None
         found = [node for node in self.rows if all(node < len(row) for row in self.rows.values())]
@@ -39,14 +39,14 @@ class DistancesByPosition(Distances):
 
     @property
     def by_table_alone(self) -> bool:
-        """Only if nothing is misread: the ids themselves tell nodes apart otherwise."""
+        """Only if no distances are misread; otherwise, ids make nodes different."""
         return self.misread_table is None
 
     def sort_sets(self, sets: Collection[int]) -> list[int]:
-        """Sets by the misread distances.
+        """Sorts sets by the misread distances.
 
-        Where one has a node for which the kubelet finds no distances it panics, and the true ones
-        are kept to.
+        If the kubelet finds no distances for some node, it panics; then the correct distances are
+        used.
         """
         misread = self.misread_table
         if misread is None or any(nodes & ~NUMASet(misread).mask for nodes in sets):

@@ -1,1 +1,1 @@
-"""The Device Manager: devices by resource, their hints, and their allocation to containers."""
+"""The Device Manager: devices by resource, topology hints, and allocation to containers."""

@@ -1,4 +1,4 @@
-"""The Device Manager's topology hints: which NUMA nodes could provide devices.
+"""The Device Manager's topology hints: the NUMA nodes that could provide devices.
 
 (Kubernetes documentation, "Device plugin integration with the Topology Manager".)
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DeviceNeed(NamedTuple):
-    """A number of devices of one resource, those it already holds, and those it can reuse."""
+    """A number of devices of one resource, the devices already held, and the reusable devices."""
 
     resource: str
     amount: int
@@ -36,10 +36,10 @@ class DeviceNeed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceHints:
-    """The hints on a machine whose NUMA nodes are `nodes`, in its order.
+    """Computes hints on a machine with the NUMA nodes `nodes`, in the machine's order.
 
-    By resource; None is no preference, and a resource without any hint is unavailable. A state
-    must have lost what is stale.
+    Hints are by resource: None means no preference, and an empty list that the resource is
+    unavailable. Stale allocations must be removed from a state first.
     """
 
     nodes: tuple[int, ...]
@@ -47,7 +47,7 @@ class DeviceHints:
     def for_container(
         self, state: DeviceState, pod: Pod, container: PodContainer
     ) -> dict[str, Hints | None]:
-        """The hints for one container.
+        """Returns the hints for one container.
 
         Requirements: DEV-HINT-010, NODE-PODLEVEL-003.
         """
@@ -59,10 +59,10 @@ class DeviceHints:
         return found
 
     def for_pod(self, state: DeviceState, pod: Pod) -> dict[str, Hints | None]:
-        """The hints for the pod as a whole.
+        """Returns the hints for the pod as a whole.
 
-        The pod asks for what its containers need together when they need most. What its
-        containers hold counts only when it is exactly that.
+        The demand is the containers' combined peak. Devices that the containers already hold count
+        only if their number equals the peak.
 
         Requirements: DEV-HINT-009.
         """
@@ -77,7 +77,7 @@ class DeviceHints:
         return found
 
     def of_resource(self, state: DeviceState, need: DeviceNeed) -> Hints | None:
-        """The hints for devices of one resource.
+        """Returns the hints for devices of one resource.
 
         Requirements: DEV-HINT-002, DEV-HINT-005, DEV-HINT-007, DEV-HINT-008, DEV-INIT-001.
         """
@@ -95,7 +95,7 @@ class DeviceHints:
         near = {device: mask for device, mask in devices.nodes.items() if mask is not None}
         touching = tuple(near[device] for device in sorted(reusable) if device in near)
         if not all(touching):
-            # A device to be used again whose topology has no nodes lies in no set of nodes.
+            # No set of nodes can include a reusable device whose topology is empty.
             return ()
         supply = Need(
             amount=count,
@@ -105,9 +105,9 @@ class DeviceHints:
         return Demand(self.candidate_nodes(near.values()), (supply,), tuple(sorted(set(touching))))
 
     def candidate_nodes(self, near: Iterable[int]) -> tuple[int, ...]:
-        """The nodes that hints may name: those that devices are near to, in ascending order.
+        """The nodes that hints may name: nodes near any device, in ascending order.
 
-        All of the machine's where there are none.
+        If there are none, all nodes of the machine.
 
         Requirements: DEV-HINT-003, TOPO-OPT-011.
         """

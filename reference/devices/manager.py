@@ -1,4 +1,4 @@
-"""The Device Manager: the plugins' devices, who holds them, and its checkpoint file."""
+"""The Device Manager: the plugins' devices, their holders, and the checkpoint file."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 class DeviceManager(Manager[DeviceState]):
     """The Device Manager.
 
-    `first_choice` are devices by container and resource that it takes before others that would do
-    as well.
+    `first_choice` are the devices, by container and resource, to choose among equally good ones.
     """
 
     def __init__(
         self, hints: DeviceHints, state: DeviceState, file: StateFile[DeviceState]
     ) -> None:
-        """Takes the state that the checkpoint `file` holds, before any plugin reports."""
         super().__init__(state, file)
         self._hints = hints
         self.has_plugins = False
@@ -39,27 +37,24 @@ class DeviceManager(Manager[DeviceState]):
         self._state_to_save = state
 
     def report(self, lists: tuple[DeviceResource, ...]) -> None:
-        """Takes what device plugins report."""
         self.state = self._state_to_save = self.state.report(lists)
         self.has_plugins = self.has_plugins or bool(lists)
 
     def serves(self, pod: Pod) -> bool:
-        """Whether a container requests a resource of a device plugin, be it none of it."""
+        """Whether a container requests a device plugin's resource, even with an amount of 0."""
         return any(policy.requested_devices(self.state, container) for container in pod.containers)
 
     def held_devices(self, uid: str, name: str) -> dict[str, tuple[str, ...]] | None:
-        """The container's devices by resource; None on a node without device plugins."""
+        """The container's devices by resource, or None on a node without device plugins."""
         if not self.has_plugins:
             return None
         return {resource: tuple(sorted(ids)) for resource, ids in self.state.of(uid, name).items()}
 
     @property
     def _is_idle(self) -> bool:
-        """Whether no plugin has ever reported and no container holds a device."""
         return not self.state.lists and not self.state.allocated_devices
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
-        """Where the request could be met."""
         if self._is_idle:
             return {}
         if container is None:
@@ -67,7 +62,6 @@ class DeviceManager(Manager[DeviceState]):
         return self._hints.for_container(self.state, pod, container)
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
-        """Gives the container its devices."""
         if self._is_idle:
             return
         first_choice = self.first_choice.get(container.name, {})
@@ -83,11 +77,11 @@ class DeviceManager(Manager[DeviceState]):
             self._state_to_save = self.state
 
     def near(self, affinity: TopologyHint) -> Near:
-        """Where devices should be, of the pod's ended init containers and others alike."""
+        """The nodes on which to allocate devices, the same for reusable and for free ones."""
         return Near(affinity.nodes, affinity.nodes)
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
-        """Gives each container its devices: a pod as a whole has none.
+        """Allocates each container's devices; a pod as a whole has none.
 
         Requirements: DEV-ALLOCATE-003.
         """
@@ -95,16 +89,15 @@ class DeviceManager(Manager[DeviceState]):
             self.allocate(pod, container, affinity)
 
     def adopt(self, other: Self) -> None:
-        """Takes over what another manager has allocated and what its plugins report."""
         super().adopt(other)
         self.has_plugins, self._state_to_save = other.has_plugins, other._state_to_save
 
     def end(self, uid: str, name: str) -> None:
-        """Leaves the container its devices until its pod leaves the node.
+        """Does nothing: a container keeps its devices until its pod leaves the node.
 
         Requirements: DEV-REMOVE-002.
         """
 
     def save(self) -> None:
-        """Writes the state as of the last report or allocation: taking back is not written."""
+        """Writes the state of the last report or allocation; releases are not written."""
         self._write(self._state_to_save)

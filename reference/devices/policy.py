@@ -1,8 +1,8 @@
 """Allocating devices to a container.
 
 (Kubernetes documentation, "Device Plugins" and "Topology Manager"; for reuse, "Resource sharing
-within containers".) Where a kubelet takes any of several devices, the lowest id is taken here, but
-for those that are first_choice.
+within containers".) Where a kubelet may take any of several devices, the reference takes the first
+choice if there is one, and otherwise the lowest id.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _NOTHING: PreferredDevices = MappingProxyType({})
 
 
 class DeviceRequest(NamedTuple):
-    """A number of devices of one resource, for a container; those first_choice before their like.
+    """A container's request for a number of devices of one resource.
 
-    `preferred` are those that the plugin would have allocated, in order.
+    Devices in `first_choice` come before equally good ones. `preferred` is the plugin's preferred
+    allocation, in order.
     """
 
     uid: str
@@ -40,16 +41,15 @@ class DeviceRequest(NamedTuple):
     preferred: tuple[str, ...] = ()
 
     def preference(self, device: str) -> int:
-        """The device's place among the preferred ones; that after the last for all others."""
+        """The device's position among the preferred devices; all others come after them."""
         return self.preferred.index(device) if device in self.preferred else len(self.preferred)
 
     def order(self, device: str) -> tuple[bool, str]:
-        """In which order devices are taken that would do as well as each other."""
         return device not in self.first_choice, device
 
 
 class Near(NamedTuple):
-    """Where devices should be: masks of NUMA nodes, for free ones and for reused ones."""
+    """Masks of the NUMA nodes on which free and reusable devices should be."""
 
     free: int = ANYWHERE
     reusable: int = ANYWHERE
@@ -58,20 +58,19 @@ class Near(NamedTuple):
 class DeviceError(AllocationError):
     """Devices cannot be allocated.
 
-    `state` is what the failure leaves behind: what the container got before stays in its hands
-    until its pod is off the node.
+    `state` is the state after the failure: the container keeps devices that it already got until
+    its pod leaves the node.
     """
 
     def __init__(self, message: str, state: DeviceState) -> None:
-        """Takes the kubelet's text and the state after the failure."""
         super().__init__(message)
         self.state = state
 
 
 def requested_devices(state: DeviceState, container: PodContainer) -> dict[str, int]:
-    """How many devices of each resource the container's limits ask for, by name in order.
+    """The number of devices in the container's limits, by resource, sorted by name.
 
-    A request that is no whole number is rounded up.
+    Fractional amounts are rounded up.
 
     Requirements: DEV-ALLOCATE-003.
     """
@@ -89,12 +88,11 @@ def allocate(
     near: Near,
     first_choice: PreferredDevices = _NOTHING,
 ) -> DeviceState:
-    """The state once the container has the devices that it asks for.
+    """Allocates the container's devices.
 
-    Devices near the nodes that `near` has are taken first.
-    `first_choice` are ids by resource that are taken before others that would do as well. The state
-    must have lost what is stale, with this pod on the node. Resources that
-    no plugin serves are none of the Device Manager's: they are passed over.
+    Devices on the nodes in `near` come first. Among equally good devices, those in `first_choice`
+    (ids by resource) come first. Stale allocations must be removed from the state first, and the
+    pod must be on the node. Resources without a device plugin are skipped.
 
     Raises:
         DeviceError: a resource cannot be allocated.
@@ -115,12 +113,12 @@ def allocate(
 
 
 def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) -> DeviceState:
-    """The state once a container has the devices of one resource that it asks for.
+    """Allocates a container's devices of one resource.
 
-    What it holds already stays; what its pod can reuse comes first.
+    The container keeps devices that it holds. Devices that its pod can reuse come first.
 
     Raises:
-        DeviceError: the request changed, devices fell ill, or too few are available.
+        DeviceError: the request changed, a device is unhealthy, or too few are available.
 
     Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002, DEV-HEALTH-005.
     """
@@ -146,17 +144,17 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
             f"Requested: {needed}, Available: {len(available)}",
             state,
         )
-    # What is reused is none of the plugin's business.
+    # The plugin has no say in which devices are reused.
     request = request._replace(preferred=state.lists[resource].preferred)
     chosen = first.union(by_affinity(state, request, available, near.free)[:needed])
     return state.give(uid, name, resource, chosen)
 
 
 def check_health(state: DeviceState, resource: str, held_devices: frozenset[str]) -> None:
-    """Checks that devices can be allocated, and that those held are still healthy.
+    """Checks that the resource has healthy devices, and that the held devices are healthy.
 
     Raises:
-        DeviceError: the resource has no plugin or no healthy device, or a held one fell ill.
+        DeviceError: the resource has no plugin or no healthy device, or a held device is unhealthy.
 
     Requirements: DEV-ERROR-003, DEV-HEALTH-003, DEV-HEALTH-005.
     """
@@ -178,9 +176,9 @@ def check_health(state: DeviceState, resource: str, held_devices: frozenset[str]
 def by_affinity(
     state: DeviceState, request: DeviceRequest, available: frozenset[str], affinity: int
 ) -> list[str]:
-    """The devices in the order they are taken: near the affinity, preferred, far, near no node.
+    """Sorts devices: first those on nodes of the affinity, then all others.
 
-    Of the devices near the affinity, preferred ones come first.
+    In both groups, devices that the plugin prefers come first, and devices without a node last.
 
     Requirements: DEV-ALLOCATE-001, DEV-ALLOCATE-006, DEV-ALLOCATE-007.
     """

@@ -1,4 +1,4 @@
-"""What the Device Manager keeps: the plugins' lists, who holds which devices, what may be reused.
+"""The Device Manager's state: plugins' devices, their holders, and reusable devices.
 
 Sets of NUMA nodes are bit masks in this module.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import DeviceResource
 
 ByResource: TypeAlias = Mapping[str, frozenset[str]]
-"""Ids of devices by the name of their resource."""
+"""Device ids by resource."""
 
 HeldDevices: TypeAlias = Mapping[str, Mapping[str, ByResource]]
 """Devices by pod uid, container name and resource."""
@@ -26,16 +26,15 @@ _EMPTY: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 
 class ReusableDevices(NamedTuple):
-    """Devices of a pod's ended init containers, free for its next containers.
+    """Devices of a pod's ended init containers, which its next containers can reuse.
 
-    Kept for the pod that was last allocated to, and for no other.
+    They are kept only for the pod of the last allocation.
     """
 
     uid: str = ""
     devices: ByResource = _EMPTY
 
     def of(self, uid: str, resource: str) -> frozenset[str]:
-        """The devices that containers of this pod may take again."""
         return self.devices.get(resource, NONE) if uid == self.uid else NONE
 
 
@@ -44,11 +43,11 @@ _NO_REUSE = ReusableDevices()
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """What a plugin last reported for its resource.
+    """A plugin's last report for its resource.
 
-    `nodes` has every device's NUMA nodes by its id: None where the plugin reports no topology, 0
-    where it reports one without nodes. A resource whose plugin is not back since the last restart
-    has no devices. `preferred` are ids in the order in which the plugin would have them allocated.
+    `nodes` maps each device's id to its NUMA nodes: None if the plugin reports no topology, 0 if it
+    reports a topology without nodes. `preferred` are the ids in the plugin's preferred allocation,
+    in order. A resource has no devices after a restart until its plugin reports again.
     """
 
     nodes: Mapping[str, int | None] = field(default_factory=dict)
@@ -57,7 +56,7 @@ class Devices:
 
     @property
     def has_topology(self) -> bool:
-        """Whether any device is near a NUMA node, so that the resource can be aligned at all.
+        """Whether any device is near a NUMA node; if not, the resource cannot be aligned.
 
         Requirements: DEV-HINT-001, DEV-HINT-004.
         """
@@ -66,12 +65,12 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """What device plugins list, what containers hold, and what is allocated.
+    """The reported devices, the devices that containers hold, and the allocated devices.
 
     `lists` and `allocated_devices` are by resource, `held_devices` by container.
 
-    `allocated_devices` is worked out of `held_devices` when pods go; between two such times it may
-    hold more.
+    `allocated_devices` is recomputed from `held_devices` when a pod is released. In the meantime,
+    it may include devices that no container holds.
     """
 
     lists: Mapping[str, Devices] = field(default_factory=dict)
@@ -80,7 +79,7 @@ class DeviceState:
     reuse: ReusableDevices = _NO_REUSE
 
     def report(self, lists: Iterable[DeviceResource]) -> DeviceState:
-        """The state once plugins reported `lists`; resources not in them stay as they are.
+        """Stores the plugins' reports; resources that are not in `lists` do not change.
 
         Requirements: DEV-HEALTH-004.
         """
@@ -97,12 +96,12 @@ class DeviceState:
         return replace(self, lists=known)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Every pod that holds devices: pods on the node keep those of ended containers."""
+        """Yields every pod that holds devices, including those of ended containers."""
         for uid in self.held_devices:
             yield uid, ""
 
     def release(self, uid: str, _name: str) -> DeviceState:
-        """The state without what the pod's containers hold.
+        """Removes all devices of the pod's containers.
 
         Requirements: DEV-INIT-002, DEV-REMOVE-001, DEV-RESTART-002.
         """
@@ -112,20 +111,17 @@ class DeviceState:
         return replace(self, held_devices=held, allocated_devices=devices_by_resource(held))
 
     def with_reuse(self, reuse: ReusableDevices) -> DeviceState:
-        """The state in which this may be taken again."""
         return DeviceState(self.lists, self.held_devices, self.allocated_devices, reuse)
 
     def of(self, uid: str, container: str) -> ByResource:
-        """The devices that the container holds."""
         return self.held_devices.get(uid, {}).get(container, _EMPTY)
 
     def of_pod(self, uid: str, resource: str) -> frozenset[str]:
-        """The devices of one resource that the containers of a pod hold together."""
         containers = self.held_devices.get(uid, {}).values()
         return NONE.union(*(devices.get(resource, NONE) for devices in containers))
 
     def available(self, resource: str) -> frozenset[str]:
-        """The healthy devices that nobody has.
+        """The healthy devices that are not allocated.
 
         Requirements: DEV-ALLOCATE-002, DEV-HEALTH-001, DEV-HEALTH-002.
         """
@@ -134,14 +130,13 @@ class DeviceState:
         )
 
     def serves(self, resource: str) -> bool:
-        """Whether the resource is one of devices: a plugin serves it, or a container holds one.
+        """Whether a plugin serves the resource, or a container holds a device of it.
 
         Requirements: DEV-ALLOCATE-003, DEV-ALLOCATE-004.
         """
         return resource in self.lists or resource in self.allocated_devices
 
     def give(self, uid: str, container: str, resource: str, ids: frozenset[str]) -> DeviceState:
-        """The state with the devices `ids` in the container's hands."""
         pod = self.held_devices.get(uid, {})
         mine = {**pod.get(container, {}), resource: ids}
         return replace(
@@ -149,7 +144,7 @@ class DeviceState:
         ).take(resource, ids)
 
     def take(self, resource: str, ids: frozenset[str]) -> DeviceState:
-        """The state with the devices `ids` out of reach, though no container holds them yet."""
+        """Marks the devices `ids` as allocated, although no container holds them yet."""
         return replace(
             self,
             allocated_devices={
@@ -160,7 +155,6 @@ class DeviceState:
 
 
 def devices_by_resource(held_devices: HeldDevices) -> ByResource:
-    """The devices that any container holds."""
     found: dict[str, frozenset[str]] = {}
     for containers in held_devices.values():
         for devices in containers.values():

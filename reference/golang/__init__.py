@@ -1,1 +1,1 @@
-"""What Go's JSON, numbers and CPU lists look like, error texts included."""
+"""Go's JSON, numbers and durations, including its error messages."""

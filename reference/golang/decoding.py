@@ -1,8 +1,8 @@
-"""JSON as Go's ``encoding/json`` decodes it, error messages included.
+"""Decodes JSON like Go's ``encoding/json``, including its error messages.
 
-A text is first checked for syntax as a whole. Then values are stored in fields, whose names match
-in any case; the first value of a wrong type is reported once all others are stored. A type that
-decodes itself ends everything with its first error.
+The syntax of the whole text is checked first. Then values are stored in fields, whose names are
+matched regardless of case. The first value of a wrong type is reported after all others are stored.
+An error from a type with its own decoder ends decoding immediately.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Wants a JSON string; `go` is the name of the Go type."""
+    """A JSON string; `go` is the name of the Go type."""
 
     go: str = "string"
 
 
 @dataclass(frozen=True, slots=True)
 class Unsigned:
-    """Wants a JSON number without sign or fraction below 2**64."""
+    """A JSON number without sign or fraction below 2**64."""
 
     go: str = "uint64"
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """Wants a JSON number without fraction that fits in so many bits with a sign."""
+    """A JSON number without fraction that fits in `bits` bits, including the sign."""
 
     go: str = "int"
     bits: int = 64
@@ -41,16 +41,16 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Boolean:
-    """Wants ``true`` or ``false``; what is absent or ``null`` is None."""
+    """``true`` or ``false``; None if absent or ``null``."""
 
     go: str = "bool"
 
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """Wants what the type decodes itself, from what `parse` finds.
+    """A type with its own decoder, `read`, which gets a value that `parse` returned.
 
-    Where `read` raises a ValueError, that ends everything; a TypeError is a value of a wrong type.
+    A ValueError from `read` ends decoding; a TypeError means that the value has the wrong type.
     """
 
     go: str
@@ -59,10 +59,10 @@ class Custom:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Wants a JSON object with any keys, all values of one kind.
+    """A JSON object with arbitrary keys and values of one kind.
 
-    With `integer_keys`, keys are integers in quotes, and are kept as integers. An absent object is
-    None unless it is `starts_empty` before the text is read; ``null`` is always None.
+    With `integer_keys`, keys are integers in quotes, stored as integers. An absent object is None
+    unless it `starts_empty`; ``null`` is always None.
     """
 
     values: Kind
@@ -73,7 +73,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Wants a JSON array, all values of one kind; an absent array or ``null`` is None."""
+    """A JSON array with values of one kind; None if absent or ``null``."""
 
     values: Kind
     go: str
@@ -81,11 +81,11 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Wants a JSON object with these fields, as the Go structure `go` has them.
+    """A JSON object with the given fields, for the Go type `go`.
 
-    A `pointer` to one is None for ``null``. `embedded_in` names the structure inside this one that
-    a field belongs to, which errors say. With `check` the type decodes itself: what `check` raises
-    as a ValueError is an error like a wrong type. `dump` is how Go prints it, if not so.
+    A `pointer` is None for ``null``. `embedded_in` names the embedded structure that a field
+    belongs to, for errors. If `check` is set, the type has its own decoder, and a ValueError from
+    `check` is one of its errors. `dump` replaces Go's default dump.
     """
 
     go: str
@@ -100,7 +100,7 @@ Kind = Text | Unsigned | Signed | Boolean | Custom | Map | Array | Fields
 
 
 def decode_partly(data: bytes, kind: Kind) -> tuple[Any, str]:
-    """The value of `kind` as far as it was stored, and the error, empty for none."""
+    """Decodes as much as possible; returns the value and the error, empty if there is none."""
     try:
         tree = parse(data)
     except GoJSONError as error:
@@ -109,7 +109,7 @@ def decode_partly(data: bytes, kind: Kind) -> tuple[Any, str]:
 
 
 def convert(value: Any, kind: Kind) -> tuple[Any, str]:
-    """What plain Python values stand for, as for `decode_partly`."""
+    """Decodes plain Python values like `decode_partly`."""
     return _decode_tree(_tree(value), kind)
 
 
@@ -120,7 +120,7 @@ def _decode_tree(tree: Any, kind: Kind) -> tuple[Any, str]:
 
 
 def _tree(value: Any) -> Any:
-    """Plain Python values as `parse` would have found them in a text."""
+    """Converts plain Python values to those that `parse` would return."""
     match value:
         case dict():
             return Pairs((key, _tree(inner)) for key, inner in value.items())
@@ -133,14 +133,14 @@ def _tree(value: Any) -> Any:
 
 
 class _Store:
-    """Stores a parsed text in fields, and keeps the error that aborted it, or the first."""
+    """Stores a parsed text in fields, and keeps the error that aborted it, or else the first."""
 
     def __init__(self) -> None:
         self.error = ""
         self.has_aborted = False
 
     def convert(self, tree: Any, kind: Kind, old: Any, struct: str | None, path: str) -> Any:
-        """The value for a place that holds `old`, which the text need not replace."""
+        """Returns a field's new value, which is `old` if the JSON value does not replace it."""
         found = old if old is not None else zero(kind)
         match kind:
             case Custom():
@@ -170,7 +170,7 @@ class _Store:
     ) -> dict[str, Any]:
         found = dict(old or _zeros(kind))
         names = {name.lower(): name for name in kind.fields}
-        # Where a type decodes itself, errors name the structure around it.
+        # For types with their own decoder, errors name the structure around them.
         if kind.check is None or struct is None:
             struct = kind.go.rpartition(".")[2]
         for key, value in tree:
@@ -240,7 +240,6 @@ class _Store:
 
 
 def zero(kind: Kind) -> Any:
-    """What a place of this kind holds before anything is stored."""
     match kind:
         case Text():
             return ""
@@ -261,7 +260,6 @@ def _zeros(kind: Fields) -> dict[str, Any]:
 
 
 def _integer(text: str, kind: Unsigned | Signed) -> int | None:
-    """The integer that the text is; None if it is not one or does not fit."""
     try:
         if isinstance(kind, Unsigned):
             return numbers.parse_unsigned(text)

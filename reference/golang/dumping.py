@@ -1,4 +1,4 @@
-"""Structures as Go's package ``spew`` prints them, which checksums are made of."""
+"""Dumps structures like Go's package ``spew``, as input for checksums."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _NAMES = {
     "numaAffinity": "NUMAAffinity",
     "total": "TotalMemSize",
 }
-"""What fields are called in Go whose name is not the one in JSON with a capital."""
+"""The Go names of fields that are not the JSON name with an initial capital."""
 
 
 def dump(fields: Mapping[str, Kind], content: Mapping[str, Any]) -> str:
-    """A structure with these fields and their values.
+    """Dumps a structure with these fields and values.
 
-    Types stand in front of values; ``spew`` forgets one after a map that ends with no pointer.
+    Values have their types in front, except that ``spew`` omits the type after a map whose last
+    value is a nil pointer.
     """
     parts = []
     typed = True

@@ -1,4 +1,4 @@
-"""Durations as Go reads and writes them: numbers with units, such as ``1h30m``."""
+"""Durations in Go's syntax: numbers with units, such as ``1h30m``."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _UNITS = {
 """Nanoseconds."""
 _SECOND = _UNITS["s"]
 _MOST = 1 << 63
-"""Nanoseconds; a positive duration has one less."""
+"""The magnitude limit in nanoseconds; only negative durations reach it."""
 _PART = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>[^.0-9]*)")
 
 
 class DurationError(ValueError):
-    """The text is no duration; the error's text is Go's."""
+    """The text is not a duration; the message is Go's."""
 
 
 def nanoseconds(text: str) -> int:
-    """A duration in nanoseconds, as Go's ``time.ParseDuration`` reads it.
+    """Parses a duration like Go's ``time.ParseDuration``; returns nanoseconds.
 
     Raises:
-        DurationError: the text is no duration, or one of more than 290 years.
+        DurationError: the text is not a duration, or exceeds about 292 years.
 
     Requirements: CPU-CONFIG-014, CPU-RECONCILE-003.
     """
@@ -59,7 +59,7 @@ def nanoseconds(text: str) -> int:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """A duration as Go's ``Duration.String`` writes it, such as ``1h30m0s`` or ``1.5s``."""
+    """Formats a duration like Go's ``Duration.String``, such as ``1h30m0s`` or ``1.5s``."""
     sign, left = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
     if not left:
         return "0s"
@@ -94,7 +94,7 @@ def _part_nanoseconds(text: str, whole: int, fraction: str, unit: str) -> int:
 
 
 def _quote(text: str) -> str:
-    """The text as Go's package time quotes it: what is not ASCII by its bytes."""
+    """Quotes a text like Go's package ``time``: non-ASCII characters byte by byte."""
     quoted = ""
     for character in text:
         if character < " " or character > "\x7f":

@@ -1,7 +1,7 @@
-"""Numbers as Go reads them from text: what it accepts, what it refuses, and its words.
+"""Parses numbers like Go, with the same syntax and error messages.
 
-Package ``strconv`` reads *whole* texts, which must be a number and nothing else. Package ``fmt``
-scans *leading* numbers, which anything may follow.
+Package ``strconv`` parses *whole* strings. Package ``fmt`` scans *leading* numbers, which any text
+may follow.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import struct
 from numaproof.reference.golang.text import WHITE_SPACE, quote
 
 UNSIGNED_LIMIT = 1 << 64
-"""Unsigned integers are 64 bits wide; products wrap around."""
+"""Unsigned integers have 64 bits; products wrap around."""
 
 _SIGNED_LIMIT = 1 << 63
 _WHOLE = re.compile("([+-]?)([0-9]*)(.*)", re.DOTALL)
-# A line break before the number spoils it, other white space does not.
+# White space may precede the number, except line breaks.
 _LEADING = re.compile(f"[{WHITE_SPACE.replace(chr(10), '')}]*([+-]?)([0-9]+)(.*)", re.DOTALL)
 _DIGITS = "[0-9](?:_?[0-9])*"
 _HEXADECIMAL = "_?[0-9a-f](?:_?[0-9a-f])*"
@@ -29,27 +29,26 @@ _FLOAT = re.compile(
 
 
 class NumeralError(ValueError):
-    """A text is not a number of the kind asked for."""
+    """A text is not a number of the requested kind."""
 
     def __init__(self, function: str, text: str, cause: str) -> None:
-        """Words it as the `function` of package ``strconv`` does."""
         super().__init__(f"strconv.{function}: parsing {quote(text)}: {cause}")
 
 
 def parse_signed(text: str) -> int:
-    """The whole text as a decimal number of 64 bits, a sign allowed.
+    """Parses a whole text as a signed 64-bit decimal number.
 
     Raises:
-        NumeralError: it is something else; the message is Go's.
+        NumeralError: the text is not such a number; the message is Go's.
     """
     return _whole("Atoi", text)
 
 
 def parse_unsigned(text: str) -> int:
-    """The whole text as a decimal number of 64 bits without a sign.
+    """Parses a whole text as an unsigned 64-bit decimal number.
 
     Raises:
-        NumeralError: it is something else; the message is Go's.
+        NumeralError: the text is not such a number; the message is Go's.
     """
     return _whole("ParseUint", text)
 
@@ -60,7 +59,7 @@ def _whole(function: str, text: str) -> int:
     sign, digits, rest = match.groups()
     value = _value(digits)
     refused_sign = sign and function == "ParseUint"
-    # Go walks the digits from the left, so it sees one too many before what follows them.
+    # Go reads digits from the left, so an overflow precedes any error in the rest of the text.
     if value >= UNSIGNED_LIMIT and not refused_sign:
         raise NumeralError(function, text, "value out of range")
     if not digits or rest or refused_sign:
@@ -73,7 +72,7 @@ def _whole(function: str, text: str) -> int:
 
 
 def leading_signed(text: str) -> int | None:
-    """The number that the text begins with, after spaces, a sign allowed; None if there is none."""
+    """Scans a signed number at the start of the text, after spaces; None if there is none."""
     match = _LEADING.match(text)
     if not match:
         return None
@@ -82,9 +81,9 @@ def leading_signed(text: str) -> int | None:
 
 
 def leading_unsigned(text: str, unit: str = "") -> int | None:
-    """The number that the text begins with, after spaces, and `unit` right behind it.
+    """Scans an unsigned number at the start of the text, after spaces, followed by `unit`.
 
-    None if there is no such number, if it has a sign, or if the unit is missing.
+    Returns None if there is no number, if it has a sign, or if the unit is missing.
     """
     match = _LEADING.match(text)
     if not match or match[1] or not match[3].startswith(unit):
@@ -94,15 +93,15 @@ def leading_unsigned(text: str, unit: str = "") -> int | None:
 
 
 def _value(digits: str) -> int:
-    # Beyond 21 digits any number is out of range, and Python refuses to convert very long ones.
+    # More than 21 digits are out of range, and Python refuses to convert very long numbers.
     return int(digits.lstrip("0")[:21] or "0")
 
 
 def float32(text: str) -> float:
-    """The whole text as a floating-point number of 32 bits.
+    """Parses a whole text as a 32-bit floating-point number.
 
     Raises:
-        NumeralError: it is something else; the message is Go's.
+        NumeralError: the text is not such a number; the message is Go's.
     """
     if not _FLOAT.fullmatch(text):
         raise NumeralError("ParseFloat", text, "invalid syntax")
@@ -117,7 +116,7 @@ def float32(text: str) -> float:
 
 
 def single(number: float) -> float:
-    """The nearest number of 32 bits.
+    """Rounds to the nearest 32-bit floating-point number.
 
     Raises:
         OverflowError: the number is too large for 32 bits.

@@ -1,4 +1,4 @@
-"""The syntax of JSON as Go's ``encoding/json`` checks it, error messages included."""
+"""JSON syntax as Go's ``encoding/json`` checks it, including its error messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r"
 
 
 class GoJSONError(ValueError):
-    """The text does not decode; the message is Go's."""
+    """The text cannot be decoded; the message is Go's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class Pairs(tuple[tuple[str, Any], ...]):
 
 
 def parse(data: bytes) -> Any:
-    """The tree of a JSON text.
+    """Parses a JSON text.
 
-    An object is `Pairs`, a number a `Number`; the rest are Python's own.
+    Objects become `Pairs` and numbers `Number`; the other types are Python's.
 
     Raises:
         GoJSONError: the text is not JSON.
     """
-    # Python parses plain JSON alike, and faster. Go treats surrogates and bad bytes its own way.
+    # Python parses plain JSON in the same way, but faster. Surrogates and invalid bytes differ.
     if b"\\u" not in data:
         with suppress(ValueError, RecursionError):
             return _PLAIN_JSON.decode(data.decode())
@@ -49,12 +49,12 @@ def parse(data: bytes) -> Any:
     try:
         return scanner.document()
     except RecursionError:
-        # Go gives up at 10,000 levels; no checkpoint has more than five.
+        # Go's limit is 10,000 levels; checkpoints have at most five.
         return scanner.fail("exceeded max depth")
 
 
 def _no_number(word: str) -> NoReturn:
-    """Refuses NaN and Infinity, which only Python accepts."""
+    """Rejects NaN and Infinity, which only Python accepts."""
     raise ValueError(word)
 
 
@@ -64,10 +64,8 @@ _PLAIN_JSON = json.JSONDecoder(
 
 
 class _Scanner:
-    """Reads one JSON text."""
-
     def __init__(self, data: bytes) -> None:
-        # Every byte one character, so that positions and Go's quoting of bytes agree.
+        # One character per byte, to match Go's positions and its quoting of bytes.
         self.text = data.decode("latin-1")
         self.at = 0
 
@@ -84,7 +82,7 @@ class _Scanner:
         raise GoJSONError(f"invalid character {_quote_character(self.text[self.at])} {where}")
 
     def fail_within(self, where: str) -> NoReturn:
-        """Fails where white space would be wrong, too: Go reads one at the end of the text."""
+        """Fails inside a token; Go reports the end of the text as a space there."""
         if self.at >= len(self.text):
             raise GoJSONError(f"invalid character ' ' {where}")
         self.fail(where)
@@ -219,7 +217,7 @@ class _Scanner:
 
 
 def _join_parts(parts: list[str]) -> str:
-    # Two escaped surrogates make one character; a lone one becomes the replacement character.
+    # Two escaped surrogates form one character; a lone one becomes the replacement character.
     return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

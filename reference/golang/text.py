@@ -1,4 +1,4 @@
-"""Text as Go's ``strings``, ``unicode`` and ``strconv`` packages treat it."""
+"""Text functions that behave like Go's packages ``strings``, ``unicode`` and ``strconv``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-"""What ``strings.TrimSpace`` trims. NUL is not in it, so a trailing one spoils a number."""
+"""The characters that ``strings.TrimSpace`` trims. NUL is not included."""
 
 _UNDECODED_OFFSET = 0xDC00
 _UNDECODED = re.compile("[\udc80-\udcff]")
@@ -28,12 +28,11 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 def printable(text: str) -> str:
-    """The text with U+FFFD for each byte that is not UTF-8."""
+    """Replaces each byte that is not UTF-8 with U+FFFD."""
     return _UNDECODED.sub("\ufffd", text)
 
 
 def quote(text: str) -> str:
-    """The text between double quotes, with everything that does not print escaped."""
     return '"' + "".join(map(_escape, text)) + '"'
 
 
@@ -51,10 +50,10 @@ def _escape(character: str) -> str:
 
 
 def boolean(text: str) -> bool:
-    """The truth value that ``strconv.ParseBool`` reads.
+    """Parses a boolean like ``strconv.ParseBool``.
 
     Raises:
-        ValueError: the text is none; the message is Go's.
+        ValueError: the text is not a boolean; the message is Go's.
     """
     if text in _TRUE:
         return True

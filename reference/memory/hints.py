@@ -1,7 +1,7 @@
-"""The Memory Manager's topology hints: which sets of NUMA nodes could provide the memory.
+"""The Memory Manager's topology hints: the sets of NUMA nodes that could provide the memory.
 
-(Kubernetes documentation, "Memory Manager"; the kubelet's rule of groups: a node is used alone or
-with one and the same group of nodes, never both.)
+(Kubernetes documentation, "Memory Manager"; the kubelet's rule for groups: a node is used either
+alone or with one group of nodes.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def for_container(
     policy: StaticMemoryPolicy, state: MemoryState, pod: Pod, container: PodContainer
 ) -> Resources:
-    """The hints for one container; nothing for no preference."""
+    """Returns the hints for one container; empty if it has no preference."""
     if not policies.is_served(pod):
         return {}
     try:
@@ -44,9 +44,9 @@ def for_container(
 
 
 def for_pod(policy: StaticMemoryPolicy, state: MemoryState, pod: Pod) -> Resources:
-    """The hints for the pod as a whole; nothing for no preference.
+    """Returns the hints for the pod as a whole; empty if it has no preference.
 
-    Where a container has memory already, they are its own.
+    If a container already has memory, only its nodes are hints.
     """
     if not policies.is_served(pod):
         return {}
@@ -69,7 +69,7 @@ def for_pod(policy: StaticMemoryPolicy, state: MemoryState, pod: Pod) -> Resourc
 
 
 def calculate_hints(state: MemoryState, uid: str, amounts: Mapping[str, int]) -> Resources:
-    """Hints for each of `amounts`: a set of nodes has all of them, or is a hint for none.
+    """Returns the same hints for each of `amounts`: sets of nodes that can provide all of them.
 
     Requirements: MEM-HINT-002, MEM-HINT-005, MEM-HINT-006, TOPO-ORDER-004.
     """
@@ -80,7 +80,7 @@ def calculate_hints(state: MemoryState, uid: str, amounts: Mapping[str, int]) ->
 
 
 def regenerate_hints(blocks: Blocks, amounts: Mapping[str, int]) -> Resources:
-    """Hints for what is allocated already: just there; nothing where the amounts differ.
+    """Returns the nodes of allocated memory as hints; empty if the amounts differ.
 
     Requirements: MEM-HINT-007, MEM-RESTART-004, TOPO-RESTART-001.
     """

@@ -22,7 +22,6 @@ class MemoryManager(ContainerManager[MemoryState, StaticMemoryPolicy]):
     """
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
-        """Where the request could be met."""
         if self.policy is None:
             return {}
         if container is None:

@@ -1,8 +1,8 @@
 """The Memory Manager's policy ``Static``.
 
-(Kubernetes documentation, "Control Memory Management Policies on a Node".) A policy is an
-immutable value; its functions take a state and give the next one. What the kubelet keeps in maps
-without order is sorted by memory type here.
+(Kubernetes documentation, "Control Memory Management Policies on a Node".) A policy is an immutable
+value; its functions return the next state. The kubelet uses unordered maps; here, they are sorted
+by memory type.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 
 
 class RestoreError(Exception):
-    """The restored state does not fit this machine and this reservation."""
+    """The restored state does not fit the machine and the reservation."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticMemoryPolicy(Readmission):
-    """The static policy on a machine; `empty` are its nodes with nothing allocated."""
+    """The static policy on a machine; `empty` has its nodes without allocations."""
 
     empty: Mapping[int, NodeMemory]
 
     @classmethod
     def table(cls, total: int, system: int, pages: int) -> MemoryTable:
-        """The table of an empty node that has `total` bytes of a type.
+        """Creates the table of an empty node with `total` bytes of a memory type.
 
-        `system` is reserved, `pages` lie in huge pages of the node.
+        `system` bytes are reserved, and `pages` bytes are in the node's huge pages.
 
         Requirements: MEM-HUGE-001, MEM-RESERVE-001, MEM-RESERVE-004.
         """
@@ -62,16 +62,14 @@ class StaticMemoryPolicy(Readmission):
 
     @staticmethod
     def remaining_bytes(total: int, reserved_bytes: int) -> int:
-        """What can be allocated of `total` bytes beside those that are kept; never less than 0."""
         return max(0, total - reserved_bytes)
 
     def with_reservation_of(self, other: StaticMemoryPolicy) -> Self:
-        """The same policy with the memory that another reserves."""
         return replace(self, empty=other.empty)
 
     @property
     def allocatable(self) -> Blocks:
-        """What can be allocated at all, sorted by type and then by node."""
+        """The allocatable memory of the empty machine, sorted by type, then by node."""
         found = [
             Block(1 << node, kind, table.allocatable)
             for node, memory in self.empty.items()
@@ -87,12 +85,12 @@ class StaticMemoryPolicy(Readmission):
         container: PodContainer,
         affinity: TopologyHint,
     ) -> MemoryState:
-        """The state once the container has what it is due; unchanged if it already has.
+        """Allocates the container's memory, unless it has it.
 
-        `affinity` is the Topology Manager's hint for it.
+        `affinity` is the Topology Manager's hint for the container.
 
         Raises:
-            AllocationError: it cannot have it.
+            AllocationError: the memory cannot be allocated.
 
         Requirements: MEM-ERROR-001, MEM-ERROR-004, MEM-GROUP-002, MEM-GROUP-007, MEM-HUGE-002,
         MEM-HUGE-005, MEM-HUGE-007, MEM-INIT-002, MEM-RESTART-001, MEM-STATIC-003, MEM-STATIC-012.
@@ -114,38 +112,37 @@ class StaticMemoryPolicy(Readmission):
         return replace(state, reuse=update_reuse(state.reuse, pod, container, blocks))
 
     def release(self, state: MemoryState, uid: str, name: str) -> MemoryState:
-        """The state once the container has ended."""
         left = state.release(uid, name)
         reuse = self.still_reusable(left)
         return left if reuse == left.reuse else replace(left, reuse=reuse)
 
     def still_reusable(self, state: MemoryState) -> ReusableMemory:
-        """What may be taken again once a container has ended: nothing of a pod that has nothing.
+        """Returns the memory that stays reusable after a container ends: none if its pod has none.
 
         Requirements: MEM-INIT-004.
         """
         return state.reuse if state.reuse.uid in state.entries else ReusableMemory()
 
     def requests_memory(self, pod: Pod, container: PodContainer) -> bool:
-        """Whether a container has a part in what the policy hands out.
+        """Whether a container gets memory from this policy.
 
         Raises:
-            AllocationError: an amount is not an integer to the API machinery.
+            AllocationError: an amount is not an integer by the API machinery's rules.
 
         Requirements: MEM-STATIC-014.
         """
         return bool(requests.container_amounts(pod, container))
 
     def allocate_pod(self, state: MemoryState, pod: Pod, affinity: TopologyHint) -> MemoryState:
-        """The state once the pod has its budget as a whole, and its containers share it.
+        """Allocates the pod's memory and divides it among its containers.
 
-        Those with requests have parts of it; an init container that is no sidecar may otherwise
-        have what sidecars before it leave, all others what is left when everyone has theirs.
+        Containers with requests get their own memory. Ordinary init containers without requests
+        can use all memory that preceding sidecars leave; the other containers share the rest.
         `affinity` is the Topology Manager's hint for the pod.
 
         Raises:
-            AllocationError: it cannot have it.
-            EmptySharedPoolError: nothing would be left for containers without a part.
+            AllocationError: the memory cannot be allocated.
+            EmptySharedPoolError: no memory would remain for containers without requests.
 
         Requirements: MEM-RESTART-001, NODE-PODLEVEL-009, NODE-PODLEVEL-011.
         """
@@ -166,10 +163,10 @@ class StaticMemoryPolicy(Readmission):
         return state
 
     def peak(self, pod: Pod) -> Amounts:
-        """What the pod is due of each memory type at the moment when it needs most.
+        """Returns the pod's peak demand for each memory type.
 
         Raises:
-            AllocationError: an amount is not an integer to the API machinery.
+            AllocationError: an amount is not an integer by the API machinery's rules.
         """
         return requests.peak(pod)
 
@@ -201,7 +198,7 @@ class StaticMemoryPolicy(Readmission):
         return chosen.nodes
 
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
-        """Whether one of these nodes is in use alone, or with other nodes than these.
+        """Whether one of the nodes is in use alone, or together with other nodes.
 
         Requirements: MEM-ERROR-005, MEM-GROUP-001.
         """
@@ -211,10 +208,10 @@ class StaticMemoryPolicy(Readmission):
         )
 
     def restore(self, state: MemoryState) -> MemoryState:
-        """The state to start with, given what the checkpoint file holds.
+        """Returns the initial state, given the state in the checkpoint file.
 
         Raises:
-            RestoreError: the file does not fit this machine and this reservation.
+            RestoreError: the checkpoint does not fit the machine and the reservation.
 
         Requirements: MEM-CHECKPOINT-002, MEM-CHECKPOINT-010, MEM-RESTART-001, MEM-RESTART-005.
         """
@@ -243,7 +240,7 @@ class StaticMemoryPolicy(Readmission):
         return state
 
     def agree(self, real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
-        """Whether the state file tells of the machine that is expected with its assignments."""
+        """Whether the machine in the checkpoint is the `expected` one with its allocations."""
         return same_memory(real, expected)
 
 
@@ -252,10 +249,10 @@ def make_static(
     system: Mapping[int, Mapping[str, int]],
     rules: type[StaticMemoryPolicy] = StaticMemoryPolicy,
 ) -> StaticMemoryPolicy:
-    """The static policy on a machine, with `system` reserved by node and memory type (bytes).
+    """Creates the static policy; `system` has the reserved bytes by node and memory type.
 
     Raises:
-        UnsupportedError: a node has a negative id, which the protocol cannot name.
+        UnsupportedError: a node has a negative id, which the protocol cannot express.
 
     Requirements: MEM-HUGE-001, MEM-HUGE-008, MEM-STATIC-011.
     """
@@ -284,7 +281,7 @@ def _blocks(nodes: int, amounts: Amounts) -> Blocks:
 def update_reuse(
     reuse: ReusableMemory, pod: Pod, container: PodContainer, blocks: Blocks
 ) -> ReusableMemory:
-    """What may be taken again once the container has these blocks.
+    """Returns the reusable memory after a container got these blocks.
 
     Requirements: MEM-INIT-001, MEM-INIT-005.
     """
@@ -301,9 +298,9 @@ def update_reuse(
 def shrink_init_blocks(
     state: MemoryState, pod: Pod, container: PodContainer, blocks: Blocks
 ) -> MemoryState:
-    """The state in which earlier init containers no longer have what these blocks took over.
+    """Shrinks the blocks of earlier init containers by the memory that these blocks reuse.
 
-    So the blocks of a pod sum up to what it occupies.
+    Afterwards, a pod's blocks add up to the memory that it occupies.
 
     Requirements: MEM-INIT-001, MEM-INIT-003, MEM-INIT-005.
     """
@@ -325,7 +322,7 @@ def shrink_init_blocks(
 
 
 def is_served(pod: Pod) -> bool:
-    """Whether the policy pins the memory of a pod's containers at all.
+    """Whether the policy pins the memory of the pod's containers.
 
     Requirements: MEM-HINT-001, MEM-STATIC-002, MEM-STATIC-005.
     """
@@ -333,7 +330,7 @@ def is_served(pod: Pod) -> bool:
 
 
 def satisfies(state: MemoryState, nodes: int, amounts: Amounts) -> bool:
-    """Whether nodes have enough free memory of every type together.
+    """Whether the nodes together have enough free memory of every type.
 
     Requirements: MEM-ERROR-005, MEM-GROUP-001, MEM-HUGE-003, MEM-STATIC-009.
     """

@@ -1,4 +1,4 @@
-"""What containers, and pods as a whole, ask for of each memory type."""
+"""The memory that containers, and pods as a whole, request of each type."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Amounts = dict[str, int]
 
 
 def container_amounts(pod: Pod, container: PodContainer) -> Amounts:
-    """What the container is to have for itself of each memory type.
+    """Returns the amounts that a container requests for itself.
 
     Raises:
-        AllocationError: an amount is not an integer to the API machinery.
+        AllocationError: an amount is not an integer by the API machinery's rules.
 
     Requirements: MEM-ERROR-002, MEM-HUGE-010, MEM-STATIC-001.
     """
@@ -45,10 +45,10 @@ def _amounts(requests: Mapping[str, Any]) -> Amounts:
 
 
 def check_budget(pod: Pod, whole: Amounts) -> None:
-    """Checks that memory of the pod's budget is left for containers without a part of it.
+    """Checks that the pod has memory left for containers without requests.
 
     Raises:
-        EmptySharedPoolError: there is none, or a part is no number.
+        EmptySharedPoolError: no memory is left, or an amount is not an integer.
     """
     try:
         parts = [(container, container_amounts(pod, container)) for container in pod.containers]
@@ -58,7 +58,7 @@ def check_budget(pod: Pod, whole: Amounts) -> None:
 
 
 def shares(pod: Pod, whole: Amounts) -> dict[str, Amounts]:
-    """What each container may use of the pod's budget, by name."""
+    """Returns the memory that each container may use out of the pod's, by name."""
     left = dict(whole)
     found: dict[str, Amounts] = {}
     for container in pod.containers:
@@ -72,10 +72,10 @@ def shares(pod: Pod, whole: Amounts) -> dict[str, Amounts]:
 
 
 def peak(pod: Pod) -> Amounts:
-    """What the pod needs of each memory type when it needs most, or its budget of each.
+    """Returns the pod-level requests of each memory type, or else the containers' peak.
 
     Raises:
-        AllocationError: an amount is not an integer to the API machinery.
+        AllocationError: an amount is not an integer by the API machinery's rules.
 
     Requirements: MEM-HINT-008, MEM-HUGE-009, NODE-PODLEVEL-009, NODE-PODLEVEL-012.
     """

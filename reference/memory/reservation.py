@@ -1,8 +1,8 @@
-"""Memory that the Memory Manager keeps for the system, by NUMA node.
+"""Memory that the Memory Manager reserves for the system, by NUMA node.
 
-What ``reservedMemory`` names must sum up to Node Allocatable's reservation, that is to
-``kubeReserved``, ``systemReserved`` and the hard eviction threshold together. (Kubernetes
-documentation, "Control Memory Management Policies on a Node: Reserved memory flag".)
+The sum of ``reservedMemory`` must equal the reservation for Node Allocatable, which consists of
+``kubeReserved``, ``systemReserved`` and the hard eviction threshold. (Kubernetes documentation,
+"Control Memory Management Policies on a Node: Reserved memory flag".)
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _MEMORY = "memory"
 
 
 class ReservationError(Exception):
-    """The Memory Manager is not made with this reservation; the text is the kubelet's."""
+    """The Memory Manager rejects the reservation; the text is the kubelet's."""
 
 
 def by_node(config: Config, machine: MachineInfo) -> Reserved:
-    """What is reserved on each node.
+    """Returns the reserved memory by node.
 
     Raises:
-        ReservationError: a node that there is not, a sum that is not Node Allocatable's, an
-            amount that is no integer, or nothing reserved at all.
+        ReservationError: a node does not exist, a sum differs from the reservation for Node
+            Allocatable, an amount is not an integer, or no memory is reserved.
 
     Requirements: MEM-CONFIG-005, MEM-RESERVE-003, MEM-RESERVE-009, MEM-RESERVE-010,
     MEM-RESERVE-012.
@@ -58,10 +58,10 @@ def by_node(config: Config, machine: MachineInfo) -> Reserved:
 
 
 def check_sums(config: Config, machine: MachineInfo) -> None:
-    """Checks that what is reserved by node sums up to Node Allocatable's reservation.
+    """Checks that the nodes' reservations add up to the reservation for Node Allocatable.
 
     Raises:
-        ReservationError: it does not, for a memory type.
+        ReservationError: they do not, for some memory type.
 
     Requirements: MEM-ERROR-003, MEM-RESERVE-002, MEM-RESERVE-005, MEM-RESERVE-008, MEM-RESERVE-011.
     """
@@ -76,7 +76,7 @@ def check_sums(config: Config, machine: MachineInfo) -> None:
     ]
     kinds = {kind for _, limits in config.reserved_memory for kind in limits}
     for kind in sorted(kinds | {_MEMORY}):
-        # The last entry is the one that the others are added to, and is written like.
+        # The kubelet adds the others to the last entry, whose style the sum keeps.
         named = [limits[kind] for _, limits in config.reserved_memory if kind in limits][::-1]
         wanted = expected if kind == _MEMORY else []
         if sum(map(quantity.parse, named)) != sum(map(quantity.parse, wanted)):
@@ -87,7 +87,7 @@ def check_sums(config: Config, machine: MachineInfo) -> None:
 
 
 def _sum(amounts: Iterable[str]) -> str:
-    """The sum, written in the style of the first amount that is not zero."""
+    """Formats the sum in the style of the first amount that is not zero."""
     present = [text for text in amounts if quantity.parse(text)]
     style = quantity.style(present[0]) if present else "decimal"
     return quantity.canonical(sum(map(quantity.parse, present)), style)

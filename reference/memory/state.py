@@ -1,6 +1,6 @@
-"""What the Memory Manager keeps: memory by NUMA node, and the blocks of each container.
+"""The Memory Manager's state: memory by NUMA node, and the blocks of each container.
 
-Sets of NUMA nodes are bit masks, amounts are bytes.
+Sets of NUMA nodes are bit masks; amounts are in bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Block(NamedTuple):
-    """An amount of one memory type on a set of nodes together."""
+    """An amount of one memory type, allocated on a set of nodes together."""
 
     nodes: int
     kind: str
@@ -27,7 +27,7 @@ Blocks = tuple[Block, ...]
 
 
 class MemoryTable(NamedTuple):
-    """One memory type on one node: `allocatable` is what is left of `total` beside `system`.
+    """One memory type on one node; `allocatable` is `total` without the reserved `system` memory.
 
     Requirements: NODE-STATE-002.
     """
@@ -39,14 +39,13 @@ class MemoryTable(NamedTuple):
     free: int
 
     def take(self, size: int) -> MemoryTable:
-        """The table with `size` more reserved."""
         total, system, allocatable, reserved, free = self
         return MemoryTable(total, system, allocatable, reserved + size, free - size)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMemory:
-    """One node: how many blocks lie on it, and the group of nodes that it is used with."""
+    """A node: its number of blocks, its memory by type, and the group that it is used with."""
 
     assignments: int
     tables: Mapping[str, MemoryTable]
@@ -54,14 +53,14 @@ class NodeMemory:
 
 
 Nodes = dict[int, NodeMemory]
-"""Nodes by id, ascending."""
+"""Nodes by id, in ascending order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReusableMemory:
-    """Memory of a pod's ended init containers, by its nodes and type.
+    """Memory of a pod's ended init containers, by nodes and type.
 
-    Kept for the pod that was last allocated to, and for no other.
+    It is kept only for the pod of the last allocation.
 
     Requirements: MEM-INIT-004.
     """
@@ -70,7 +69,7 @@ class ReusableMemory:
     sizes: Mapping[tuple[int, str], int] = field(default_factory=dict)
 
     def of(self, uid: str, nodes: int, kind: str) -> int:
-        """What containers of this pod may take again on exactly these nodes.
+        """The amount that containers of this pod can reuse on exactly these nodes.
 
         Requirements: MEM-INIT-007.
         """
@@ -84,9 +83,9 @@ _NO_REUSE = ReusableMemory()
 class MemoryState:
     """Memory by node, and blocks by pod uid and container name.
 
-    `pods` are the blocks that a pod has as a whole, by its uid; its containers share them. A file
-    may name a pod without a list of blocks: None, which 1.36 tells from an empty list when it
-    writes the file again. `reuse` is kept in memory alone.
+    `pods` are the blocks of whole pods, by uid. None stands for a pod that the checkpoint names
+    without a list of blocks, which release 1.36 writes differently from an empty list. `reuse` is
+    kept only in memory.
     """
 
     nodes: Mapping[int, NodeMemory] = field(default_factory=dict)
@@ -95,32 +94,30 @@ class MemoryState:
     reuse: ReusableMemory = _NO_REUSE
 
     def __iter__(self) -> Iterator[tuple[str, str, Blocks]]:
-        """Every container that has blocks: pod uid, container name, blocks."""
+        """Yields every container with blocks: pod uid, container name, blocks."""
         for uid, containers in self.entries.items():
             for name, blocks in containers.items():
                 yield uid, name, blocks
 
     def of(self, uid: str, name: str) -> Blocks | None:
-        """The container's blocks, None where it has none."""
         return self.entries.get(uid, {}).get(name)
 
     def with_blocks(self, uid: str, name: str, blocks: Blocks) -> MemoryState:
-        """The state in which the container has these blocks; nodes stay as they are."""
+        """Gives the container these blocks without changing the nodes."""
         pod = {**self.entries.get(uid, {}), name: blocks}
         return replace(self, entries={**self.entries, uid: pod})
 
     def with_pod(self, uid: str, blocks: Blocks) -> MemoryState:
-        """The state in which the pod as a whole has these blocks; nodes stay as they are."""
         return replace(self, pods={**self.pods, uid: blocks})
 
     def reserve(self, block: Block, size: int) -> MemoryState:
-        """The state with the block on its nodes, `size` of it newly taken, lowest node first."""
+        """Puts a block on its nodes and reserves `size` bytes for it, lowest node first."""
         return replace(self, nodes=reserve_block(self.nodes, block, size))
 
     def release(self, uid: str, name: str) -> MemoryState:
-        """The state in which the container has nothing.
+        """Releases the container's blocks.
 
-        What a pod has as a whole returns with its last container.
+        The blocks of a whole pod are released with its last container.
 
         Requirements: MEM-HUGE-006, MEM-REMOVE-001, MEM-REMOVE-002, NODE-PODLEVEL-014.
         """
@@ -142,9 +139,9 @@ class MemoryState:
         return replace(self, nodes=nodes, entries=entries, pods=pods)
 
     def demand(self, uid: str, amounts: Mapping[str, int]) -> Demand:
-        """The sets of nodes that have `amounts` (bytes by memory type) free for the pod.
+        """Returns the demand of a pod for `amounts` (bytes by memory type).
 
-        A node is used alone or with one and the same group of nodes, never both.
+        A node is used either alone or with one group of nodes.
 
         Requirements: MEM-GROUP-004, MEM-GROUP-005, MEM-HINT-003, MEM-HINT-004, MEM-STATIC-010.
         """
@@ -174,7 +171,7 @@ class MemoryState:
 
 
 def reserve_block(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> Nodes:
-    """The nodes with the block on them, `size` of it newly taken, lowest node first.
+    """Puts a block on its nodes and reserves `size` bytes for it, lowest node first.
 
     Requirements: MEM-GROUP-003.
     """
@@ -191,9 +188,9 @@ def reserve_block(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> N
 
 
 def give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
-    """Gives back up to `size` on the node, and says how much it was.
+    """Releases up to `size` bytes of a block on a node and returns the number released.
 
-    With its last block, the node leaves its group.
+    A node leaves its group with its last block.
 
     Requirements: MEM-GROUP-006.
     """
@@ -208,7 +205,7 @@ def give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
 
 
 def same_memory(real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
-    """Whether two machines have the same memory, and as much of it in use by groups of nodes.
+    """Whether two machines have the same memory, in use by the same groups to the same extent.
 
     Requirements: MEM-CHECKPOINT-002, MEM-CHECKPOINT-011, MEM-RESTART-006, MEM-RESTART-007.
     """

@@ -1,1 +1,1 @@
-"""Pods as the managers read them: containers, QoS classes, quantities and budgets."""
+"""Pods as the managers see them: containers, QoS classes, quantities and pod-level resources."""

@@ -1,6 +1,6 @@
-"""Budgets: what a pod is given as a whole, for containers to have parts of or to share.
+"""Budgets: the resources of a pod as a whole, which its containers divide or share.
 
-(Alpha feature gate ``PodLevelResourceManagers`` with scope pod; KEP-5526.)
+(Alpha feature gate ``PodLevelResourceManagers`` with scope ``pod``; KEP-5526.)
 """
 
 from __future__ import annotations
@@ -19,25 +19,24 @@ if TYPE_CHECKING:
 
 
 class EmptySharedPoolError(AdmissionError):
-    """Nothing is left for containers without a part; the text is the kubelet's."""
+    """No resources are left for containers without their own; the text is the kubelet's."""
 
     def __init__(self, message: str) -> None:
-        """Takes the kubelet's text."""
         super().__init__("EmptyPodSharedPoolError", message)
 
 
 _ALSO_CALLED = {"cpu": ("cpus", "cpus")}
-"""What the kubelet calls a resource that containers lack, and one of which nothing is left."""
+"""The kubelet's words for a resource that containers lack, and for a resource used up."""
 
 
 def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None:
-    """Checks that the budget leaves something for every container without a part of its own.
+    """Checks that every container without its own part of the budget has something left to use.
 
-    `whole` is the budget by resource; `parts` are the containers in starting order, each with its
-    part, or an empty one.
+    `whole` is the budget by resource. `parts` are the containers in starting order, each with its
+    part, which may be empty.
 
     Raises:
-        EmptySharedPoolError: a container is left with nothing.
+        EmptySharedPoolError: nothing is left for a container.
 
     Requirements: NODE-PODLEVEL-010, NODE-PODLEVEL-011.
     """
@@ -65,5 +64,4 @@ def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None
 
 
 def _find_exhausted(whole: Amounts, used_amounts: Amounts) -> str | None:
-    """The first resource that is used up; None if some of each is left."""
     return next((one for one in whole if used_amounts[one] >= whole[one]), None)

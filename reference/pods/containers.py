@@ -1,4 +1,4 @@
-"""A pod's containers, and what they need together.
+"""A pod's containers, and their peak demand.
 
 (Kubernetes documentation, "Init Containers" and "Sidecar Containers".)
 """
@@ -19,7 +19,7 @@ Amount = TypeVar("Amount", int, Fraction)
 class PodContainer:
     """A container of a pod.
 
-    `requests` and `limits` are quantities by resource name; a `sidecar` is an init container that
+    `requests` and `limits` map resource names to quantities. A `sidecar` is an init container that
     keeps running (``restartPolicy: Always``).
     """
 
@@ -31,7 +31,7 @@ class PodContainer:
 
     @property
     def runs_to_completion(self) -> bool:
-        """Whether it ends before the app containers start: an init container, but no sidecar."""
+        """Whether this is an ordinary init container, which ends before app containers start."""
         return self.init and not self.sidecar
 
 
@@ -39,10 +39,10 @@ _NOBODY = PodContainer("", {}, {})
 
 
 def peak(containers: tuple[PodContainer, ...], amount: Callable[[PodContainer], Amount]) -> Amount:
-    """The most that the containers need at any one time, by the `amount` that each needs.
+    """Returns the highest `amount` that the containers need at any one time.
 
-    Sidecars run beside everything that starts after them; other init containers run one at a time.
-    (Kubernetes documentation, "Resource sharing within containers".)
+    Sidecars keep running alongside everything that starts later; other init containers run one at a
+    time. (Kubernetes documentation, "Resource sharing within containers".)
 
     Requirements: TOPO-SCOPE-003, TOPO-SCOPE-006.
     """

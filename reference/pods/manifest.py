@@ -1,4 +1,4 @@
-"""Manifests: the part of a v1.Pod that the managers read."""
+"""Manifests: the part of a v1.Pod that concerns the managers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def read_pod(
     manifest: Mapping[str, Any], level: PodLevel = "ignored", rules: type[PodRules] = PodRules
 ) -> Pod:
-    """The pod that a v1.Pod manifest describes; `level` is what its own resources do.
+    """Reads a v1.Pod manifest; `level` is how its pod-level resources are used.
 
     Raises:
         PodError: a field that the managers need is missing or of the wrong type.
@@ -62,7 +62,7 @@ def read_pod(
 
 
 def read_container(item: Any, where: str, *, init: bool) -> PodContainer:
-    """The container that an entry of the manifest, at `where`, describes.
+    """Reads a container from an entry of the manifest at `where`.
 
     Raises:
         PodError: a field that the managers need is missing or of the wrong type.
@@ -102,7 +102,7 @@ _NO_QUANTITIES = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 def _quantities(value: Any, where: str) -> Mapping[str, Any]:
-    # Null is a quantity too, which is zero.
+    # Null is also a quantity, namely zero.
     given = _mapping(value or {}, where).items()
     found = {resource: 0 if text is None else text for resource, text in given}
     for resource, text in found.items():

@@ -1,4 +1,4 @@
-"""A pod as the managers see it: its containers, its QoS class, and the exclusive CPUs it is due."""
+"""A pod as the managers see it: its containers, QoS class and exclusive CPUs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class PodError(ValueError):
-    """A manifest is not a pod, or a pod lacks what was asked for; the text names it."""
+    """A manifest is not a pod, or a pod does not have a requested part; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod: its containers in starting order, init containers first, and its QoS class.
 
-    `shared_pool` keeps all its containers in the shared pool, whatever they request. `budget` is
-    what the pod requests as a whole, by resource name, where the managers serve pods as a whole.
-    `limits` are those of the pod as a whole, where it has its own resources.
+    With `shared_pool`, all containers run in the shared pool, whatever they request. `budget` has
+    the pod-level requests by resource name, or is None if the managers do not support them.
+    `limits` are the pod-level limits.
     """
 
     uid: str
@@ -36,10 +36,10 @@ class Pod:
     limits: Mapping[str, Any] = field(default_factory=dict)
 
     def container(self, name: str) -> PodContainer:
-        """The container of this name.
+        """Returns the container called `name`.
 
         Raises:
-            PodError: the pod has none.
+            PodError: the pod has no such container.
         """
         for container in self.containers:
             if container.name == name:
@@ -47,9 +47,9 @@ class Pod:
         raise PodError(f"pod {self.uid!r} has no container {name!r}")
 
     def exclusive_cpus(self, container: PodContainer) -> int:
-        """How many exclusive CPUs the container is due; 0 if it runs in the shared pool.
+        """Returns the number of exclusive CPUs for the container, 0 if it runs in the shared pool.
 
-        Only containers of Guaranteed pods that request a whole number of CPUs get exclusive ones
+        Only containers of Guaranteed pods that request a whole number of CPUs get exclusive CPUs
         (Kubernetes documentation, "Static policy").
 
         Requirements: CPU-POOL-003, CPU-POOL-004, CPU-STATIC-001, CPU-STATIC-002, CPU-STATIC-004.
@@ -59,9 +59,9 @@ class Pod:
         return quantity.whole_cpus(container.requests.get("cpu", 0)) or 0
 
     def peak_exclusive_cpus(self) -> int:
-        """The most exclusive CPUs that the pod needs at any one time.
+        """Returns the highest number of exclusive CPUs that the pod needs at any one time.
 
-        For a pod with a budget, these are the whole CPUs of the budget.
+        For a pod with a budget, this is the budget's number of CPUs if it is whole.
 
         Requirements: CPU-HINT-012, CPU-HINT-013, NODE-PODLEVEL-012.
         """
@@ -72,18 +72,18 @@ class Pod:
         return quantity.whole_cpus(self.budget.get("cpu", 0)) or 0
 
     def shares_budget(self, container: PodContainer) -> bool:
-        """Whether the container lives on what the others leave of the pod's budget.
+        """Whether the container shares the rest of the pod's budget with other containers.
 
-        A container gets a part of its own if it would be Guaranteed by itself.
+        Containers that would be Guaranteed on their own get their own part instead.
 
         Requirements: NODE-PODLEVEL-013.
         """
         return self.budget is not None and qos.class_of((container,)) != "Guaranteed"
 
     def cpu_limit(self, container: PodContainer) -> Fraction:
-        """The CPUs that the container may use at the most; 0 if there is no limit.
+        """Returns the CPU limit of the container, 0 for no limit.
 
-        A container without a limit of its own has that of its pod.
+        The pod-level limit applies to containers without a limit of their own.
         """
         own = quantity.parse(container.limits.get("cpu", 0))
         return own or quantity.parse(self.limits.get("cpu", 0))

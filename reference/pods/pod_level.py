@@ -1,4 +1,4 @@
-"""Pod-level resources: what a pod requests as a whole, in ``spec.resources``.
+"""Pod-level resources: requests and limits of a pod as a whole, in ``spec.resources``.
 
 (Kubernetes documentation, "Assign Pod-level CPU and memory resources"; KEP-2837.)
 """
@@ -19,27 +19,26 @@ if TYPE_CHECKING:
     from numaproof.reference.pods.qos import QoSClass
 
 PodLevel = Literal["ignored", "QoS class", "shared pool", "shared pool alone", "budget"]
-"""What pod-level resources do.
+"""The effect of pod-level resources.
 
-``ignored``: nothing. ``QoS class``: they decide the pod's QoS class. ``shared pool``: besides, they
-keep its containers off exclusive CPUs and pinned memory. ``shared pool alone``: they do only that.
-``budget``: they decide the class, and are what the managers allocate, for the containers to share.
+``ignored``: none. ``QoS class``: they decide the pod's QoS class. ``shared pool``: in addition, its
+containers get no exclusive CPUs and no pinned memory. ``shared pool alone``: only the latter.
+``budget``: they decide the QoS class, and the managers allocate them for the containers to share.
 """
 
 _PAGES = "hugepages-"
 
 
 class PodRules:
-    """How the resources of a pod are read."""
+    """The rules for reading a pod's resources."""
 
     @staticmethod
     def qos_class(members: tuple[PodContainer, ...]) -> QoSClass:
-        """The QoS class of a pod with these containers."""
         return qos.class_of(members)
 
     @staticmethod
     def decide(pod: PodContainer) -> bool:
-        """Whether pod-level resources, as those of a single container, decide the QoS class.
+        """Whether pod-level resources, represented as a single container, decide the QoS class.
 
         Requirements: NODE-PODLEVEL-016.
         """
@@ -49,10 +48,10 @@ class PodRules:
     def as_one(
         requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[PodContainer, ...]
     ) -> PodContainer:
-        """The pod's own `requests` and `limits` as those of a single container.
+        """Represents the pod-level `requests` and `limits` as a single container.
 
-        What is left out is filled in as the API server does it when a pod is created. Containers
-        have their own defaults by then.
+        Fills in defaults as the API server does when a pod is created. Containers already have
+        their own defaults at that time.
 
         Requirements: NODE-PODLEVEL-017, NODE-PODLEVEL-018.
         """
@@ -72,19 +71,19 @@ class PodRules:
 
 
 def is_supported(resource: str) -> bool:
-    """Whether pods can have the resource as a whole."""
+    """Whether a resource can be requested at pod level."""
     return resource in qos.RESOURCES or resource.startswith(_PAGES)
 
 
 def has_supported_resources(pod: PodContainer) -> bool:
-    """Whether pod-level resources, as those of a single container, name one that pods may have."""
+    """Whether pod-level resources, as a single container, include a supported resource."""
     return any(map(is_supported, (*pod.requests, *pod.limits)))
 
 
 def missing_pages(
     requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[PodContainer, ...]
 ) -> dict[str, str]:
-    """The huge pages that containers limit together, of sizes that the pod does not name."""
+    """The containers' combined limits on huge pages, for sizes that the pod does not name."""
     pages = {kind for one in members for kind in one.limits if kind.startswith(_PAGES)}
     return {
         kind: _together(members, partial(_limit, kind))
@@ -93,7 +92,7 @@ def missing_pages(
 
 
 def requested_together(members: tuple[PodContainer, ...]) -> dict[str, str]:
-    """The CPUs and the memory that containers request together, where any requests them."""
+    """The containers' combined requests for CPU and memory, if any container has them."""
     return {
         resource: _together(members, partial(_request, resource))
         for resource in qos.RESOURCES
@@ -102,7 +101,7 @@ def requested_together(members: tuple[PodContainer, ...]) -> dict[str, str]:
 
 
 def _together(members: tuple[PodContainer, ...], amount: Callable[[PodContainer], Fraction]) -> str:
-    """The most that containers need at any one time, as a quantity."""
+    """The containers' peak demand as a quantity."""
     needed = containers.peak(members, amount)
     return str(needed) if needed.denominator == 1 else f"{needed * 10**9}n"
 

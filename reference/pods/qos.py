@@ -1,4 +1,4 @@
-"""Quality of service: the QoS class of a pod.
+"""The quality-of-service (QoS) class of a pod.
 
 (Kubernetes documentation, "Pod Quality of Service Classes".)
 """
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 QoSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 
 RESOURCES = ("cpu", "memory")
-"""The resources that decide the class."""
+"""The resources that decide the QoS class."""
 
 
 def class_of(containers: tuple[PodContainer, ...]) -> QoSClass:
-    """The QoS class of a pod with these containers.
+    """Returns the QoS class of a pod with these containers.
 
-    Guaranteed: every container limits CPU and memory, and requests exactly as much. BestEffort: no
-    container requests or limits either. Burstable: any other pod.
+    Guaranteed: every container has CPU and memory limits and equal requests. BestEffort: no
+    container has requests or limits for either. Burstable: all other pods.
 
     Requirements: CPU-STATIC-016, CPU-STATIC-026, MEM-INIT-006.
     """

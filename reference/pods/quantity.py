@@ -1,7 +1,7 @@
 """Kubernetes quantities: ``1500m``, ``2Gi``, ``1e3`` (Kubernetes API conventions, "Quantity").
 
-A quantity is a decimal number with a suffix, kept here as an exact fraction. The kubelet reads it
-as a whole number or in thousandths, and rounds up both times.
+A quantity is a decimal number with a suffix, kept as an exact fraction. The kubelet uses it as a
+whole number or in thousandths, both rounded up.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class QuantityError(ValueError):
 
 @lru_cache(maxsize=4096)
 def parse(text: str | float) -> Fraction:
-    """The exact number that a quantity stands for; a plain JSON number is a quantity too.
+    """Returns the exact value of a quantity, which can also be a plain JSON number.
 
-    Anything finer than a nano is rounded away from zero, as in the API machinery.
+    Rounds to nano (10^-9) precision, away from zero, like the API machinery.
 
     Raises:
         QuantityError: the text is not a quantity.
-        UnsupportedError: it is one, and longer or larger than any that this computes with.
+        UnsupportedError: the quantity is too long or its exponent too large.
 
     Requirements: CPU-CONFIG-015, MEM-STATIC-006.
     """
     text = str(text)
     if len(text) > _LONGEST:
-        raise UnsupportedError(f"a quantity of more than {_LONGEST} characters")
+        raise UnsupportedError(f"a quantity with more than {_LONGEST} characters")
     if not _OUTLINE.fullmatch(text):
         raise QuantityError(_MALFORMED)
     found = _FORM.fullmatch(text)
@@ -71,19 +71,18 @@ def parse(text: str | float) -> Fraction:
 
 
 def value(text: str | float) -> int:
-    """The quantity as a whole number, rounded up."""
     number = parse(text)
     return -(-number.numerator // number.denominator)
 
 
 def milli_value(text: str | float) -> int:
-    """The quantity in thousandths, rounded up."""
+    """Returns the quantity in thousandths, rounded up."""
     number = parse(text)
     return -(-number.numerator * 1000 // number.denominator)
 
 
 def whole_cpus(text: str | float) -> int | None:
-    """The quantity as a number of CPUs; None if that is not whole, in thousandths.
+    """Returns the quantity as a number of CPUs, or None if it is fractional in thousandths.
 
     Requirements: CPU-STATIC-005.
     """
@@ -101,10 +100,10 @@ _BINARY_DIGITS = 14
 
 
 def exact(text: str | float) -> int | None:
-    """The quantity as an integer; None where the API machinery says that it is not one.
+    """Returns the quantity as an integer, or None where the API machinery refuses.
 
-    It says so of all that it keeps as a decimal number of any length: fractions, binary suffixes
-    with a decimal point (``1.5Gi``), and long numbers. (apimachinery, `Quantity.AsInt64`.)
+    The API machinery stores some quantities as decimals: fractions, numbers with a binary suffix
+    and a decimal point (``1.5Gi``), and long numbers. (apimachinery, `Quantity.AsInt64`.)
 
     Requirements: MEM-STATIC-006, MEM-STATIC-007.
     """
@@ -123,11 +122,10 @@ def exact(text: str | float) -> int | None:
 
 
 Style = Literal["binary", "decimal", "exponent"]
-"""How a quantity is written: ``2Ki``, ``2k`` or ``2e3``."""
+"""The format of a quantity: ``2Ki``, ``2k`` or ``2e3``."""
 
 
 def style(text: str | float) -> Style:
-    """How the quantity is written."""
     found = _FORM.fullmatch(str(text))
     if found and found["exponent"]:
         return "exponent"
@@ -136,11 +134,11 @@ def style(text: str | float) -> Style:
 
 @lru_cache(maxsize=1024)
 def canonical(number: Fraction | int, style: Style) -> str:
-    """The number in the canonical form of a style: with the largest suffix that leaves it whole.
+    """Formats a number canonically: with the largest suffix that leaves a whole number.
 
     Numbers below 1Ki and fractions have no binary form. (Kubernetes API, `resource.Quantity`,
-    "Before serializing, Quantity will be put in canonical form".) Decimal numbers of 10**21 and
-    more lose their suffix there.
+    "Before serializing, Quantity will be put in canonical form".) Decimal numbers from 10**21
+    have no suffix.
     """
     left = Fraction(number)
     if style == "binary" and (abs(left) < _KI or left.denominator != 1):

@@ -1,4 +1,4 @@
-"""What a pod that is admitted again after a restart keeps, by the rules of all managers."""
+"""The resources that a pod keeps when it is admitted again after a restart."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ if TYPE_CHECKING:
 
 
 class Holdings(Protocol):
-    """What a manager has handed out."""
+    """A manager's allocations."""
 
     @property
     def pods(self) -> Mapping[str, Any]:
-        """What pods have as a whole, by uid."""
+        """The allocations of whole pods, by uid."""
 
     def of(self, uid: str, name: str, /) -> Any:
-        """What a container has; None for nothing."""
+        """Returns a container's allocation, or None."""
 
 
 class Readmission:
-    """The part of a policy that says what need not be handed out again."""
+    """The part of a policy that decides what need not be allocated again."""
 
     __slots__ = ()
 
     def keeps(self, state: Holdings, pod: Pod) -> bool:
-        """Whether the pod has what it keeps as a whole.
+        """Whether the pod already has its pod-level allocation.
 
         Requirements: CPU-RESTART-009.
         """
         return pod.uid in state.pods
 
     def has_ended(self, state: Holdings, pod: Pod, container: PodContainer) -> bool:
-        """Whether this init container has finished: an app container of its pod holds its own.
+        """Whether an init container has ended: an app container of its pod has an allocation.
 
         Requirements: CPU-INIT-009, MEM-RESTART-003.
         """

@@ -1,4 +1,4 @@
-"""The Topology Manager: hints, how they are merged, and the policies that judge the result.
+"""The Topology Manager: topology hints, how they are merged, and the policies.
 
-Read `hints`, then `merge`, then `policy` and `scope`: they are the specification.
+Read `hints`, `merge`, `policy` and `scope`, in this order. They are the specification.
 """

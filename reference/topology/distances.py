@@ -1,4 +1,4 @@
-"""How far apart NUMA nodes are, for the policy option ``prefer-closest-numa-nodes``.
+"""Distances between NUMA nodes, for the policy option ``prefer-closest-numa-nodes``.
 
 (Kubernetes documentation, "Topology manager policy options"; kubelet, NUMADistances.)
 
@@ -14,25 +14,25 @@ from functools import cached_property
 from numaproof.protocol.sets import NUMASet
 
 UNREACHABLE = 255
-"""The distance of nodes for which the machine reports none (ACPI specification, SLIT)."""
+"""The distance between nodes if the machine reports none (ACPI specification, SLIT)."""
 
 Table = Mapping[int, Mapping[int, int]]
-"""The distance from node to node."""
+"""Distances, by the two nodes."""
 
 
 @dataclass(frozen=True)
 class Distances:
-    """The distances of a machine's NUMA nodes, and the order that they give to sets of nodes.
+    """The distances between a machine's NUMA nodes, by which sets of nodes are sorted.
 
-    `rows` holds what the kernel writes for each node: the distances to all nodes in ascending
-    order of their ids.
+    `rows` has the distances that the kernel reports for each node, in ascending order of the other
+    node's id.
     """
 
     rows: Mapping[int, Sequence[int]]
 
     @cached_property
     def table(self) -> Table:
-        """The distance from node to node.
+        """The distance between any two nodes.
 
         Requirements: TOPO-OPT-009.
         """
@@ -47,15 +47,15 @@ class Distances:
 
     @property
     def by_table_alone(self) -> bool:
-        """Whether `ordered` compares any two sets by `table` and by their ids alone.
+        """Whether `sort_sets` compares two sets only by `table` and by their ids.
 
-        The search saves work then: it needs no other set to compare two, and nodes at the same
-        distances from all others are interchangeable.
+        If so, the search does less work: it can compare two sets without the others, and nodes with
+        the same distances to all others are interchangeable.
         """
         return True
 
     def sort_sets(self, sets: Collection[int]) -> list[int]:
-        """Sets with equally many nodes, those with the closest nodes first, then low ids.
+        """Sorts sets with equally many nodes: closest nodes first, then low ids.
 
         Requirements: TOPO-OPT-001.
         """
@@ -63,7 +63,7 @@ class Distances:
 
 
 def average(nodes: int, table: Table) -> float:
-    """The average distance of a set's nodes from each other and from themselves.
+    """The average distance between all pairs of a set's nodes, including each node to itself.
 
     Requirements: TOPO-OPT-007.
     """
@@ -73,7 +73,7 @@ def average(nodes: int, table: Table) -> float:
 
 
 def by_average(sets: Collection[int], table: Table) -> list[int]:
-    """Sets by their average distance, then by low ids.
+    """Sorts sets by average distance, then by low ids.
 
     Requirements: TOPO-OPT-006.
     """

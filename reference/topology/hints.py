@@ -1,12 +1,12 @@
-"""Topology hints: the sets of NUMA nodes that could serve a request, and which are preferred.
+"""Topology hints: the sets of NUMA nodes that can satisfy a request, and which are preferred.
 
-A provider (the CPU, Memory or Device Manager) describes what a request demands of a set of nodes.
-The hints are all sets that meet the demand with what is free now. A hint is preferred when no
-smaller set would meet it on an empty machine. (Kubernetes documentation, "Topology Manager: how
-it works"; kubelet, generateCPUTopologyHints and its like in the other managers.)
+A provider (the CPU, Memory or Device Manager) describes its demand on a set of nodes. The hints are
+all sets that meet the demand with the resources that are free now. A hint is preferred if no
+smaller set would meet the demand on an empty machine. (Kubernetes documentation, "Topology Manager:
+how it works"; kubelet, generateCPUTopologyHints and its counterparts in the other managers.)
 
-This is the definition: it looks at every set of nodes. On machines with too many nodes for that,
-`numaproof.reference.topology.search.evaluation` gives the same answers.
+This module is the definition, which enumerates all sets of nodes. For machines with too many nodes,
+`numaproof.reference.topology.search.evaluation` computes the same answers.
 
 Sets of NUMA nodes are bit masks in this module.
 """
@@ -21,13 +21,13 @@ from typing import NamedTuple
 from numaproof.protocol.sets import NUMASet
 
 ANYWHERE = -1
-"""The nodes of a hint that names none: every bit is one, so that it narrows no other hint."""
+"""The nodes of a hint without nodes. All bits are set, so it does not restrict other hints."""
 
 
 class TopologyHint(NamedTuple):
-    """A non-empty set of nodes, and whether a provider prefers it.
+    """A non-empty set of nodes, and whether the provider prefers it.
 
-    Also the affinity that containers are placed by: the hint that all providers agree on.
+    Also represents an affinity, the merged hint by which containers are placed.
     """
 
     nodes: int
@@ -35,18 +35,18 @@ class TopologyHint(NamedTuple):
 
     @property
     def numa(self) -> NUMASet | None:
-        """The nodes as a set; None where the hint names none."""
+        """The nodes as a set, or None if the hint names no nodes."""
         return None if self.nodes == ANYWHERE else NUMASet.from_mask(self.nodes)
 
 
 NO_AFFINITY = TopologyHint(ANYWHERE, preferred=False)
-"""The affinity of a container that the Topology Manager has not judged."""
+"""The affinity of a container for which the Topology Manager merged no hints."""
 
 
 class Supply(NamedTuple):
-    """An `amount` that a set of nodes has if any of `nodes` is in it.
+    """An `amount` that a set of nodes provides if it includes any of `nodes`.
 
-    Memory belongs to one node alone; a device may be near several.
+    Memory belongs to a single node; a device may be close to several.
 
     Requirements: DEV-HINT-006.
     """
@@ -57,9 +57,9 @@ class Supply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An `amount` of one resource: what is `free` now, and the `total` of an empty machine.
+    """An `amount` of one resource, the supplies `free` now and the `total` on an empty machine.
 
-    `reusable` is free for exactly these sets of nodes, in addition.
+    `reusable` supplies are also free, but only for exactly their sets of nodes.
     """
 
     amount: int
@@ -68,34 +68,32 @@ class Need:
     reusable: tuple[Supply, ...] = ()
 
     def free_on(self, nodes: int) -> int:
-        """How much of the resource is free on a set of nodes."""
         reusable = sum(supply.amount for supply in self.reusable if supply.nodes == nodes)
         return _near(self.free, nodes) + reusable
 
     def met_on(self, nodes: int) -> bool:
-        """Whether a set of nodes has enough: what may be reused adds to no more than all it has."""
+        """Whether a set of nodes has enough, where reuse cannot exceed the set's total."""
         if self.free_on(nodes) < self.amount:
             return False
         return not self.reusable or self.total_on(nodes) >= self.amount
 
     def total_on(self, nodes: int) -> int:
-        """How much of the resource a set of nodes has on an empty machine."""
         return _near(self.total, nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a request demands of a set of NUMA nodes.
+    """A request's demand on a set of NUMA nodes.
 
     Attributes:
-        nodes: the ids of the nodes that sets are made of, in the provider's order.
-        needs: the set must have enough of each.
-        touching: sets of nodes; the set must contain a node of each, because resources that the
-            request is to reuse are there.
-        cells: the group of nodes that a node is in use with, by node; a set with such a node must
-            be that group.
-        sockets: the nodes of each socket, where sockets decide what is preferred.
-        per_socket: how many nodes a socket has then.
+        nodes: the ids of the nodes to form sets from, in the provider's order.
+        needs: resources that the set must have enough of.
+        touching: sets of nodes; the set must include a node of each, because it has resources that
+            the request must reuse.
+        cells: for nodes in use, the group of nodes that each is used with. A set that includes such
+            a node must be this group.
+        sockets: the nodes of each socket, if sockets decide which hints are preferred.
+        per_socket: the number of nodes per socket, if `sockets` is set.
     """
 
     nodes: tuple[int, ...]
@@ -106,7 +104,7 @@ class Demand:
     per_socket: int = 0
 
     def met_by(self, nodes: int) -> bool:
-        """Whether a set of nodes is a hint: it meets the demand with what is free now.
+        """Whether a set of nodes is a hint: it meets the demand with the free resources.
 
         Requirements: DEV-INIT-001, MEM-HUGE-004.
         """
@@ -117,13 +115,14 @@ class Demand:
         )
 
     def possible(self, nodes: int) -> bool:
-        """Whether a set of nodes has enough on an empty machine."""
+        """Whether a set of nodes would have enough on an empty machine."""
         return all(need.total_on(nodes) >= need.amount for need in self.needs)
 
     def prefers(self, nodes: int, fewest: int) -> bool:
-        """Whether a hint is preferred, where an empty machine would do with `fewest` nodes.
+        """Whether a hint is preferred if the demand needs `fewest` nodes on an empty machine.
 
-        With ``align-by-socket``, so are hints that touch no more sockets than `fewest` nodes fill.
+        With ``align-by-socket``, hints that touch as many sockets as `fewest` nodes fill are also
+        preferred.
 
         Requirements: CPU-OPT-ALIGNSOCKET-002.
         """
@@ -136,17 +135,17 @@ class Demand:
 
 
 Hints = tuple[TopologyHint, ...] | Demand
-"""The hints for one resource, listed or described; an empty list if no set of nodes will do."""
+"""The hints for one resource, as a list or a demand; an empty list if no set of nodes will do."""
 
 Resources = Mapping[str, Hints | None]
-"""A provider's hints by resource; None for a resource without preference, an empty mapping for a
-provider without any."""
+"""A provider's hints by resource. None means that a resource has no preference; an empty mapping
+means that the provider has none."""
 
 
 def sets_of(nodes: tuple[int, ...]) -> Iterator[int]:
-    """All sets of nodes but the empty one, in the kubelet's order.
+    """Yields all non-empty sets of nodes, in the kubelet's order.
 
-    Smaller sets come first; sets of one size go by the positions of their members in `nodes`.
+    Smaller sets come first; sets of equal size are ordered by the positions of their members.
 
     Requirements: CPU-HINT-007, TOPO-OPT-018.
     """
@@ -156,9 +155,9 @@ def sets_of(nodes: tuple[int, ...]) -> Iterator[int]:
 
 
 def fewest_nodes(demand: Demand) -> int:
-    """The size of the smallest set that would meet the needs on an empty machine.
+    """The size of the smallest set that meets the needs on an empty machine.
 
-    If no set would, it is the number of nodes.
+    If no set does, returns the number of nodes.
 
     Requirements: TOPO-POLICY-005.
     """
@@ -169,7 +168,7 @@ def fewest_nodes(demand: Demand) -> int:
 
 
 def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
-    """The hints one by one, in the kubelet's order."""
+    """Lists the hints in the kubelet's order."""
     if not isinstance(hints, Demand):
         return hints
     fewest = fewest_nodes(hints)
@@ -181,12 +180,11 @@ def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
 
 
 def satisfiable(demand: Demand) -> bool:
-    """Whether any set of nodes is a hint."""
     return bool(list_hints(demand))
 
 
 def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
-    """The best hint with all nodes of `containing`: preferred, then few nodes, then low ids.
+    """The best hint that includes `containing`: preferred, then few nodes, then low ids.
 
     Requirements: MEM-STATIC-008.
     """

@@ -1,11 +1,11 @@
-"""Merging topology hints: one set of NUMA nodes for all that a container asks for.
+"""Merging topology hints into one set of NUMA nodes for all resources of a request.
 
-A result takes one hint of each resource and intersects their nodes with all nodes of the machine.
-It is preferred when all of these hints are, and name the same nodes. Of all results with a node,
-the best one is the merged hint. (Kubernetes documentation, "Topology Manager: how it works", and
-where it is silent, kubelet, HintMerger.)
+A result combines one hint of each resource: it is the intersection of their nodes and the machine's
+nodes. It is preferred if all of its hints are preferred and name the same nodes. The merged hint is
+the best result with at least one node. (Kubernetes documentation, "Topology Manager: how it works",
+and, for details that it omits, kubelet, HintMerger.)
 
-This is the definition: it looks at every result. Among too many results for that,
+This module is the definition, which enumerates all results. If there are too many,
 `numaproof.reference.topology.search.evaluation` finds the same winner.
 
 Sets of NUMA nodes are bit masks in this module.
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.hints import Hints, Resources
 
 NO_PREFERENCE = (TopologyHint(ANYWHERE, preferred=True),)
-"""The hints of a provider or a resource that does not care about nodes."""
+"""The hints of a provider or a resource without a preference."""
 
 IMPOSSIBLE = (TopologyHint(ANYWHERE, preferred=False),)
-"""The hints of a resource that no set of nodes can provide: no result with it is preferred."""
+"""The hints of a resource that no set of nodes can provide; no result with it is preferred."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a policy merges by.
+    """The rules by which a policy merges.
 
     Attributes:
         nodes: all nodes of the machine.
-        distances: the distances of nodes, where the closest are wanted.
-        single: only preferred hints of one node count (policy single-numa-node).
+        distances: the distances between nodes, if the policy prefers close nodes.
+        single: whether only preferred hints with a single node are used (``single-numa-node``).
     """
 
     nodes: int
@@ -46,7 +46,7 @@ class Rules:
     single: bool = False
 
     def filter_hints(self, hints: Sequence[TopologyHint]) -> Sequence[TopologyHint]:
-        """Those of a resource's hints that the policy takes into account.
+        """Returns the hints of a resource that the policy considers.
 
         Requirements: TOPO-MERGE-012.
         """
@@ -59,10 +59,10 @@ class Rules:
         ]
 
     def target(self, lists: Iterable[Sequence[TopologyHint]]) -> int:
-        """The size that results not preferred should have.
+        """The ideal size of results that are not preferred.
 
-        It is the number of nodes that the most demanding resource needs at least: the largest of
-        the sizes that the resources' narrowest hints have.
+        It is the largest size among the resources' narrowest hints, because some resource needs
+        that many nodes.
 
         Requirements: MEM-GROUP-008.
         """
@@ -72,11 +72,10 @@ class Rules:
         return max((min(of_one) for of_one in sizes if of_one), default=0)
 
     def rank(self, result: TopologyHint, target: int) -> tuple[bool, int]:
-        """What decides first between two results, the less the better; results may tie.
+        """The sort key of a result, lower is better; results can tie.
 
-        A preferred result comes before any other, the fewer nodes the better. Otherwise one of
-        exactly `target` nodes is best; then one with fewer, the more the better; then one with
-        more, the fewer the better.
+        Preferred results come first, fewer nodes before more. Next are results with exactly
+        `target` nodes, then smaller ones, largest first, then larger ones, smallest first.
 
         Requirements: TOPO-MERGE-003, TOPO-MERGE-006, TOPO-MERGE-009, TOPO-OPT-018.
         """
@@ -86,7 +85,7 @@ class Rules:
         return True, target - size
 
     def sort_tied(self, tied_sets: Collection[int]) -> list[int]:
-        """Results of the same rank, the best first: by distance if wanted, then by low ids.
+        """Sorts results of equal rank, best first: by distance if the policy does, then by low ids.
 
         Requirements: TOPO-MERGE-008, TOPO-OPT-002, TOPO-OPT-005.
         """
@@ -94,7 +93,7 @@ class Rules:
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
-    """The best result; if none has a node, all nodes of the machine, not preferred.
+    """Returns the best result, or all nodes of the machine, not preferred, if there are no results.
 
     Requirements: TOPO-MERGE-002, TOPO-MERGE-007, TOPO-MERGE-010.
     """
@@ -112,7 +111,7 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
 
 
 def by_resource(providers: Iterable[Resources | None]) -> Iterator[Hints]:
-    """The hints of every resource; a provider without any counts as one without preference.
+    """Yields the hints of every resource; a provider without resources has no preference.
 
     Requirements: TOPO-MERGE-001, TOPO-MERGE-005, TOPO-MERGE-011, TOPO-POLICY-011.
     """
@@ -122,9 +121,9 @@ def by_resource(providers: Iterable[Resources | None]) -> Iterator[Hints]:
 
 
 class _Partial(NamedTuple):
-    """A result of the hints taken so far.
+    """The result of merging some of the hints.
 
-    `common_nodes` are the nodes that all of them name: ANYWHERE if none names any, None if they
+    `common_nodes` are the nodes that all hints name: ANYWHERE if no hint names any, None if hints
     differ.
     """
 
@@ -142,7 +141,7 @@ class _Partial(NamedTuple):
 
 
 def results(rules: Rules, lists: Iterable[Sequence[TopologyHint]]) -> set[TopologyHint]:
-    """All results that have a node.
+    """Returns all results with at least one node.
 
     Requirements: TOPO-MERGE-004, TOPO-MERGE-013.
     """

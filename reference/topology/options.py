@@ -1,4 +1,4 @@
-"""The options of the Topology Manager's policies: which exist, which are open, what they mean.
+"""The options of the Topology Manager's policies: names, availability and values.
 
 (Kubernetes documentation, "Topology manager policy options".)
 """
@@ -21,30 +21,30 @@ CLOSEST = "prefer-closest-numa-nodes"
 MAX_ALLOWABLE_NUMA_NODES = "max-allowable-numa-nodes"
 
 DEFAULT_MAX_ALLOWABLE_NUMA_NODES = 8
-"""How many NUMA nodes every policy but none takes without an option."""
+"""The number of NUMA nodes that all policies but ``none`` support by default."""
 
 HIDDEN = 'topology manager policy {level}-level options not enabled, but option "{name}" provided'
-"""The refusal of an option whose maturity level is not open."""
+"""The kubelet's message for an option whose maturity level is disabled."""
 
 _GATE = "TopologyManagerPolicyOptions"
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyOptions:
-    """Whether the closest nodes are preferred, and how many nodes a machine may have."""
+    """Whether to prefer close nodes, and the maximum number of nodes on a machine."""
 
     closest: bool = False
     most_nodes: int = DEFAULT_MAX_ALLOWABLE_NUMA_NODES
 
 
 def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
-    """Checks that options may be given at all; the kubelet does so with its configuration.
+    """Checks the feature gate for options, as the kubelet does with its configuration.
 
-    `policy_options` is None where the configuration says nothing of options, not even that there
-    are none.
+    `policy_options` is None if the configuration does not have the field; an empty mapping counts
+    as options.
 
     Raises:
-        OptionError: there are options, and their feature gate is off.
+        OptionError: there are options, but their feature gate is off.
 
     Requirements: TOPO-ERROR-009.
     """
@@ -62,13 +62,14 @@ def parse(
     gates: Mapping[str, bool] | None,
     hidden_message: str = HIDDEN,
 ) -> TopologyOptions:
-    """The options that a configuration asks for, out of those that exist and their maturity.
+    """Reads the configured options; `available` maps the release's options to their maturity.
 
-    `gates` None opens all maturity levels; `hidden_message` is the text of `check_available`. Of
-    several bad options the first by name is reported; the kubelet picks any.
+    With `gates` None, all maturity levels are enabled. `hidden_message` is a template for
+    `check_available`. Of several invalid options, the first by name is reported; the kubelet
+    reports any.
 
     Raises:
-        OptionError: unknown, hidden by its gate, or not a value that it can have.
+        OptionError: an option is unknown or disabled, or its value is invalid.
 
     Requirements: TOPO-ERROR-004, TOPO-ERROR-006, TOPO-OPT-015.
     """
@@ -96,7 +97,7 @@ def check_available(
     """Checks that an option exists and that its maturity level is enabled.
 
     Raises:
-        OptionError: it is unknown, or hidden by its gate.
+        OptionError: the option is unknown or disabled.
 
     Requirements: TOPO-ERROR-004, TOPO-ERROR-010, TOPO-OPT-016, TOPO-OPT-017.
     """
@@ -104,10 +105,10 @@ def check_available(
 
 
 def read_most_nodes(text: str) -> int:
-    """The number of NUMA nodes that a machine may have.
+    """Reads the maximum number of NUMA nodes on a machine.
 
     Raises:
-        OptionError: it is no integer, or less than `DEFAULT_MAX_ALLOWABLE_NUMA_NODES`.
+        OptionError: it is not an integer, or below `DEFAULT_MAX_ALLOWABLE_NUMA_NODES`.
 
     Requirements: TOPO-ERROR-007, TOPO-ERROR-008.
     """

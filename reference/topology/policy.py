@@ -1,4 +1,4 @@
-"""The Topology Manager's policies: what they merge by, and which results they admit.
+"""The Topology Manager's policies: their merging rules, and which results they admit.
 
 (Kubernetes documentation, "Topology manager policies".)
 """
@@ -28,14 +28,14 @@ SINGLE_NUMA_NODE = "single-numa-node"
 
 
 class TopologyManagerError(Exception):
-    """The Topology Manager cannot be made; the text is the kubelet's."""
+    """The Topology Manager cannot be created; the text is the kubelet's."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyPolicy:
-    """A policy by its name, and the rules that it merges by.
+    """A policy: its name and its merging rules.
 
-    Hints cannot name nodes with negative ids; a policy with some merges nothing.
+    `negative` is set if the machine has nodes with negative ids, which hints cannot name.
     """
 
     name: str
@@ -43,14 +43,14 @@ class TopologyPolicy:
     negative: bool
 
     def merge(self, providers: Sequence[Resources | None]) -> tuple[TopologyHint, bool]:
-        """The affinity that follows from what the providers say, and whether it is admitted.
+        """Merges the providers' hints into an affinity, and decides whether to admit it.
 
         Requirements: TOPO-POLICY-002, TOPO-POLICY-003, TOPO-POLICY-004, TOPO-POLICY-007,
         TOPO-POLICY-008, TOPO-POLICY-009, TOPO-POLICY-014, TOPO-POLICY-016.
         """
         best = evaluation.merge(self.rules, providers)
         if self.name == SINGLE_NUMA_NODE and best.nodes == self.rules.nodes:
-            # All nodes are no affinity here, even on a machine of one node.
+            # All nodes count as no affinity here, even on a machine with one node.
             best = TopologyHint(ANYWHERE, best.preferred)
         return best, self.name == BEST_EFFORT or best.preferred
 
@@ -61,13 +61,13 @@ def on_machine(
     machine: MachineInfo,
     distances: type[Distances] = Distances,
 ) -> TopologyPolicy:
-    """The policy `name`, which is not none, on a machine.
+    """Creates policy `name` (not ``none``) for a machine.
 
-    `distances` orders sets of nodes if the closest are wanted.
+    `distances` sorts sets of nodes if the policy prefers close nodes.
 
     Raises:
-        TopologyManagerError: the machine has no distances where they are needed, or more nodes
-            than the options allow.
+        TopologyManagerError: required distances are missing, or the machine has more nodes than
+            the options allow.
 
     Requirements: TOPO-OPT-003, TOPO-OPT-004.
     """
@@ -89,12 +89,12 @@ def of_nodes(
     rows: Mapping[int, Sequence[int] | None],
     distances: type[Distances] = Distances,
 ) -> TopologyPolicy:
-    """The policy `name` on a machine of the nodes of `rows`, with the distances from each.
+    """Creates policy `name` for a machine with the nodes and distances in `rows`.
 
-    A row has the distances to the nodes in ascending order of their ids.
+    A row lists the distances to all nodes in ascending order of their ids.
 
     Raises:
-        TopologyManagerError: the closest nodes are preferred, and a row is missing.
+        TopologyManagerError: the policy prefers close nodes, but a row is missing.
 
     Requirements: TOPO-ERROR-011, TOPO-MERGE-014, TOPO-OPT-008.
     """
@@ -104,7 +104,7 @@ def of_nodes(
     single = name == SINGLE_NUMA_NODE
     rules = Rules(
         nodes=NUMASet(node for node in rows if node >= 0).mask,
-        # Sets of one node tie at every distance, so single-numa-node has no use for distances.
+        # All sets of one node are equally close, so single-numa-node does not need distances.
         distances=distances(known) if options.closest and not single else None,
         single=single,
     )

@@ -1,4 +1,4 @@
-"""The Topology Manager's scopes: whether hints are asked for each container, or for the pod.
+"""The Topology Manager's scopes: aligning each container, or the pod as a whole.
 
 (Kubernetes documentation, "Topology manager scopes".)
 """
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class Provider(Protocol):
-    """What an admission asks of a manager; `numaproof.reference.manager` has them."""
+    """A hint provider; the managers in `numaproof.reference.manager` implement it."""
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
-        """Where the request could be met."""
+        """Returns the hints by resource."""
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
-        """Gives the container what it is due, or raises an `AdmissionError`."""
+        """Allocates the container's resources or raises an `AdmissionError`."""
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
-        """Gives the pod its budget, or raises an `AdmissionError`."""
+        """Allocates the pod-level resources or raises an `AdmissionError`."""
 
 
 def admit(
@@ -41,17 +41,17 @@ def admit(
     pod: Pod,
     keep: Keep,
 ) -> None:
-    """Allocates for each container of the pod in turn, near the nodes that the hints agree on.
+    """Allocates each container's resources in turn, aligned with the merged hints.
 
-    In scope pod, a pod with a budget is given that as a whole.
+    In scope ``pod``, a pod with pod-level resources gets these as a whole.
 
-    `policy` is None for the policy none, which asks nobody for hints. `keep` is told the affinity
-    of each container before anything is allocated for it; other managers may look it up.
+    `policy` is None for policy ``none``, which needs no hints. `keep` receives each container's
+    affinity before anything is allocated for it, so that other managers can look it up.
 
     Raises:
         AdmissionError: the policy does not admit the merged hint, or a provider cannot allocate.
-        UnsupportedError: hints would have to name nodes with negative ids, on which kubelets panic
-            and which the protocol cannot name.
+        UnsupportedError: hints would have to name nodes with negative ids, which make kubelets
+            panic and which the protocol cannot express.
 
     Requirements: NODE-ALIGN-001, NODE-ALIGN-002, NODE-PODLEVEL-008, NODE-PODLEVEL-009,
     TOPO-POLICY-006, TOPO-POLICY-010, TOPO-SCOPE-002, TOPO-SCOPE-005, TOPO-SCOPE-007,
@@ -83,10 +83,10 @@ def affinity_of(
     pod: Pod,
     container: PodContainer | None,
 ) -> TopologyHint:
-    """The affinity that a policy admits for a container, or for the pod as a whole.
+    """Returns the affinity of a container or of the pod as a whole.
 
     Raises:
-        AdmissionError: it does not admit the merged hint.
+        AdmissionError: the policy does not admit the merged hint.
 
     Requirements: MEM-HINT-009, TOPO-ERROR-001, TOPO-POLICY-015, TOPO-SCOPE-004.
     """

@@ -55,8 +55,8 @@ def complaint(text: str) -> str:
         (
             HEAD + MEMORY + "cpus: [" + "{cpus: 0-8191}," * 33 + "]\n",
             (
-                "m.yaml:6: cpus[32].cpus: by this row, rows name more than 262,144 CPUs"
-                " (say the same of many CPUs in one row)"
+                "m.yaml:6: cpus[32].cpus: the rows up to this one name more than 262,144 CPUs"
+                " (describe many CPUs in one row)"
             ),
         ),
     ],

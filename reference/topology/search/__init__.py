@@ -1,1 +1,1 @@
-"""The fast way to the hints and to the best merged one; tests hold it equal to the definitions."""
+"""A fast search for hints and the merged hint; tests check that it agrees with the definitions."""

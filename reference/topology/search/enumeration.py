@@ -1,8 +1,8 @@
-"""The hints of a demand, with one set of NUMA nodes looked at for many.
+"""Enumerates the hints of a demand, checking one set of NUMA nodes in place of many.
 
-What a demand says of nodes (`signatures`) shows which of them are interchangeable, and for each
-class of these only representatives are looked at (`numaproof.reference.topology.search.symmetry`).
-What the sets have is summed up for all of them at once.
+`signatures` shows which nodes a demand treats alike. Of each class of such nodes, only
+representatives are checked (`numaproof.reference.topology.search.symmetry`). The resources of all
+sets are summed up together.
 
 Sets of NUMA nodes are bit masks in this module.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
-    """The hints one by one, in the kubelet's order; see the definition of the same name.
+    """Lists the hints in the kubelet's order, like the definition of the same name.
 
     Raises:
         UnsupportedError: there are too many sets of nodes.
@@ -41,8 +41,7 @@ def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
 
 
 def satisfiable(demand: Demand) -> bool:
-    """Whether any set of nodes is a hint."""
-    # Mostly some node will do alone.
+    # Most often, a single node suffices.
     if any(demand.met_by(1 << node) for node in demand.nodes):
         return True
     classes = interchangeable(demand)
@@ -53,7 +52,7 @@ def satisfiable(demand: Demand) -> bool:
 
 
 def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
-    """The best hint with all nodes of `containing`; see the definition of the same name."""
+    """The best hint that includes `containing`, like the definition of the same name."""
     known = signatures(demand)
     classes = classify(demand.nodes, lambda node: (known[node], containing >> node & 1))
     fitting = [hint for hint in among(demand, classes) if not containing & ~hint.nodes]
@@ -65,12 +64,11 @@ def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
 
 
 def interchangeable(demand: Demand) -> NodeClasses:
-    """The classes of nodes that a demand does not tell apart."""
     return classify(demand.nodes, signatures(demand).__getitem__)
 
 
 def signatures(demand: Demand) -> Mapping[int, Hashable]:
-    """What a demand says of each of its nodes; two with the same signature can be swapped."""
+    """The demand's view of each node; nodes with equal signatures are interchangeable."""
     groups = [*demand.touching]
     for named, cell in demand.cells:
         groups += [1 << named, cell]
@@ -91,7 +89,7 @@ def signatures(demand: Demand) -> Mapping[int, Hashable]:
 
 
 def among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
-    """The hints that are representatives of `classes`, which must keep to `signatures`."""
+    """The hints among the representatives of `classes`, whose nodes must have equal signatures."""
     sets = _sets(demand, classes)
     possible = _possible(demand, sets, classes)
     fewest = min((nodes.bit_count() for nodes in possible if nodes), default=len(demand.nodes))
@@ -102,24 +100,23 @@ def among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
 
 
 def _is_capped(demand: Demand) -> bool:
-    """Whether a hint must do on an empty machine, too: nothing else caps what may be reused."""
+    """Whether hints must also suffice on an empty machine, the only limit on reuse."""
     return any(need.reusable for need in demand.needs)
 
 
 def _sets(demand: Demand, classes: NodeClasses) -> list[int]:
-    """The representatives; the empty set in the place of those beyond the demand's nodes."""
+    """The representatives; sets with nodes outside the demand are replaced by the empty set."""
     outside = ~sum(1 << node for node in demand.nodes)
     return [0 if nodes & outside else nodes for nodes in classes.representatives()]
 
 
 def _possible(demand: Demand, sets: list[int], classes: NodeClasses) -> list[int]:
-    """The sets; the empty one in the place of those that would not do if all was free."""
+    """Replaces sets that would not suffice on an empty machine with the empty set."""
     full = [(need.total, (), need.amount) for need in demand.needs]
     return _enough(full, sets, classes)
 
 
 def _hints(demand: Demand, sets: list[int], classes: NodeClasses) -> list[int]:
-    """Those of the representatives that meet the demand."""
     free = [(need.free, need.reusable, need.amount) for need in demand.needs]
     found = [nodes for nodes in _enough(free, sets, classes) if nodes]
     if demand.cells:
@@ -132,7 +129,7 @@ def _hints(demand: Demand, sets: list[int], classes: NodeClasses) -> list[int]:
 
 
 def _whole_groups(demand: Demand) -> set[int]:
-    """The groups in `cells` on which all of their own nodes agree."""
+    """The groups in `cells` that all of their own nodes agree on."""
     return {
         group
         for node, group in demand.cells
@@ -146,10 +143,10 @@ def _enough(
     sets: list[int],
     classes: NodeClasses,
 ) -> list[int]:
-    """Those of `sets` that have the amounts of all `needs`, the empty set in place of others.
+    """Replaces sets that lack the amount of any need with the empty set.
 
-    A need is what there is, what there is in addition for exact sets, and the amount. `sets` stand
-    at the places of the representatives of `classes`.
+    A need consists of the supplies, additional supplies for exact sets, and the amount. `sets` are
+    in the order of the representatives of `classes`.
     """
     for supplies, reusable, amount in needs:
         sums = classes.weigh(_by_node(supplies))

@@ -1,24 +1,23 @@
-"""Merging topology hints by looking for the best result, without enumerating all of them.
+"""Merging topology hints by searching for the best result instead of enumerating all of them.
 
-The winner is looked for in the order of the comparison (`Rules.rank`): the preferred results
-first, then the others by their sizes. Why looking at less is exact:
+The search follows the order of the comparison (`Rules.rank`): preferred results first, then the
+others by size. It checks fewer results, and is still exact:
 
-- *Representatives.* The hints, the machine's nodes and the distances stay as they are when
-  interchangeable nodes (`numaproof.reference.topology.search.symmetry`) are swapped, so the results
-  do too: with a set, every set that has as many nodes of each class is a result. These have the
-  same number of nodes at the same distances; the one with the lowest ids is the best of them. So
-  only representatives can win.
-- *Preferred results* are the sets that every list prefers. A hint without nodes goes with any.
-- *Other results.* Where there is no preferred one, every intersection that has a node is an
-  ordinary result. A set is an intersection if each list has a hint around it, and every node
-  outside it is left out by one of these. Around a given set only the smallest hints matter, as
-  a smaller one leaves out more. Hints may be laid with interchangeable nodes swapped, each class by
-  itself; the nodes of a class that are still to be left out shrink most when a hint leaves out only
-  such nodes, and it can, for its place in the class is free. So counting the nodes left out in each
-  class (`NodeClasses.kept`) decides.
+- *Representatives.* Swapping interchangeable nodes (`numaproof.reference.topology.search.symmetry`)
+  does not change the set of results. If a set is a result, so are all sets with equally many nodes
+  of each class. They have the same size and the same distances, so the one with the lowest ids is
+  the best, and only representatives can win.
+- *Preferred results* are the sets that every list prefers. A hint without nodes matches any set.
+- *Other results.* Without preferred results, every intersection with a node is an ordinary result.
+  A set is an intersection if each list has a hint that includes it, and every node outside it is
+  excluded by some of these hints. Only the smallest of the hints that include it matter, because
+  they exclude more. Interchangeable nodes of a hint can be swapped within each class. The number
+  of nodes of a class that remain to be excluded shrinks most if a hint excludes only such nodes,
+  which swapping always allows. So it is enough to count the excluded nodes of each class
+  (`NodeClasses.smallest_intersection`).
 
-Where sets are not ordered by distances and ids alone (`Distances.by_table_alone`), no nodes are
-interchangeable, and all results of a size are found before they are compared.
+If sets are ordered by more than distances and ids (`Distances.by_table_alone`), no nodes are
+interchangeable, and the search finds all results of a size before it compares them.
 
 Sets of NUMA nodes are bit masks in this module.
 """
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
-    """The best result; if none has a node, all nodes of the machine, not preferred.
+    """Returns the best result, or all nodes of the machine, not preferred, if there are no results.
 
     Raises:
         UnsupportedError: there are too many sets of nodes.
@@ -86,7 +85,7 @@ def preferred_results(rules: Rules, lists: Sequence[Sequence[TopologyHint]]) -> 
 
 
 def _interchangeable(rules: Rules, lists: Sequence[Hints]) -> NodeClasses:
-    """The classes of nodes that no list, not the machine and no distance tells apart."""
+    """The classes of nodes that neither the lists, the machine nor the distances distinguish."""
     named = [0]
     common = [ANYWHERE]
     nodes = rules.nodes
@@ -100,10 +99,10 @@ def _interchangeable(rules: Rules, lists: Sequence[Hints]) -> NodeClasses:
             nodes |= named[-1]
     if rules.distances is not None and not rules.distances.by_table_alone:
         return NodeClasses.all_distinct(NUMASet.from_mask(nodes))
-    # One demand may stand for several resources.
+    # Several resources can share a demand.
     demands = {id(hints): hints for hints in lists if isinstance(hints, Demand)}
     known = [signatures(demand) for demand in demands.values()]
-    # A node that is in some hints of a list and not in others is told apart from all.
+    # A node that only some hints of a list name differs from all others.
     apart = reduce(or_, (some & ~all_of for some, all_of in zip(named, common, strict=True)), 0)
 
     def signature(node: int) -> Hashable:
@@ -125,7 +124,7 @@ def _representatives(hints: Hints, classes: NodeClasses) -> Sequence[TopologyHin
 
 
 def _candidates(rules: Rules, classes: NodeClasses, target: int) -> Iterator[list[int]]:
-    """Sets that could be the result, by their sizes in the order of the comparison."""
+    """Yields the sets that could be the result, grouped by size, in the order of the comparison."""
     by_size: dict[int, list[int]] = {}
     for nodes in classes.representatives():
         if nodes and not nodes & ~rules.nodes:
@@ -139,7 +138,7 @@ def _candidates(rules: Rules, classes: NodeClasses, target: int) -> Iterator[lis
 
 
 def _is_reachable(nodes: int, every: int, lists: Sequence[set[int]], classes: NodeClasses) -> bool:
-    """Whether `nodes` is the intersection of a hint of each list."""
+    """Whether `nodes` is the intersection of one hint from each list."""
     around = []
     for masks in lists:
         fitting = [mask for mask in masks if not nodes & ~mask]
@@ -148,7 +147,7 @@ def _is_reachable(nodes: int, every: int, lists: Sequence[set[int]], classes: No
         around.append(fitting)
     if any(nodes in masks for masks in lists) or nodes == every:
         return True
-    # Only counts matter within a class, so what is left keeps to its lowest places.
+    # Only counts matter within a class, so the remaining nodes are represented by the lowest ids.
     left = {classes.lowest(every & ~nodes)}
     for fitting in around:
         smallest = _smallest(fitting)
@@ -161,7 +160,7 @@ def _is_reachable(nodes: int, every: int, lists: Sequence[set[int]], classes: No
 
 
 def _smallest(masks: list[int]) -> list[int]:
-    """Those that have no other of them within."""
+    """The masks that do not include any other mask."""
     found: list[int] = []
     for mask in sorted(masks, key=int.bit_count):
         if all(other & ~mask for other in found):

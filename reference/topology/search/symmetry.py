@@ -1,13 +1,12 @@
-"""Interchangeable NUMA nodes, and sets of nodes up to swapping them.
+"""Interchangeable NUMA nodes, and sets of nodes that differ only by swapping them.
 
-If two nodes can be swapped without changing anything, so can the members of any set of nodes: what
-holds for one set holds for every set with as many nodes of each class of interchangeable nodes. It
-is enough to look at one of these sets, the one with the lowest ids, called the representative. A
-machine of 34 nodes has 2^34 sets of nodes; where 28 nodes are empty and interchangeable, it has no
-more than 2^6 * 29 representatives. Where all nodes differ, every set is one.
+A statement about one set of nodes is true for every set with equally many nodes of each class of
+interchangeable nodes. It is enough to check the set with the lowest ids, called the representative.
+A machine with 34 nodes has 2^34 sets of nodes; if 28 nodes are empty and interchangeable, it has at
+most 2^6 * 29 representatives. If all nodes differ, every set is a representative.
 
-No more than `MAX_SETS` of them are looked at: that takes 18 nodes of which no two are alike, and
-no known machine has them.
+At most `MAX_SETS` representatives are checked. Only machines with 18 different nodes exceed the
+limit, and no known machine has that many.
 
 Sets of NUMA nodes are bit masks in this module.
 """
@@ -29,25 +28,25 @@ MAX_SETS = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class NodeClasses:
-    """The classes of interchangeable nodes; within a class the ids are ascending."""
+    """Classes of interchangeable nodes, each with ascending ids."""
 
     classes: tuple[tuple[int, ...], ...]
 
     @classmethod
     def all_distinct(cls, nodes: Iterable[int]) -> NodeClasses:
-        """Each node in a class of its own, so that every set of nodes is a representative."""
+        """Puts each node in its own class, which makes every set of nodes a representative."""
         return cls(tuple((node,) for node in sorted(nodes)))
 
     def representatives(self) -> list[int]:
         """The sets with the lowest ids of each class, the empty set first.
 
         Raises:
-            UnsupportedError: there are more than `MAX_SETS`.
+            UnsupportedError: there are more than `MAX_SETS` representatives.
         """
         if prod(len(members) + 1 for members in self.classes) > MAX_SETS:
             nodes = sum(map(len, self.classes))
             raise UnsupportedError(
-                f"{nodes} NUMA nodes of {len(self.classes)} kinds, too many sets"
+                f"too many sets of {nodes} NUMA nodes of {len(self.classes)} kinds"
             )
         sets = [0]
         for members in self.classes:
@@ -55,9 +54,9 @@ class NodeClasses:
         return sets
 
     def weigh(self, weights: Mapping[int, int]) -> list[int]:
-        """The summed weight of each representative, in their order.
+        """The sum of weights of each representative, in their order.
 
-        `weights` are by node, 0 for a node left out, and equal within a class.
+        `weights` maps nodes to weights (default: 0), which must be equal within a class.
         """
         sums = [0]
         for members in self.classes:
@@ -66,9 +65,9 @@ class NodeClasses:
         return sums
 
     def smallest_intersection(self, outside: int, nodes: int) -> int:
-        """What stays of `outside` when `nodes` is laid so that it leaves out as much as it can.
+        """The part of `outside` that is left if `nodes`, swapped, excludes as much as possible.
 
-        Both and the result are representatives.
+        Both arguments and the result are representatives.
         """
         stays = 0
         for members in self.classes:
@@ -82,7 +81,7 @@ class NodeClasses:
         return stays
 
     def lowest(self, nodes: int) -> int:
-        """The representative with as many nodes of each class as `nodes`."""
+        """The representative with the same number of nodes of each class as `nodes`."""
         found = 0
         for members in self.classes:
             prefixes = _prefixes(members)
@@ -102,7 +101,7 @@ def classify(
     signature: Callable[[int], Hashable],
     distances: Mapping[int, Mapping[int, int]] | None = None,
 ) -> NodeClasses:
-    """The classes of nodes that have the same signature and are told apart by no distance."""
+    """Groups nodes with equal signatures that no distance distinguishes."""
     classes: dict[Hashable, list[list[int]]] = {}
     for node in sorted(set(nodes)):
         alike = classes.setdefault(signature(node), [])
@@ -116,7 +115,7 @@ def classify(
 
 
 def _are_interchangeable(node: int, other: int, distances: Mapping[int, Mapping[int, int]]) -> bool:
-    """Whether swapping two nodes leaves the sum of distances within every set as it is."""
+    """Whether swapping two nodes preserves the sum of distances within every set."""
     return distances[node][node] == distances[other][other] and all(
         distances[node][third] + distances[third][node]
         == distances[other][third] + distances[third][other]
