@@ -131,7 +131,16 @@ def allocators(adapters: Sequence[Adapter]) -> Iterator[str]:
     allocating = [one for one in adapters if one.examples or one.answers]
     yield "## Allocation\n\nCase runs by outcome, and examples of fuzzing with seed 1.\n"
     yield from table(
-        ("implementation", "level", "pass", *KINDS, "examples", "known failure", "not claimed", "other"),
+        (
+            "implementation",
+            "level",
+            "pass",
+            *KINDS,
+            "examples",
+            "known failure",
+            "not claimed",
+            "other",
+        ),
         (
             row(
                 link(one),

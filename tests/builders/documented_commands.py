@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import click
@@ -86,9 +87,10 @@ def steps(page: Path) -> list[Command | Diff]:
     return found
 
 
-def commands() -> list[Command]:
+@cache
+def commands() -> tuple[Command, ...]:
     """Every command on every page."""
-    return [one for page in PAGES for one in steps(page) if isinstance(one, Command)]
+    return tuple(one for page in PAGES for one in steps(page) if isinstance(one, Command))
 
 
 def blocks_of_no_language() -> list[tuple[str, str]]:
