@@ -117,7 +117,7 @@ def discoverers(adapters: Sequence[Adapter]) -> Iterator[str]:
     yield "## Discovery\n\nBundled machines by outcome.\n"
     columns = ("pass", *KINDS)
     yield from table(
-        ("", "agrees", *KINDS),
+        ("implementation", "agrees", *KINDS),
         (
             row(link(one), *counts)
             for one in adapters
@@ -131,7 +131,16 @@ def allocators(adapters: Sequence[Adapter]) -> Iterator[str]:
     allocating = [one for one in adapters if one.examples or one.answers]
     yield "## Allocation\n\nCase runs by outcome, and examples of fuzzing with seed 1.\n"
     yield from table(
-        ("", "level", "pass", *KINDS, "examples", "known failure", "not claimed", "other"),
+        (
+            "implementation",
+            "level",
+            "pass",
+            *KINDS,
+            "examples",
+            "known failure",
+            "not claimed",
+            "other",
+        ),
         (
             row(
                 link(one),
@@ -144,7 +153,7 @@ def allocators(adapters: Sequence[Adapter]) -> Iterator[str]:
     )
     yield "[Every assignment](others.md#every-assignment) on small machines.\n"
     yield from table(
-        ("", *ANSWERS),
+        ("implementation", *ANSWERS),
         (
             row(one.name, *(f"{one.answers.get(answer, 0):,}" for answer in ANSWERS))
             for one in allocating

@@ -1,13 +1,15 @@
-"""Builds the documentation site: docs/, the adapters' READMEs, and the help of all commands.
+"""Builds the documentation site: docs/, the adapters' READMEs, the help of all commands, a board.
 
     python docs/site/build.py FOLDER
 
-Links are rewritten to the site's pages, and linked files of the repository are included. The
-generator checks every link and anchor; a broken one fails the build.
+Links are rewritten to where the pages are on the site; files of the repository that pages link to
+come along. A broken link fails the build: the generator checks those to pages and their anchors,
+and `check_links` those to files.
 """
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shutil
@@ -15,15 +17,20 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 
 from commands import command_reference
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent
 ROOT = DOCS.parent
+BOARD = DOCS / "board"
+"""Board data; on the site, the board itself."""
 
 _SHIM = re.compile(r'<script src="https://unpkg.com/iframe-worker/shim"')
 _WORKER = "local-worker.js"
+_OURS = ("accessible.css", "accessible.js")
+_TARGET = re.compile(r"""<[a-z][^>]*\b(?:src|href)=["']?(?![a-z]+:|#)([^"'\s>]+)""")
 _LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s#]+)")
 
 
@@ -51,12 +58,18 @@ def assemble(pages: Path) -> None:
             target.write_text(_LINK.sub(partial(_relocate_link, source), text), "utf-8")
         else:
             shutil.copyfile(source, target)
+    (pages / "assets").mkdir()
+    for name in _OURS:
+        shutil.copyfile(HERE / name, pages / "assets" / name)
     (pages / "commands.md").write_text(command_reference(), "utf-8")
+    program = Path(sys.executable).with_name("numaproof")
+    subprocess.run([program, "board", BOARD, "--out", pages / place(BOARD)], check=True)  # noqa: S603 - our own command
 
 
 def _relocate_link(page: Path, link: re.Match[str]) -> str:
     linked = Path(os.path.normpath(page.parent / link[1]))
-    return os.path.relpath(place(linked), place(page).parent)
+    there = place(linked) / "index.html" if linked == BOARD else place(linked)
+    return os.path.relpath(there, place(page).parent)
 
 
 def build(folder: Path) -> None:
@@ -68,6 +81,7 @@ def build(folder: Path) -> None:
     program = Path(sys.executable).with_name("zensical")
     subprocess.run([program, "build", "--strict"], cwd=folder, check=True)  # noqa: S603 - our own generator
     _without_other_hosts(folder / "site")
+    check_links(folder / "site")
 
 
 def _without_other_hosts(site: Path) -> None:
@@ -76,6 +90,24 @@ def _without_other_hosts(site: Path) -> None:
     for page in site.rglob("*.html"):
         ours = os.path.relpath(site / "assets" / _WORKER, page.parent)
         page.write_text(_SHIM.sub(f'<script src="{ours}"', page.read_text("utf-8")), "utf-8")
+
+
+def check_links(site: Path) -> None:
+    """Checks that every link on a page leads to a file of the site; `/` is the site's folder.
+
+    Raises:
+        SystemExit: some don't.
+    """
+    files = {one.relative_to(site).as_posix() for one in site.rglob("*") if one.is_file()}
+    broken = set()
+    for page in sorted(one for one in files if one.endswith(".html")):
+        for link in _TARGET.findall((site / page).read_text("utf-8")):
+            target = unquote(html.unescape(link)).partition("#")[0].partition("?")[0]
+            there = os.path.normpath(Path("/", page).parent / target)[1:]
+            if target and there not in files:
+                broken.add(f"{page}: {target}")
+    if broken:
+        raise SystemExit("\n".join(["broken links:", *sorted(broken)]))
 
 
 if __name__ == "__main__":
