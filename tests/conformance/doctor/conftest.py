@@ -15,7 +15,10 @@ from numaproof.protocol.diagnosis import Diagnosis
 DRIVER = Path(__file__).parents[3] / "examples" / "driver.py"
 FIX = (
     "            if count > len(free):\n",
-    '            if count > len(free):\n                del self.allocations[pod["metadata"]["uid"]]\n',
+    (
+        "            if count > len(free):\n"
+        '                del self.allocations[pod["metadata"]["uid"]]\n'
+    ),
 )
 """The fix for the driver from docs/fuzzing.md."""
 
