@@ -2,21 +2,21 @@
 
     python adapters/assignments.py --implementation CMD --out DIR
 
-The machines are all uniform ones of up to eight CPUs, with core ids that are unique on the machine
-and with those that begin again in each socket. On each, every set of free CPUs and every count is
-asked for, 76,610 calls, of the program and of the reference. An answer is
+The machines are all uniform machines with up to eight CPUs, both with core ids that are unique
+and with core ids that restart in each socket. For each set of free CPUs and each count, the
+program and the reference are called: 76,610 calls in total. Answers are counted as
 
-    same         that of the reference, as a kubelet or as documented
-    other        as many of the free CPUs, but others: a rule of its own
-    wrong        too many, too few or others' CPUs, or refused where there are enough, or not where
-                 there are not
+    same         equal to the reference's, as the kubelet or as documented
+    other        the right number of free CPUs, but other ones: the program has its own rule
+    wrong        too many or too few CPUs, CPUs that aren't free, a refusal although enough are
+                 free, or an assignment although too few are
     crash        no answer, or a fault
     unsupported  not compared
 
-DIR gets the counts and the smallest call of each kind but the first, as a case file. The exit code
-is 1 where there are crashes, wrong answers or, from level placement on, other ones, unless
---expected names a file with just these counts, or with just the kinds of these answers, for a
-program that answers at random.
+DIR gets the counts and, for each kind but `same`, the smallest call as a case file. The exit code
+is 1 if there are crashes, wrong answers or, at level placement and above, other answers. With
+--expected FILE, it is 0 if the counts equal those in the file or, for programs with random
+answers, if these kinds of answers are the ones listed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FAILING = ("wrong", "crash")
 
 @dataclass(frozen=True)
 class UniformMachine:
-    """A uniform machine; threads of a core are apart, as on x86."""
+    """A uniform machine. The threads of a core aren't adjacent, as on x86."""
 
     sockets: int
     nodes: int
@@ -65,11 +65,11 @@ class UniformMachine:
 
     @property
     def cpus(self) -> int:
-        """How many CPUs it has."""
+        """The number of CPUs."""
         return self.sockets * self.nodes * self.cores * self.threads
 
     def machine(self) -> MachineInfo:
-        """The machine; `nodes` are those of each socket, `cores` those of each node."""
+        """The machine, with `nodes` per socket and `cores` per node."""
         count = self.sockets * self.nodes * self.cores
         per_socket = self.nodes * self.cores
 
@@ -89,7 +89,7 @@ class UniformMachine:
 
 
 def shapes() -> list[UniformMachine]:
-    """All machines, the smallest first; in one socket the two ways of core ids are the same."""
+    """Yields all machines, smallest first. In a single socket, both kinds of core ids are equal."""
     sizes = range(1, MAX_CPUS + 1)
     found = [
         UniformMachine(*size, ids_per_socket=again)
@@ -101,7 +101,7 @@ def shapes() -> list[UniformMachine]:
 
 
 def calls(shape: UniformMachine, kubernetes: str) -> Iterator[messages.AssignArgs]:
-    """Every set of free CPUs with every count, the smallest first."""
+    """Yields every set of free CPUs with every count, smallest first."""
     machine = shape.machine()
     free = sorted((CPUSet.from_mask(mask) for mask in range(1 << shape.cpus)), key=len)
     for available, count in product(free, range(1, shape.cpus + 1)):
@@ -109,10 +109,10 @@ def calls(shape: UniformMachine, kubernetes: str) -> Iterator[messages.AssignArg
 
 
 class Enumeration:
-    """Asks a program and the reference.
+    """Calls a program and the reference.
 
     Args:
-        program: what is asked.
+        program: the program under test.
     """
 
     def __init__(self, program: Implementation) -> None:
@@ -122,7 +122,7 @@ class Enumeration:
         self.smallest: dict[str, tuple[messages.AssignArgs, str]] = {}
 
     def ask(self, args: messages.AssignArgs) -> None:
-        """Makes one call, and counts how it was answered."""
+        """Makes one call and counts its answer."""
         kind, message = self._classify(args)
         self.counts[kind] += 1
         if kind != "same":
@@ -156,7 +156,7 @@ class Enumeration:
 
 
 def case(kind: str, args: messages.AssignArgs, message: str) -> Case:
-    """A call as a case that `numaproof replay` plays."""
+    """Returns a call as a case for `numaproof replay`."""
     step = Step(assign=AssignStep(str(args.available), args.count), expect="anything")
     return Case(
         f"assign-{kind}", message, (), level="placement", machine=args.machine, steps=(step,)
@@ -166,18 +166,18 @@ def case(kind: str, args: messages.AssignArgs, message: str) -> Case:
 def is_expected(
     counts: Mapping[str, int], failing: Collection[str], expected: Mapping[str, Any]
 ) -> bool:
-    """Whether the counts are those expected, or what fails is of just the kinds expected."""
+    """Returns whether the counts, or the kinds of failed answers, are the expected ones."""
     if "counts" in expected:
         return bool(expected["counts"] == counts)
     return {*expected.get("kinds", ())} == {kind for kind in failing if counts.get(kind)}
 
 
 def main() -> int:
-    """Enumerates, writes what was found, and judges it."""
+    """Makes all calls and writes and judges the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--implementation", required=True, metavar='"CMD ..."', type=shlex.split)
-    parser.add_argument("--out", type=Path, required=True, help="folder of what is found")
-    parser.add_argument("--expected", type=Path, help="a file with what is known")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    parser.add_argument("--expected", type=Path, help="file with the expected counts or kinds")
     asked = parser.parse_args()
     program = Subprocess(asked.implementation, TIMEOUT)
     try:

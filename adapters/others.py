@@ -1,13 +1,13 @@
-"""Builds the adapters of other implementations and checks them.
+"""Builds and checks the adapters of other implementations.
 
     python adapters/others.py --out DIR [NAME ...]
 
-An adapter is a folder with a build.sh, which puts a program into a folder, or says with exit code
-77 what it needs. Each gets what is fair by its claims: the cases, fuzzing where there are nodes or
-calls to make up, and every assignment on small machines (assignments.py). Its reports are in
-DIR/NAME. A file run.yaml in its folder gives options to parts of its run: `check: --timeout 60s`.
-The exit code is 1 if anything failed beyond what known-failures.yaml and assignments.yaml
-of the adapter name; what is skipped does not count.
+An adapter is a folder with a build.sh, which builds the program into a folder, or prints what it
+needs and exits with code 77. Each adapter is checked as far as its claims allow: with the cases,
+by fuzzing if nodes or calls can be generated, and with every assignment on small machines
+(assignments.py). Reports go to DIR/NAME. A file run.yaml in the adapter's folder adds options to
+parts of its run: `check: --timeout 60s`. The exit code is 1 if anything failed that isn't listed
+in the adapter's known-failures.yaml or assignments.yaml. Skipped adapters don't count as failures.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 APART = ("common", "kubelet")
-"""What adapters share, and the kubelet's own, which has an environment of its own."""
+"""Folders that aren't checked: shared code, and the kubelet (see `tox run -e kubelet`)."""
 
 SKIPPED = 77
 STEPS_OF_AN_EXAMPLE = 9
-"""At least, of those that the allocators are asked."""
+"""The minimum number of examples for allocators."""
 FUZZED = frozenset({"start", "merge", "assign"})
 KNOWN = "known-failures.yaml"
 OPTIONS = "run.yaml"
@@ -49,17 +49,17 @@ class PartResult:
 
 
 def adapters() -> list[str]:
-    """The names of all adapters but the kubelet's."""
+    """Returns the names of all adapters except for the kubelet's."""
     return sorted(
         one.parent.name for one in HERE.glob("*/build.sh") if one.parent.name not in APART
     )
 
 
 def build(name: str, out: Path) -> str | None:
-    """Builds an adapter; why that was skipped, or None.
+    """Builds an adapter; returns why it was skipped, or None.
 
     Raises:
-        subprocess.CalledProcessError: it failed.
+        subprocess.CalledProcessError: the build failed.
     """
     command = [str(HERE / name / "build.sh"), str(out)]
     ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603
@@ -71,7 +71,7 @@ def build(name: str, out: Path) -> str | None:
 
 
 def hello(program: Path) -> dict[str, Any]:
-    """What an adapter claims."""
+    """Returns an adapter's claims."""
     ended = subprocess.run(  # noqa: S603 - what was built
         [str(program)],
         input=json.dumps(GREETING) + "\n",
@@ -86,7 +86,7 @@ def hello(program: Path) -> dict[str, Any]:
 def commands(
     name: str, program: Path, claims: dict[str, Any], out: Path, steps: int
 ) -> Iterator[tuple[str, list[str]]]:
-    """What is run for an adapter, by the names of report folders."""
+    """Returns the commands for an adapter, by the names of their report folders."""
     folder = HERE / name
     options = yaml.safe_load((folder / OPTIONS).read_text()) if (folder / OPTIONS).exists() else {}
     more = {part: shlex.split(words) for part, words in options.items()}
@@ -128,23 +128,27 @@ def run(name: str, out: Path, steps: int) -> Iterator[PartResult]:
 
 
 def verdict(output: str) -> str:
-    """The line of a run that says how it ended."""
+    """Returns the line of a run's output that summarizes it."""
     words = ("Passed", "Failed", "Nothing", "Incomplete")
     lines = output.strip().splitlines() or ["it printed nothing"]
     return next((one for one in reversed(lines) if one.startswith(words)), lines[-1])
 
 
 def show(line: str) -> None:
-    """Prints a line at once: the next one may take minutes."""
+    """Prints a line immediately, because the next one may take minutes."""
     print(line, flush=True)  # noqa: T201 - its output
 
 
 def main(words: Sequence[str] | None = None, report_line: Callable[[str], object] = show) -> int:
-    """Runs the adapters that are named, or all, and tells a line of each part."""
+    """Checks the given adapters, or all, and prints a line for each part."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="adapters (default: all)")
-    parser.add_argument("--out", type=Path, default=Path("others"), help="folder of the reports")
-    parser.add_argument("--steps", type=int, default=10_000, help="steps to ask when fuzzing")
+    parser.add_argument(
+        "--out", type=Path, default=Path("others"), help="folder for the reports (default: others)"
+    )
+    parser.add_argument(
+        "--steps", type=int, default=10_000, help="steps of fuzzing (default: 10000)"
+    )
     asked = parser.parse_args(words)
     unknown = sorted({*asked.names} - {*adapters()})
     if unknown:

@@ -1,9 +1,9 @@
-"""Writes docs/others-results.md: how the runs of the adapters ended, and what was found.
+"""Writes docs/others-results.md: the results of the adapters' runs, and the findings.
 
     python adapters/tables.py DIR > docs/others-results.md
 
-DIR is a folder that others.py wrote. A machine agrees if what is discovered of it is what cAdvisor
-discovers; it falls under the kind of the known failure otherwise.
+DIR is the output folder of others.py. A machine agrees if its discovery equals cAdvisor's. If it
+doesn't, the kind of its known failure counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 DISCOVERY = "discovery-every-machine"
-"""The case that discovers each bundled machine once."""
+"""The case that discovers each bundled machine."""
 
 KINDS = ("own rules", "finding", "crash")
 ANSWERS = ("same", "other", "wrong", "crash")
@@ -37,16 +37,16 @@ page, run `adapters/others.py --out DIR`, then `python adapters/tables.py DIR`.
 
 @dataclass(frozen=True)
 class Adapter:
-    """What is known of one adapter's run.
+    """The results of an adapter's run.
 
     Attributes:
-        name: that of its folder.
-        version: what it says of itself.
-        level: at which its answers are judged.
-        machines: how many machines agree, or do not and why.
-        cases: how many case runs have which outcome.
-        answers: how many assignments have which answer; empty if it assigns nothing.
-        examples: how many examples of fuzzing have which outcome; empty if nothing was fuzzed.
+        name: the name of its folder.
+        version: the version that it reports.
+        level: the level at which its answers are compared.
+        machines: how many machines agree, or why they don't.
+        cases: the number of case runs by outcome.
+        answers: the number of assignments by kind of answer; empty if it assigns nothing.
+        examples: the number of fuzzing examples by outcome; empty if it wasn't fuzzed.
     """
 
     name: str
@@ -59,13 +59,13 @@ class Adapter:
 
 
 def events(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a run; none where there is no such file."""
+    """Returns the events of a run, or none if the file doesn't exist."""
     if path.exists():
         yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
 
 
 def kind(event: dict[str, Any]) -> str:
-    """What became of a case run, in the words of the tables."""
+    """Returns the outcome of a case run as named in the tables."""
     if event["outcome"] != "known failure":
         return str(event["outcome"])
     said, _ = kind_of(event["reason"])
@@ -73,7 +73,7 @@ def kind(event: dict[str, Any]) -> str:
 
 
 def read(folder: Path) -> Adapter:
-    """What the reports of an adapter say."""
+    """Reads an adapter's reports."""
     version = level = ""
     machines: Counter[str] = Counter()
     cases: Counter[str] = Counter()
@@ -95,12 +95,12 @@ def read(folder: Path) -> Adapter:
 
 
 def row(*cells: object) -> str:
-    """A row of a table."""
+    """Formats a table row."""
     return f"| {' | '.join(str(cell) for cell in cells)} |"
 
 
 def table(heading: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
-    """A table with a heading, and the line after it."""
+    """Formats a table with a heading and a line below."""
     yield row(*heading)
     yield f"|{'---|' * len(heading)}"
     yield from rows
@@ -108,12 +108,12 @@ def table(heading: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
 
 
 def link(adapter: Adapter) -> str:
-    """Its name and version, with a link to its page."""
+    """Returns the adapter's name and version with a link to its page."""
     return f"[{adapter.name}](../adapters/{adapter.name}/README.md) {adapter.version}"
 
 
 def discoverers(adapters: Sequence[Adapter]) -> Iterator[str]:
-    """Who discovers which share of the machines as cAdvisor does."""
+    """Returns the table of implementations that discover machines."""
     yield "## Discovery\n\nBundled machines by outcome.\n"
     columns = ("pass", *KINDS)
     yield from table(
@@ -127,7 +127,7 @@ def discoverers(adapters: Sequence[Adapter]) -> Iterator[str]:
 
 
 def allocators(adapters: Sequence[Adapter]) -> Iterator[str]:
-    """Who allocates, and what became of the cases, of every assignment and of fuzzing."""
+    """Returns the table of implementations that allocate."""
     allocating = [one for one in adapters if one.examples or one.answers]
     yield "## Allocation\n\nCase runs by outcome, and examples of fuzzing with seed 1.\n"
     yield from table(
@@ -163,7 +163,7 @@ def allocators(adapters: Sequence[Adapter]) -> Iterator[str]:
 
 
 def fuzzing_cells(adapter: Adapter) -> Iterator[str]:
-    """The cells of an adapter's fuzzing; all other examples passed."""
+    """Returns an adapter's cells about fuzzing. Examples in no column passed."""
     passed, *named = (adapter.examples.get(name, 0) for name in ("pass", *NAMED))
     total = sum(adapter.examples.values())
     for number in (total, *named, total - passed - sum(named)):
@@ -171,17 +171,17 @@ def fuzzing_cells(adapter: Adapter) -> Iterator[str]:
 
 
 NAMED = ("known failure", "unsupported")
-"""Outcomes of examples that have a column of their own."""
+"""Outcomes of examples that have a column."""
 
 FOUND = {
     "findings": "## Findings\n\nMinimal cases, for `numaproof replay`.\n",
     "own-rules": "\n## Own rules\n\nThe same for kubelet rules that others need not follow.\n",
 }
-"""The folders of an adapter that have its smallest cases, each with its heading."""
+"""The folders of an adapter with its smallest cases, and their headings."""
 
 
 def smallest(adapters: Path) -> Iterator[str]:
-    """The smallest case of each finding, and of each rule of its own."""
+    """Lists the smallest case of each finding and of each own rule."""
     for folder, heading in FOUND.items():
         yield heading
         cases: dict[str, list[str]] = {}
@@ -195,7 +195,7 @@ def smallest(adapters: Path) -> Iterator[str]:
 
 
 def main(words: Sequence[str]) -> str:
-    """The page of the reports in a folder."""
+    """Returns the page for a folder of reports."""
     found = [read(one) for one in sorted(Path(words[0]).iterdir()) if (one / "check").is_dir()]
     lines = [HEADING, *discoverers(found), *allocators(found), *smallest(HERE)]
     return "\n".join([*lines, ""])

@@ -32,7 +32,7 @@ def machine(name: str) -> MachineInfo:
 
 
 def config(nodes: int) -> Mapping[str, Any]:
-    """A kubelet configuration with everything enabled, for a machine with that many NUMA nodes."""
+    """A kubelet configuration with everything enabled, for a machine with `nodes` NUMA nodes."""
     made: dict[str, Any] = {
         "cpuManagerPolicy": "static",
         "memoryManagerPolicy": "Static",

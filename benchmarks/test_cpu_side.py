@@ -31,7 +31,7 @@ MACHINES = (
 
 
 def start_reference(name: str, folder: Path) -> Reference:
-    """The reference, started with policy static on a bundled machine."""
+    """Returns the reference, started with policy static on a bundled machine."""
     tree = fakesys.TreePath.root(fakesys.build_tree(fakesys.load_profile(name)))
     reference = Reference()
     config = {"cpuManagerPolicy": "static", "kubeReserved": {"cpu": "1"}}

@@ -1,7 +1,7 @@
 """Time taken by a fuzz step, compared with generating the same examples without playing them.
 
-Both sides draw the same machines, configurations and calls, which do not depend on answers, so the
-ratio is what playing against the reference costs on top of Hypothesis itself.
+Both sides draw the same machines, configurations and calls, because these don't depend on answers.
+The ratio is therefore the cost of playing against the reference.
 
 Run by hand: ``tox run -e benchmark``. No benchmark fails because of its time.
 """
@@ -64,7 +64,7 @@ def test_steps_played_and_only_drawn(target: Target, tell_ratio: Callable[[str],
 
 
 def _run(seed: int, target: Target | None = None) -> tuple[float, int]:
-    """The CPU time in seconds for the examples of a seed, and their number of steps.
+    """Returns the CPU time in seconds for the examples of a seed, and their number of steps.
 
     Without a `target`, nothing is played and no steps are counted.
     """

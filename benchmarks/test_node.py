@@ -39,7 +39,7 @@ POD = PodSpec("web", {"app": ContainerSpec(limits={"cpu": 3, "memory": "64Mi"})}
 
 
 def start_node(args: messages.StartArgs) -> StartedNode:
-    """The reference's node after a start with a given machine."""
+    """Returns the reference's node after a start with a machine."""
 
     def reject_discovery(*_: object) -> MachineInfo:
         raise AssertionError("no tree is read")
@@ -48,7 +48,7 @@ def start_node(args: messages.StartArgs) -> StartedNode:
 
 
 def fill(node: StartedNode) -> list[messages.Pod]:
-    """Admits pods with one CPU until half of the CPUs are taken, removing every second one."""
+    """Admits pods with one CPU until half of the CPUs are in use, removing every second pod."""
     free = node.cpus.state.shared.bit_count()
     made = [
         manifests.manifest(

@@ -1,9 +1,9 @@
-"""The reference and the real kubelet answer the same calls in turn, in a process each.
+"""Times the reference and the real kubelet with the same calls, each in its own process.
 
-Set NUMAPROOF_KUBELET_PROGRAM to the program built from `adapters/kubelet`. There is a line for
-each machine with both times and their ratio. Both keep their state in memory, and both times
-include the harness's overhead. Run by hand: ``tox run -e benchmark``. No benchmark fails because
-of its time.
+Set NUMAPROOF_KUBELET_PROGRAM to the program built from `adapters/kubelet`. Each machine gets a line
+with both times and their ratio. Both programs keep their state in memory, and both times include
+the harness's overhead. Run by hand: ``tox run -e benchmark``. No benchmark fails because of its
+time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 KUBELET = os.environ.get("NUMAPROOF_KUBELET_PROGRAM")
 PATIENCE = 120.0
-"""Time limit in seconds; on 12 nodes a kubelet takes several for each admission."""
+"""The time limit in seconds. On 12 nodes, the kubelet takes several for each admission."""
 
 MACHINES = (
     *("laptop-4c8t", "core-i7-14700", "graviton2"),
@@ -40,7 +40,7 @@ MACHINES = (
     *("xeon-gold-6430-2s-cxl", "kunpeng-920-2s", "xeon-platinum-9242-2s"),
     *("epyc-7763-2s-nps4", "epyc-12-nodes"),
 )
-"""From 1 node to 12. On 34 nodes a kubelet never finishes, so there is nothing to compare."""
+"""Machines with 1 to 12 nodes. On 34 nodes the kubelet never finishes."""
 
 PODS = [
     manifests.manifest(

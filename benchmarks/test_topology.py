@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def demand(
     nodes: int, total: Mapping[int, int], amount: int, in_use: Mapping[int, int] | None = None
 ) -> Demand:
-    """The hints for `amount` on nodes 0 to `nodes` - 1 with `total` each, some of it `in_use`."""
+    """Returns the hints for `amount` on `nodes` nodes with `total` each, some of it `in_use`."""
     in_use = in_use or {}
     return Demand(
         nodes=tuple(range(nodes)),
@@ -45,7 +45,7 @@ def demand(
 def test_listed_hints_of_8_nodes(
     benchmark: BenchmarkFixture, providers: int, preferred: str
 ) -> None:
-    # With "some", providers prefer different sets, so that all of them prefer none.
+    # With "some", providers prefer different sets, so no set is preferred by all.
     hints = [
         tuple(
             messages.Hint(

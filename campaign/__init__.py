@@ -1,4 +1,4 @@
-"""A campaign over many workers: units of work, their findings, and a journal to resume from.
+"""Campaigns over many workers: units of work, their findings, and a journal for resuming.
 
-Only `numaproof.campaign.cluster` knows of Dask; everything else runs without it.
+Only `numaproof.campaign.cluster` depends on Dask.
 """

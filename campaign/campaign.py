@@ -1,4 +1,4 @@
-"""Runs a campaign from its first unit to its last, and journals every result."""
+"""Runs a campaign from its first unit to its last, and records every result in the journal."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ if TYPE_CHECKING:
     from numaproof.protocol.campaign import Unit, UnitFinished
 
 _SHOWN = 3
-"""Failed units that the end names."""
+"""Maximum failed units to name in the final message."""
 
 
 class ClusterError(Exception):
-    """The workers cannot be reached; the message says why."""
+    """The workers cannot be reached; the message explains why."""
 
 
 @dataclass(frozen=True)
 class FailedUnit:
-    """A unit that could not be done; this says nothing about the implementation."""
+    """A unit that a worker could not finish, for reasons unrelated to the implementation."""
 
     unit: Unit
     why: str
 
 
 class UnitExecutor(Protocol):
-    """Does units."""
+    """Executes units."""
 
     def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
-        """Does units and yields their results, in any order.
+        """Executes units and yields their results, in any order.
 
         Raises:
-            ClusterError: it cannot continue.
+            ClusterError: execution cannot continue.
         """
 
 
 def run(
     journal: Journal, units: Callable[[], Iterable[Unit]], workers: UnitExecutor
 ) -> Iterator[UnitFinished]:
-    """Has every remaining unit done, and yields each once it is in the journal.
+    """Executes all remaining units, and yields each one after it is in the journal.
 
-    Once all are done, the first scenario of each signature is shrunk. A unit that fails stays
-    undone until the campaign is resumed, and leaves it incomplete.
+    The first scenario of each signature is then shrunk. Failed units are retried when the campaign
+    is resumed; until then, it is incomplete.
 
     Args:
-        journal: where it goes, and what is in it already.
-        units: makes the units of the plan, in its order.
-        workers: who does them.
+        journal: stores the results, and has those of earlier runs.
+        units: returns the units of the plan, in its order.
+        workers: executes them.
 
     Raises:
         ClusterError: the workers cannot continue; the results so far are kept.
@@ -65,7 +65,7 @@ def run(
         shown = [f"{one.unit.id}: {one.why}" for one in failed[:_SHOWN]]
         more = [f"and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else []
         count = plural(len(failed), "unit")
-        message = f"{count} could not be done: {'; '.join((*shown, *more))}"
+        message = f"{count} failed: {'; '.join((*shown, *more))}"
         journal.end(complete=False, message=message)
     else:
         journal.end(complete=True)

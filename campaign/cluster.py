@@ -1,7 +1,7 @@
-"""Workers of Dask's distributed scheduler, that do units of a campaign.
+"""Executes a campaign's units on workers of Dask's distributed scheduler.
 
-Whoever may talk to a Dask process runs code as its user. So the processes of this machine speak TLS
-with a key made for the campaign, which stays in their memory, and serve no web pages.
+Anyone who can connect to a Dask process can run code as its user. Local processes therefore use TLS
+with a key that is generated for the campaign and kept in memory, and serve no web pages.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ if TYPE_CHECKING:
     from numaproof.protocol.campaign import Unit
 
 _WAITING = 3
-"""Units given out for each thread of the workers, so that none of them waits for the next."""
+"""Units assigned per worker thread, so that no thread waits for its next unit."""
 
 _LOOK = 5.0
-"""Seconds after which the number of threads is asked for again."""
+"""Seconds between updates of the number of threads."""
 
 _FIRST = 60.0
-"""Seconds that the first worker may take."""
+"""Seconds to wait for the first worker."""
 
 _STARTS = 5
-"""Times that the processes of this machine are started until all of them are there."""
+"""Maximum attempts to start the local processes."""
 
 _LOST = (OSError, RuntimeError, CancelledError)
-"""What Dask raises where a process that it talks to is gone, or ends before it has begun."""
+"""Errors that Dask raises if a process is gone, or ends before it is ready."""
 
 
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGHUP)
-"""Signals that a terminal sends to every process started from it."""
+"""Signals that a terminal sends to all its processes."""
 
 _NOTHING = logging.CRITICAL + 1
-"""A level that nothing has."""
+"""A log level above all others."""
 
 
 class CredentialsError(Exception):
-    """The files for TLS cannot be used; the message says why."""
+    """The TLS files cannot be used; the message explains why."""
 
 
 class _Plugin(distributed.WorkerPlugin):
-    """Gives each worker process its `UnitWorker`, and closes it when the process ends."""
+    """Creates the `UnitWorker` of each worker process, and closes it when the process ends."""
 
     def __init__(self, job: Job, *, ours: bool) -> None:
         self.name = f"numaproof-{job.key}"
@@ -72,31 +72,29 @@ class _Plugin(distributed.WorkerPlugin):
         self._worker: UnitWorker | None = None
 
     def setup(self, worker: distributed.Worker) -> None:
-        """Runs in the worker when it starts."""
         freeze_at_exit()
         self._lock = threading.Lock()
         self._folder = Path(worker.local_directory) / f"{self.name}-{os.getpid()}"
         if self._ours and threading.current_thread() is threading.main_thread():
-            # An interrupt at the terminal reaches every process; the campaign's own ends them.
+            # The terminal interrupts every process; the campaign's process ends the others.
             for one in _FROM_TERMINAL:
                 signal.signal(one, signal.SIG_IGN)
 
     def teardown(self, worker: distributed.Worker) -> None:  # noqa: ARG002 - Dask's signature
-        """Runs in the worker when it ends."""
         self._closing = True
         with self._lock:
             if self._worker:
                 self._worker.close()
 
     def do(self, unit: Unit) -> UnitResult:
-        """Does a unit in this worker, after those that were given to it before."""
+        """Executes a unit in this worker, after the units assigned to it earlier."""
         with self._lock:
             if self._worker is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._worker = UnitWorker(self._job, self._folder)
         result = self._worker.do(unit)
         if self._closing:
-            # The program was ended under it: what that looks like is no finding.
+            # The program was killed during the unit, so its failure is not a finding.
             raise distributed.Reschedule
         return result
 
@@ -108,11 +106,11 @@ def _do(plugin: str, unit: Unit) -> UnitResult:
 
 
 class WorkerPool:
-    """A connection to workers that know a job.
+    """A connection to workers that have a job.
 
     Args:
-        client: connected to the scheduler.
-        job: what the campaign is about.
+        client: is connected to the scheduler.
+        job: the campaign's job.
         ours: whether the workers were started for this campaign.
     """
 
@@ -124,9 +122,9 @@ class WorkerPool:
         services = client.scheduler_info().get("services", {})
         up = "dashboard" in services and find_spec("bokeh")
         self.dashboard = str(client.dashboard_link) if up else ""
-        """Where Dask's own dashboard is; empty where it is not up."""
+        """The address of Dask's dashboard; empty if it is not running."""
         self.threads = 0
-        """How many units are done at the same time."""
+        """The number of units executed at the same time."""
         self._refreshed_at = 0.0
         self._refresh_threads()
 
@@ -137,9 +135,9 @@ class WorkerPool:
             self._refreshed_at = now
 
     def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
-        """Has units done, and yields their results as they arrive.
+        """Executes units, and yields their results as they arrive.
 
-        If a worker is lost, another does its units.
+        If a worker is lost, another one takes over its units.
 
         Raises:
             ClusterError: the scheduler is gone.
@@ -152,7 +150,7 @@ class WorkerPool:
                 threads = max(self.threads, 1)
                 room = _WAITING * threads - len(out)
                 if room >= threads:
-                    # Many at once: giving out a single one costs the scheduler as much.
+                    # Assign a batch: it costs the scheduler as much as a single unit.
                     given = {self._key(one): one for one in islice(units, room)}
                     if given:
                         completed.update(self._submit(given))
@@ -172,15 +170,15 @@ class WorkerPool:
         return given
 
     def _key(self, unit: Unit) -> str:
-        # Two clients on one cluster must not be given each other's results.
+        # Two clients of one cluster must not receive each other's results.
         return f"{self._plugin.name}-{self._client.id}-{unit.id}"
 
 
 def _collect_result(future: distributed.Future[Any], unit: Unit) -> UnitResult | FailedUnit:
-    """The result of a unit.
+    """Returns the result of a unit.
 
     Raises:
-        ClusterError: nothing will.
+        ClusterError: no further unit can succeed.
     """
     match future.status:
         case "finished":
@@ -189,7 +187,7 @@ def _collect_result(future: distributed.Future[Any], unit: Unit) -> UnitResult |
         case "error":
             error = future.exception()
             if isinstance(error, WorkerMismatchError | ImplementationFailure | ScratchError):
-                # It would say the same of every unit.
+                # Every other unit would fail in the same way.
                 raise ClusterError(f"a worker cannot do its units: {error}")
             return FailedUnit(unit, f"{type(error).__name__}: {error}")
         case _:
@@ -197,10 +195,10 @@ def _collect_result(future: distributed.Future[Any], unit: Unit) -> UnitResult |
 
 
 class _WithoutPages:
-    """A process of Dask that serves no web pages: any user of the machine could read them."""
+    """A Dask process that serves no web pages, because any local user could read them."""
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """Does nothing."""
+        pass
 
 
 class _Scheduler(_WithoutPages, distributed.Scheduler):
@@ -213,18 +211,18 @@ class _Worker(_WithoutPages, distributed.Worker):
 
 @contextmanager
 def local_workers(job: Job, processes: int) -> Iterator[WorkerPool]:
-    """So many worker processes on this machine, ended with the block.
+    """Starts worker processes on this machine, and stops them at the end of the block.
 
     Raises:
-        ClusterError: they do not start, however often it is tried.
+        ClusterError: they do not start after several attempts.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder())
         stack.enter_context(_quiet())
         settings = {
-            # Dask would look every 10 ms what each process does, for pages that nobody serves here.
+            # Dask would sample each process every 10 ms for web pages that are disabled here.
             "distributed.worker.profile.enabled": False,
-            # Otherwise the scheduler leaves a folder behind in that of all temporary files.
+            # By default, the scheduler leaves a folder behind among the temporary files.
             "temporary-directory": str(folder),
         }
         stack.enter_context(dask.config.set(settings))
@@ -237,13 +235,12 @@ def local_workers(job: Job, processes: int) -> Iterator[WorkerPool]:
                 break
             except _LOST as error:
                 if not left:
-                    raise ClusterError(f"the workers do not start: {error}") from error
+                    raise ClusterError(f"cannot start the workers: {error}") from error
         yield pool
 
 
 @contextmanager
 def _local_client(folder: Path, processes: int) -> Iterator[distributed.Client]:
-    """A client of a scheduler in this process, and of workers in processes of their own."""
     security = distributed.Security.temporary()
     common = {"host": "127.0.0.1", "protocol": "tls://", "security": security}
     worker = {
@@ -273,12 +270,12 @@ def _local_client(folder: Path, processes: int) -> Iterator[distributed.Client]:
 def credentials(
     authority: Path | None, certificate: Path | None, key: Path | None
 ) -> distributed.Security:
-    """What a client shows to a scheduler that asks for TLS, and wants to be shown.
+    """Returns the client's TLS settings for a scheduler.
 
-    What is not given is taken from Dask's own configuration; `certificate` may have the key in it.
+    Missing settings are taken from Dask's own configuration. `certificate` may contain the key.
 
     Raises:
-        CredentialsError: something is missing, or the files do not fit.
+        CredentialsError: something is missing, or the files are invalid.
     """
     given = {"tls_ca_file": authority, "tls_client_cert": certificate, "tls_client_key": key}
     security = distributed.Security(
@@ -292,7 +289,7 @@ def credentials(
     try:
         security.get_connection_args("client")
     except OSError as error:
-        raise CredentialsError(f"TLS cannot use these files: {error}") from None
+        raise CredentialsError(f"invalid TLS files: {error}") from None
     return security
 
 
@@ -300,12 +297,12 @@ def credentials(
 def remote_workers(
     job: Job, address: str, security: distributed.Security | None
 ) -> Iterator[WorkerPool]:
-    """The workers of a scheduler, which stay when the block ends.
+    """Connects to the workers of a scheduler, which keep running after the block.
 
     Args:
-        job: what the campaign is about.
-        address: of the scheduler.
-        security: as `credentials` makes it; None for a scheduler that lets everybody in.
+        job: the campaign's job.
+        address: the scheduler's address.
+        security: the result of `credentials`; None for a scheduler without TLS.
 
     Raises:
         ClusterError: there is no scheduler, or it has no workers.
@@ -323,8 +320,8 @@ def remote_workers(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask says nothing of its own: what there is to say, the campaign says."""
-    # Dask gives several of its loggers a level and a handler of their own.
+    """Silences Dask's logs, because the campaign reports everything relevant."""
+    # Several of Dask's loggers have their own level and handler.
     names = ("distributed", "tornado", "asyncio")
     loggers = [
         logging.getLogger(name)
@@ -344,7 +341,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes started meanwhile leave interrupts at the terminal to the campaign itself."""
+    """Makes processes started in the block ignore interrupts, which the campaign handles."""
     before = {one: signal.signal(one, signal.SIG_IGN) for one in _FROM_TERMINAL}
     try:
         yield

@@ -1,11 +1,10 @@
-"""The journal of a campaign: its results, unit by unit, from which a killed campaign resumes.
+"""The journal of a campaign: its results, unit by unit, so that a killed campaign can resume.
 
-A unit's events are written at once and end with its `UnitFinished`, which vouches for them.
-Whatever follows the last such end is left over from a kill, and is cut off when the campaign
-resumes. Lines that nothing vouches for are damaged: they are taken out, and their units are done
-again. A unit's end counts the lines before it that belong to it, and has a checksum over the plan,
-those lines and itself. So a unit vouches for itself: it belongs to this plan and is as it was
-written, whatever has become of the rest of the file.
+The events of a unit are written at once and end with its `UnitFinished`. Lines after the last
+`UnitFinished`, left by a killed run, are removed when the campaign resumes. Lines that
+belong to no valid unit are damaged: they are removed, and their units are executed again. A
+`UnitFinished` counts the lines of its unit, and has a checksum of the plan, those lines and itself.
+Each unit can therefore be verified independently of the rest of the file.
 """
 
 from __future__ import annotations
@@ -38,23 +37,23 @@ EVENTS = "events.jsonl"
 
 
 class JournalError(Exception):
-    """A campaign cannot resume from a journal; the message names the file and says what to do."""
+    """A campaign cannot use a journal; the message names the file and suggests a fix."""
 
 
 class Journal:
-    """The journal of a campaign, opened to resume it. Use it in a ``with``.
+    """The journal of a campaign, opened for writing. It is a context manager.
 
     Args:
-        folder: of the campaign; made if missing.
-        plan: of the campaign.
-        elapsed_seconds: seconds since it began or resumed.
-        fresh: whether to start over, whatever was done before.
-        known_failures: the failures that are known.
+        folder: the campaign's folder, created if missing.
+        plan: the campaign's plan.
+        elapsed_seconds: returns the seconds since the campaign started or resumed.
+        fresh: whether to discard earlier results.
+        known_failures: known failures.
 
     Raises:
-        JournalError: another campaign's file is there, or somebody else is writing to it.
-        DocumentError: the file is no regular one, or has a line without end.
-        OSError: it cannot be written.
+        JournalError: the file belongs to another campaign, or another process is writing to it.
+        DocumentError: the file is not a regular file, or has a line that is too long.
+        OSError: the file cannot be written.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Journal:
         self._before = 0.0
         self._valid_bytes = 0
         self.damage_notes: list[str] = []
-        """What to say of the lines that were damaged; their units are left to be done again."""
+        """Descriptions of damaged lines, whose units will be executed again."""
         folder.mkdir(parents=True, exist_ok=True)
         number = door.descriptor(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self._file: FileIO = os.fdopen(number, "a+b", buffering=0)
@@ -90,7 +89,7 @@ class Journal:
         except BlockingIOError:
             raise JournalError(f"{self.path}: another campaign is writing to it") from None
         if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
-            # Whoever had it has just put another in its place, and is writing to that.
+            # The previous writer replaced the file, and is writing to the new one.
             raise JournalError(f"{self.path}: another campaign is writing to it")
         if not fresh:
             self._read()
@@ -98,7 +97,7 @@ class Journal:
             self._append(codec.encode(self._plan) + b"\n")
 
     def _append(self, lines: bytes) -> None:
-        """Writes whole lines after those that are kept, in the place of anything else."""
+        """Writes lines after the valid ones, replacing anything else."""
         with naming(self.path):
             self._file.truncate(self._valid_bytes)
             unwritten = memoryview(lines)
@@ -119,11 +118,11 @@ class Journal:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the campaign has run, not counting the time between a kill and resuming."""
+        """The campaign's running time in seconds, without interruptions."""
         return self._before + self._elapsed_seconds()
 
     def _read(self) -> None:
-        """Counts what was done before, and keeps that alone."""
+        """Reads earlier results, and keeps only valid units."""
         reading = JournalLines(self._plan)
         kept: list[tuple[int, int]] = []
         with self.path.open("rb") as lines:
@@ -145,13 +144,12 @@ class Journal:
             self._replace(kept)
 
     def case_runs(self) -> list[CaseFinished]:
-        """Every case run that was journaled."""
+        """Returns every case run in the journal."""
         with self.path.open("rb") as lines:
             units = [*JournalLines(self._plan).units(door.lines(lines, str(self.path)))]
         return [one for unit in units for one in unit.events if isinstance(one, CaseFinished)]
 
     def _replace(self, spans: Iterable[tuple[int, int]]) -> None:
-        """Puts a file without what is damaged in the place of this one."""
         part = self.path.with_name(f".{self.path.name}")
         with self.path.open("rb") as lines, self._file:
             self._file = part.open("wb", buffering=0)
@@ -170,19 +168,18 @@ class Journal:
             old, new = getattr(other_plan, name), getattr(self._plan, name)
             if old != new:
                 return self._unusable(
-                    f"it belongs to another campaign: its {name.replace('_', ' ')}:"
-                    f" {_format_value(old)},"
-                    f" now: {_format_value(new)}"
+                    f"it belongs to another campaign, with {name.replace('_', ' ')}"
+                    f" {_format_value(old)} (expected {_format_value(new)})"
                 )
         raise AssertionError(other_plan)
 
     def _unusable(self, why: str) -> JournalError:
         return JournalError(
-            f"{self.path}: {why}\nGive another --out, or --fresh to start over in this one."
+            f"{self.path}: {why}\nUse another --out, or --fresh to start over in this one."
         )
 
     def add(self, result: UnitResult) -> UnitFinished | None:
-        """Keeps what came of a unit, its files first; None where that had been done before."""
+        """Writes a unit's files and events; returns None if the unit was already done."""
         *events, ended = map(_unit_event, result.lines.splitlines())
         assert isinstance(ended, UnitFinished)
         if ended.unit in self.finished_units.done_units:
@@ -196,7 +193,7 @@ class Journal:
         return msgspec.structs.replace(ended, at=now)
 
     def end(self, *, complete: bool, message: str = "") -> None:
-        """Writes the last line. An incomplete end is removed when the campaign resumes."""
+        """Writes the last line, which is removed if an incomplete campaign resumes."""
         self.finished_units.message = message
         tally = self.finished_units.summary().tally
         outcomes: dict[str, int] = {
@@ -218,7 +215,7 @@ def _format_value(value: object) -> str:
 
 
 def seal_unit(events: Iterable[UnitEvent], end_event: UnitFinished, plan: CampaignPlanned) -> bytes:
-    """The lines of a unit, of which the last vouches for all."""
+    """Encodes the lines of a unit; the last one has the checksum."""
     lines = [codec.encode(event) + b"\n" for event in events]
     counted = msgspec.structs.replace(end_event, events=len(lines))
     seal = msgspec.structs.replace(counted, checksum=_checksum(lines, counted, plan))
@@ -232,7 +229,7 @@ def _checksum(lines: Iterable[bytes], end_event: UnitFinished, plan: CampaignPla
 
 @dataclass(frozen=True)
 class WholeUnit:
-    """A unit that is as it was written, and where it lies: from byte `start` to before `stop`."""
+    """A valid unit and its location, from byte `start` to before `stop`."""
 
     events: tuple[UnitEvent, ...]
     end_event: UnitFinished
@@ -257,9 +254,9 @@ class JournalLines:
     """Reads the lines of a journal in order.
 
     Attributes:
-        plan: of the campaign that is resumed.
-        recorded_plan: the plan in the first line; None where that is damaged or missing.
-        damage_notes: what to say of each run of damaged lines.
+        plan: the plan of the resumed campaign.
+        recorded_plan: the plan in the first line; None if it is damaged or missing.
+        damage_notes: descriptions of damaged lines.
     """
 
     plan: CampaignPlanned
@@ -268,11 +265,11 @@ class JournalLines:
     _waiting: list[_Line] = field(default_factory=list)
 
     def units(self, lines: Iterable[bytes]) -> Iterator[WholeUnit]:
-        """The units that are whole, in the order of the file."""
+        """Yields the valid units, in file order."""
         at = 0
         for number, text in enumerate(lines, 1):
             if not text.endswith(b"\n"):
-                break  # a kill cut it off
+                break  # incomplete line of a killed run
             line = _Line(number, text, at, _event(text))
             at = line.stop
             if number == 1:
@@ -281,7 +278,7 @@ class JournalLines:
                 yield whole
             else:
                 self._waiting.append(line)
-        # What a kill leaves behind is whole lines without the end of their unit.
+        # A killed run leaves complete lines without their `UnitFinished`.
         if any(_is_broken(line) for line in self._waiting):
             self._note(self._waiting)
 

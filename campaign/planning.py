@@ -1,4 +1,4 @@
-"""What a campaign does, what its workers know, and its units in an order that follows from that."""
+"""Plans a campaign: the job of its workers, and its units in a reproducible order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NamedProfile:
-    """A machine's profile, and how a person names it where that is not its own name."""
+    """A machine's profile, and the name that the user gave if it differs."""
 
     profile: fakesys.Profile
     given_name: str
@@ -34,16 +34,16 @@ class NamedProfile:
 
 @dataclass(frozen=True)
 class Job:
-    """The same for all units of a campaign; it is sent to each worker once.
+    """The data shared by all units of a campaign, sent to each worker once.
 
     Attributes:
-        key: of the campaign.
-        numaproof: the version that a worker must have.
-        cases: the digest of the table that a worker must have.
-        machines: on which cases run.
-        program: the words of the implementation's command; none for the reference.
-        timeout: seconds that one call of the program may take.
-        hello: what the implementation said of itself where the campaign began.
+        key: the campaign's key.
+        numaproof: the version that workers must have.
+        cases: the digest of the case table that workers must have.
+        machines: the machines that cases run on.
+        program: the words of the implementation's command; empty for the reference.
+        timeout: the time limit of a call in seconds.
+        hello: the implementation's `hello` at the start of the campaign.
     """
 
     key: str
@@ -56,12 +56,12 @@ class Job:
 
 
 def digest_of_cases(cases: Iterable[Case]) -> str:
-    """Tells one table of cases from another."""
+    """Identifies a table of cases by its contents."""
     return _digest(codec.encode(tuple(cases)))
 
 
 def digest_of_machine(profile: fakesys.Profile) -> str:
-    """Tells a profile from another of the same name."""
+    """Identifies a profile by its contents."""
     return _digest(fakesys.dump_profile(profile).encode())
 
 
@@ -71,19 +71,19 @@ def _digest(content: bytes) -> str:
 
 @dataclass(frozen=True)
 class CampaignSpec:
-    """What the user asked for.
+    """The campaign that the user requested.
 
     Attributes:
-        targets: what is tested, once for each configuration; it may have ended since.
-        cases: the table, which every worker has.
-        machines: that cases run on.
-        selected_cases: those of the cases that are run.
-        seeds: of the scenarios; none are made for an implementation without `start`.
-        cases_per_unit: at the most.
-        seeds_per_unit: at the most.
-        shrinks: distinct failures of scenarios to shrink.
-        timeout: seconds that one call of a program may take.
-        numaproof: the version of this project.
+        targets: the target for each configuration; it may have stopped since.
+        cases: the case table, which every worker has.
+        machines: the machines that cases run on.
+        selected_cases: the cases to run.
+        seeds: the seeds of scenarios, ignored if the implementation cannot be fuzzed.
+        cases_per_unit: the maximum number of cases in a unit.
+        seeds_per_unit: the maximum number of seeds in a unit.
+        shrinks: the maximum number of distinct failures to shrink.
+        timeout: the time limit of a call in seconds.
+        numaproof: this project's version.
     """
 
     targets: tuple[Target, ...]
@@ -111,7 +111,7 @@ class CampaignSpec:
 
     @cached_property
     def plan(self) -> CampaignPlanned:
-        """The plan; its digests tell whether another one is the same."""
+        """The plan, with digests that show whether another plan is the same."""
         first = self.targets[0]
         ranges = range(self._seeds.first, self._seeds.stop, self.seeds_per_unit)
         slices = sum(1 for unit in self._case_slices())
@@ -135,7 +135,7 @@ class CampaignSpec:
 
     @property
     def job(self) -> Job:
-        """What every worker has to know."""
+        """The data for every worker."""
         plan = self.plan
         return Job(
             key=plan.key,
@@ -148,7 +148,7 @@ class CampaignSpec:
         )
 
     def units(self) -> Iterator[Unit]:
-        """The units of cases and of seeds, made as they are asked for."""
+        """Yields the units of cases and seeds."""
         yield from self._case_slices()
         for configuration in self._runs:
             for first in range(self._seeds.first, self._seeds.stop, self.seeds_per_unit):
@@ -156,7 +156,7 @@ class CampaignSpec:
                 yield SeedSlice(configuration, first, count)
 
     def _case_slices(self) -> Iterator[CaseSlice]:
-        """The same cases on a machine come in one configuration after the other."""
+        """Yields slices of cases, each for all configurations before the next slice."""
         chosen = {one: _by_machine(runs) for one, runs in self._runs.items()}
         order = [case.id for case in self.selected_cases]
         for name in dict.fromkeys(name for machines in chosen.values() for name in machines):
@@ -175,7 +175,7 @@ def _configuration(target: Target) -> Configuration:
 
 
 def _by_machine(runs: list[SelectedCase]) -> dict[str, list[str]]:
-    """The ids of cases, of each machine; of no machine those that bring their own."""
+    """Returns the ids of cases by machine, with those that define their own under ``""``."""
     found: dict[str, list[str]] = {}
     for run in runs:
         name = "" if isinstance(run.machine, GivenMachine) else run.machine.name

@@ -1,4 +1,4 @@
-"""Sums up the finished units of a campaign, in whatever order they arrive."""
+"""Summarizes the finished units of a campaign, independent of their order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _FailureGroup:
-    """Failures of one signature. Places are (configuration, what is in it) in the plan's order."""
+    """Failures with the same signature. `first` is the earliest place in the plan's order."""
 
     first: tuple[int, int, str] | None = None
     event: CaseFinished | campaign.ScenarioFailed | None = None
@@ -37,7 +37,7 @@ class _FailureGroup:
 
 
 class FinishedUnits:
-    """Counts units as they finish, each once, whichever worker did it."""
+    """Collects finished units, each only once."""
 
     def __init__(
         self, plan: campaign.CampaignPlanned, known_failures: KnownFailures | None = None
@@ -46,22 +46,22 @@ class FinishedUnits:
         self._known_failures = known_failures or KnownFailures()
         self.done_units: set[str] = set()
         self.notes: list[str] = []
-        """What is no finding, by unit: not part of the summary, for it may come from outside."""
+        """Notes by unit. They are not in the summary, because they may have outside causes."""
         self.message = ""
-        """Why units are missing; empty while they are still being done."""
+        """Why units are missing; empty while the campaign is running."""
         self._shrunk: set[str] = set()
         self._places = {one: number for number, one in enumerate(plan.configurations)}
         self._machines = {name: number for number, name in enumerate(plan.machines)}
         self._outcomes: Counter[tuple[int, bool, Outcome]] = Counter()
-        """By configuration, by whether they are those of scenarios, and by outcome."""
+        """Counts by configuration, whether they are for scenarios, and outcome."""
         self._by_machine: dict[str, Counter[Outcome]] = {}
         self._failure_groups: dict[
             tuple[bool, str], _FailureGroup
-        ] = {}  # whether of scenarios, signature
+        ] = {}  # for scenarios?, signature
         self._smallest: dict[str, DivergenceFound | None] = {}
 
     def add(self, events: Iterable[campaign.UnitEvent], end_event: campaign.UnitFinished) -> None:
-        """Counts a unit by its events, unless that has been done before."""
+        """Adds a finished unit, unless it was added before."""
         if end_event.unit in self.done_units:
             return
         self.done_units.add(end_event.unit)
@@ -113,16 +113,16 @@ class FinishedUnits:
 
     @property
     def failures(self) -> int:
-        """Case runs and scenarios that failed."""
+        """The number of failed case runs and scenarios."""
         return sum(one.outcomes.total() for one in self._failure_groups.values())
 
     @property
     def signatures(self) -> int:
-        """How many of them are distinct."""
+        """The number of distinct failures."""
         return len({like for _, like in self._failure_groups})
 
     def causes_of_scenarios(self) -> dict[str, str]:
-        """A message for each cause that scenarios failed for and that is not known."""
+        """Returns a message for each unknown cause of failed scenarios."""
         found = {}
         for (scenario, like), alike in sorted(self._failure_groups.items(), key=itemgetter(0)):
             shown = self._smallest.get(like) or alike.event
@@ -131,9 +131,9 @@ class FinishedUnits:
         return found
 
     def shrinks(self) -> list[campaign.Shrink]:
-        """The first scenario of each signature, to be shrunk.
+        """Returns the first scenario of each signature, to be shrunk.
 
-        It follows from the plan alone once all units of seeds are done, and only then.
+        The result depends only on the plan, provided that all units of seeds are done.
         """
         firsts = [
             (alike.first, like)
@@ -146,8 +146,8 @@ class FinishedUnits:
         ]
 
     def summary(self) -> campaign.CampaignSummary:
-        """What the units come to; the same for the same units in any order."""
-        # What was shrunk before may be a known failure by now.
+        """Returns the summary, which is the same for the same units in any order."""
+        # A failure that was shrunk before may be a known failure now.
         shrunk = {one.id for one in self.shrinks()}
         wanted = self.plan.units + len(shrunk)
         missing = wanted - len(self.done_units - (self._shrunk - shrunk))
@@ -169,7 +169,7 @@ class FinishedUnits:
         )
 
     def _judged_outcomes(self) -> Counter[tuple[int, bool, Outcome]]:
-        """The outcomes, with scenarios that are known failures once they are shrunk."""
+        """Returns the outcomes, counting scenarios that shrank to a known failure as known."""
         found = Counter(self._outcomes)
         for (scenario, like), alike in self._failure_groups.items():
             smallest = self._smallest.get(like)
@@ -180,7 +180,7 @@ class FinishedUnits:
         return +found
 
     def _missing(self) -> Iterator[campaign.CampaignFinding]:
-        """What is known to fail and did not."""
+        """Yields known failures that did not occur."""
         for one in self._known_failures.missing(0.0):
             yield campaign.CampaignFinding(
                 signature=one.signature,
@@ -200,7 +200,7 @@ class FinishedUnits:
         for (scenario, like), alike in in_order:
             smallest = self._smallest.get(like) if scenario else None
             if smallest is None or smallest.outcome != KNOWN:
-                # Distinct failures may have shrunk to the same one.
+                # Distinct failures may have shrunk to the same failure.
                 after = smallest.signature if smallest else like
                 merged.setdefault(after, []).append((like, alike))
         for name, group in merged.items():
@@ -213,7 +213,7 @@ class FinishedUnits:
         event, first = alike.event, alike.first
         assert event is not None
         assert first is not None
-        # What a scenario shrank to says nothing about a case that fails in the same way.
+        # A shrunk scenario says nothing about a case with the same failure.
         smallest = self._smallest.get(like) if isinstance(event, campaign.ScenarioFailed) else None
         configurations = {number for _, one in group for number, _ in one.outcomes}
         machines = {machine for _, one in group for machine in one.machines}
@@ -250,7 +250,6 @@ class FinishedUnits:
 def _tally(
     outcomes: Mapping[tuple[int, bool, Outcome], int], *configurations: int
 ) -> campaign.CampaignTally:
-    """The outcomes of configurations, by the numbers of these."""
     counts: tuple[Counter[Outcome], Counter[Outcome]] = Counter(), Counter()
     for (number, scenarios, outcome), count in outcomes.items():
         if number in configurations:

@@ -1,4 +1,4 @@
-"""Does units of a campaign, with everything that is opened once and shared by all of them."""
+"""Executes units of a campaign, sharing machines, cases and implementations among them."""
 
 from __future__ import annotations
 
@@ -39,40 +39,39 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import Hello
 
 FINDINGS = "findings"
-"""The folder of case files in that of a campaign."""
+"""The folder for case files within the campaign's folder."""
 
 
 class WorkerMismatchError(Exception):
-    """A worker differs from what the campaign was planned with; the message says how."""
+    """A worker does not match the campaign's plan; the message describes the difference."""
 
 
 @dataclass(frozen=True)
 class UnitResult:
-    """The result of a unit: its events as lines of the journal, and files beside it."""
+    """The result of a unit: its events as lines of the journal, and its files."""
 
     lines: bytes
     files: Mapping[str, str]
 
 
 class UnitWorker:
-    """Opens what units need when the first of them needs it.
+    """Executes units, opening what they need on first use.
 
-    The program of an implementation is started once for each thread that does units, and killed
-    by `close`.
+    The program is started once for each thread, and `close` kills it.
 
     Args:
-        job: what the campaign is about.
-        folder: an existing place for trees and state directories.
+        job: the campaign's job.
+        folder: an existing folder for trees and state directories.
 
     Raises:
-        WorkerMismatchError: another version of this project is installed here.
+        WorkerMismatchError: another version of numaproof is installed here.
     """
 
     def __init__(self, job: Job, folder: Path) -> None:
         here = version("numaproof")
         if here != job.numaproof:
             raise WorkerMismatchError(
-                f"a worker has numaproof {here}, the campaign is of {job.numaproof}"
+                f"a worker has numaproof {here} (expected {job.numaproof}, as in the campaign)"
             )
         self._job = job
         self._folder = folder
@@ -81,7 +80,7 @@ class UnitWorker:
         self._implementations: list[implementation.Implementation] = []
 
     def close(self) -> None:
-        """Ends every program that was started."""
+        """Stops all programs."""
         for one in self._implementations:
             one.close()
         self._implementations.clear()
@@ -98,15 +97,14 @@ class UnitWorker:
     def _cases(self) -> dict[str, Case]:
         cases = loading.bundled_cases()
         if digest_of_cases(cases) != self._job.cases:
-            raise WorkerMismatchError("a worker has another table of cases than the campaign")
+            raise WorkerMismatchError("a worker's table of cases differs from the campaign's")
         return {case.id: case for case in cases}
 
     def _implementation(self, baseline: Baseline) -> implementation.Implementation:
-        """The calling thread's own implementation, after the handshake."""
         kept: dict[Baseline | None, implementation.Implementation] = self._own.__dict__.setdefault(
             "kept", {}
         )
-        which = None if self._job.program else baseline  # a program behaves as it does
+        which = None if self._job.program else baseline  # programs do not depend on the baseline
         if which not in kept:
             kept[which] = self._open(baseline)
         return kept[which]
@@ -128,8 +126,8 @@ class UnitWorker:
         wanted = self._job.hello
         if hello != wanted:
             raise WorkerMismatchError(
-                f"a worker's implementation calls itself {hello.name} {hello.version} and claims"
-                f" other things than {wanted.name} {wanted.version} did where the campaign began"
+                f"a worker's implementation ({hello.name} {hello.version}) differs from the"
+                f" campaign's ({wanted.name} {wanted.version}) in its name, version or claims"
             )
 
     def _target(self, configuration: events.Configuration) -> Target:
@@ -147,12 +145,12 @@ class UnitWorker:
         )
 
     def do(self, unit: events.Unit) -> UnitResult:
-        """Does a unit.
+        """Executes a unit.
 
         Raises:
-            WorkerMismatchError: this worker can't do units of the campaign.
+            WorkerMismatchError: this worker does not match the campaign.
             ImplementationFailure: the handshake failed here.
-            CaseError: a case cannot be played as written.
+            CaseError: a case cannot run as written.
         """
         began = time.monotonic()
         target = self._target(unit.configuration)
@@ -186,8 +184,6 @@ class UnitWorker:
 
 
 class _UnitRun:
-    """The events of a unit so far."""
-
     def __init__(self, target: Target, scratch: Path, options: tuple[str, ...]) -> None:
         registry = Registry(documents={}, requirements=())
         self._harness_run = harness_run.HarnessRun(target, registry, "", "", options=options)
@@ -229,7 +225,7 @@ class _UnitRun:
     def add_smallest(self, unit: events.Shrink) -> None:
         explorer = Explorer(self._target, self._scratch)
         first = self._play_seed(explorer, unit.seed)
-        # What the implementation does not do again has no steps to show.
+        # A failure that does not recur has no steps to show.
         if first.result.outcome not in GOOD:
             self._divergence(explorer.smallest(first))
 
@@ -243,9 +239,9 @@ class _UnitRun:
     def _compare(
         self, what: str, first: RunResult | CaseFinished, again: RunResult | CaseFinished
     ) -> None:
-        """Notes what broke and did not break again: no finding, but perhaps no accident either."""
+        """Notes a failure that did not recur: not a finding, but worth mentioning."""
         if again.outcome not in implementation.FROM_OUTSIDE:
-            self._notes.append(f"{what}: {first.outcome}: {first.message}; not so when tried again")
+            self._notes.append(f"{what}: {first.outcome}: {first.message}; it did not recur")
 
     def _divergence(self, scenario_run: ScenarioRun) -> None:
         case = scenario_run.case()

@@ -24,7 +24,7 @@ HELLO = {
 
 
 def amount(text):
-    """A quantity such as 1500m or 2Gi."""
+    """Parses a quantity such as 1500m or 2Gi."""
     text = str(text)
     for suffix, factor in SUFFIXES.items():
         if text.endswith(suffix):
@@ -33,18 +33,18 @@ def amount(text):
 
 
 def parse_cpus(text):
-    """The CPUs in a list such as 0-3,8."""
+    """Parses a list of CPUs such as 0-3,8."""
     spans = [part.split("-") for part in text.split(",") if part]
     return {cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1)}
 
 
 def format_cpus(cpus):
-    """CPUs in the Linux list format."""
+    """Formats CPUs in the Linux list format."""
     return ",".join(map(str, sorted(cpus)))
 
 
 def exclusive_cpus(pod, container):
-    """The number of exclusive CPUs for a container: only Guaranteed pods get any."""
+    """Returns how many exclusive CPUs a container gets: none unless its pod is Guaranteed."""
     for one in pod["spec"]["containers"]:
         resources = one.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
@@ -57,7 +57,7 @@ def exclusive_cpus(pod, container):
 
 
 class Driver:
-    """One node: its CPUs, and what each pod holds."""
+    """A node: its CPUs, and the CPUs that each pod holds."""
 
     file = None
 

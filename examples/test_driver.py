@@ -1,4 +1,4 @@
-"""Tests that the driver's own project might have (see docs/fuzzing.md)."""
+"""Tests that the driver's project might have (see docs/fuzzing.md)."""
 
 import pytest
 from driver import Driver, parse_cpus

@@ -1,6 +1,6 @@
-"""What users and their programs name is read here and nowhere else.
+"""Reads all files that users and their programs name.
 
-A file comes through `numaproof.inputs.door`, with limits on its kind, its size and what it unpacks
-to; YAML and JSON go on to `numaproof.inputs.documents`, with limits on depth, values and aliases.
-`tests/inputs/test_one_door.py` finds who opens a file without them.
+Files go through `numaproof.inputs.door`, which limits their kind, size and unpacked size. YAML and
+JSON continue to `numaproof.inputs.documents`, which limits depth, values and aliases.
+`tests/inputs/test_one_door.py` finds code that opens files in other ways.
 """

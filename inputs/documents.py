@@ -1,10 +1,9 @@
-"""YAML documents that know the line of each of their values.
+"""YAML documents that know the line of each value.
 
-Everything that people write by hand (a machine profile, a table of cases) is read here, so that
-every error can name the file, the line and the field. The language is the unambiguous part of
-YAML: ``true``, ``false``, ``null``, decimal numbers, strings, lists and mappings. Tags, duplicate
-keys, numbers beyond 64 bits and excessive depth or size are errors, and so are aliases unless
-allowed.
+All handwritten files, such as machine profiles and case tables, are read here, so that every error
+can name the file, line and field. The language is the unambiguous part of YAML: ``true``,
+``false``, ``null``, decimal numbers, strings, lists and mappings. Tags, duplicate keys, numbers
+beyond 64 bits, and excessive depth or size are errors, as are aliases unless allowed.
 """
 
 import math
@@ -35,11 +34,11 @@ __all__ = [
 ]
 
 MAX_BYTES = door.DOCUMENT_BYTES
-"""Maximum size of a file of documents, and of a document's texts with its aliases expanded."""
+"""Maximum size of a file, and of all strings in a document after expanding aliases."""
 
 MAX_DEPTH = 40
 MAX_VALUES = 100_000
-"""Maximum number of values in a file of documents, with their aliases expanded."""
+"""Maximum number of values in a file after expanding aliases."""
 
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
 _MAX_DIGITS = 20
@@ -47,7 +46,7 @@ _MAX_VALUES_SHOWN = f"{MAX_VALUES:,} values"
 
 
 def _integer(text: str) -> int:
-    # Whoever reads a number, in whatever language, has at most 64 bits for it.
+    # Readers in other languages have at most 64 bits for a number.
     if len(text.lstrip("+-")) > _MAX_DIGITS or not _SMALLEST <= (number := int(text)) <= _LARGEST:
         raise OverflowError
     return number
@@ -76,13 +75,13 @@ _IMPLICIT = (
     ("int", re.compile(r"[-+]?(?:0|[1-9][0-9]*)")),
     ("float", re.compile(r"[-+]?[0-9]+\.[0-9]+(?:[eE][-+]?[0-9]+)?")),
 )
-"""What a plain scalar is by its form: the types of JSON only (no ``on``, no ``1:30``)."""
+"""Patterns of plain scalars that are not strings: only JSON's types (no ``on``, no ``1:30``)."""
 
 _PERHAPS_NO_TEXT = frozenset("tfn~-+0123456789")
-"""How a plain scalar begins that may be something else than text."""
+"""First characters of plain scalars that may not be strings."""
 
 _Place = tuple[int, "Mapping[str, _Place]"]
-"""The line, from 0, of a value (in a mapping: of its key), and the places of what is in it."""
+"""The line of a value, from 0 (in a mapping: of its key), and the places of its children."""
 
 _NOTHING: Mapping[str, _Place] = {}
 
@@ -93,7 +92,7 @@ class Document:
     Attributes:
         file: the name to use in messages.
         data: the content as dicts, lists, str, int, float, bool and None.
-        values: how many values there are in it, with its aliases expanded.
+        values: the number of values, after expanding aliases.
     """
 
     __slots__ = ("_before", "_place", "data", "file", "values")
@@ -101,7 +100,7 @@ class Document:
     def __init__(
         self, file: str, place: _Place, data: Any, values: int = 0, before: int = 0
     ) -> None:
-        """Keeps what `load` has read; `before` lines of the file precede the document."""
+        """Creates a document; `before` lines of the file precede it."""
         self.file = file
         self.data = data
         self.values = values
@@ -109,7 +108,7 @@ class Document:
         self._before = before
 
     def line(self, path: PathTuple = ()) -> int:
-        """The line (from 1) of the value at ``path``, or of its nearest existing parent.
+        """Returns the line (from 1) of the value at ``path``, or of its nearest existing parent.
 
         For a value in a mapping, this is the line of its key.
         """
@@ -122,14 +121,14 @@ class Document:
         return self._before + place[0] + 1
 
     def below(self, path: PathTuple) -> "Document":
-        """The value at ``path``, which exists, as a document with the line numbers of the file."""
+        """Returns the existing value at ``path`` as a document, with the file's line numbers."""
         place, data = self._place, self.data
         for step in path:
             place, data = place[1].get(str(step), (place[0], {})), data[step]
         return Document(self.file, place, data, self.values, self._before)
 
     def error(self, path: PathTuple, message: str, fix: str = "") -> DocumentError:
-        """The error about the value at ``path``, ready to raise."""
+        """Creates an error about the value at ``path``."""
         return DocumentError(self.file, self.line(path), dotted_path(path), message, fix)
 
 
@@ -149,8 +148,8 @@ def load(
         before: number of the file's lines that precede the text.
 
     Raises:
-        DocumentError: the file is unreadable, too large or too deep, or has bad syntax, an alias, a
-            duplicate or non-string key, or an unknown tag.
+        DocumentError: the file is unreadable, too large or too deep, or has invalid syntax, an
+            alias, a duplicate or non-string key, or an unknown tag.
     """
     if isinstance(source, str):
         name, text = file or "<text>", source
@@ -173,7 +172,7 @@ def load(
 
 
 def _events(name: str, text: str, before: int) -> Iterator[Any]:
-    """What the parser finds, up to a sane number and depth."""
+    """Yields the parser's events, up to a maximum number and depth."""
     depth = values = 0
     event: Any
     for event in yaml.parse(text, Loader=_SafeLoader):
@@ -192,9 +191,9 @@ def _events(name: str, text: str, before: int) -> Iterator[Any]:
 
 
 class _Reader:
-    """Turns events into plain values and their places, up to a sane size.
+    """Converts events to plain values and their places, up to a maximum size.
 
-    An alias is read where it stands, by going back to the events of what it names.
+    An alias is read by going back to the events of its anchor.
     """
 
     def __init__(self, file: str, before: int, events: Sequence[Any], *, aliases: bool) -> None:
@@ -208,8 +207,8 @@ class _Reader:
         self.values = 0
 
     def document(self) -> tuple[Any, _Place]:
-        """The only document of the text; None for an empty text."""
-        # The stream starts, then a document.
+        """Reads the text's only document; None if the text is empty."""
+        # The first event starts the stream, the second a document.
         if not isinstance(self._events[1], yaml.DocumentStartEvent):
             return None, (0, {})
         self._at = 2
@@ -230,7 +229,9 @@ class _Reader:
         self.values += 1
         if len(path) > MAX_DEPTH or self.values > MAX_VALUES or self._characters > MAX_BYTES:
             what = (
-                "aliases make it too large" if self._aliases else f"more than {MAX_VALUES} values"
+                "too large after expanding aliases"
+                if self._aliases
+                else f"more than {MAX_VALUES} values"
             )
             raise self._error(event, path[:1], what, "use fewer")
         line: int = event.start_mark.line
@@ -250,7 +251,6 @@ class _Reader:
         return found
 
     def _find_anchor(self, alias: Any) -> int:
-        """Where the event is that an alias names."""
         if not self._aliases:
             raise self._error(alias, (), "YAML aliases are not allowed", "repeat the value")
         if alias.anchor not in self._anchors:
@@ -328,7 +328,7 @@ class _Reader:
         return key
 
     def _merge_values(self, event: Any, value: Any, path: PathTuple) -> dict[str, Any]:
-        """The value of a merge key: a mapping, or several of which the first wins."""
+        """Returns the value of a merge key: a mapping, or several in order of precedence."""
         result: dict[str, Any] = {}
         for mapping in reversed(value if isinstance(value, list) else [value]):
             if not isinstance(mapping, dict):

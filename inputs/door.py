@@ -1,8 +1,7 @@
-"""Opens the files that users name: regular files only, up to a size, and never waiting.
+"""Opens files that users name: only regular files, up to a maximum size, without blocking.
 
-A name can lead to a FIFO that nobody writes to, to a device without end, to a sparse file of
-terabytes or to an archive that unpacks to them. None of these is read: what is wrong is said at
-once.
+A name can refer to a FIFO without a writer, an endless device, a sparse file of terabytes, or an
+archive that expands to terabytes. These cause an immediate error.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Bytes of a file, as it is and unpacked."""
+"""Maximum size of a file in bytes, before and after unpacking."""
 
 DOCUMENT_BYTES = 8 * 1024 * 1024
-"""Bytes of a file of YAML or JSON documents, which take a hundred times as much when parsed."""
+"""Maximum size of a YAML or JSON file in bytes; it takes a hundred times as much when parsed."""
 
 _MAX_MEMORY = 256 * 1024 * 1024
-"""Bytes that unpacking may take beside the result; `xz -9` needs 65 MiB."""
+"""Memory in bytes for unpacking, in addition to the result; `xz -9` needs 65 MiB."""
 
 _CHUNK = 1 << 20
 
@@ -45,15 +44,15 @@ StrPath = str | os.PathLike[str]
 def open_regular(
     path: StrPath, *, name: str | None = None, most: int = MAX_BYTES
 ) -> Iterator[BinaryIO]:
-    """A regular file, opened to read its bytes.
+    """Opens a regular file for reading bytes.
 
     Args:
         path: the file.
         name: the name to use in messages instead of the path.
-        most: bytes that it may have.
+        most: the maximum size in bytes.
 
     Raises:
-        DocumentError: it cannot be read, is no regular file, or is larger.
+        DocumentError: the file cannot be read, is not a regular file, or is too large.
     """
     name = name or os.fspath(path)
     with os.fdopen(descriptor(path, os.O_RDONLY, name=name), "rb") as file:
@@ -64,7 +63,7 @@ def open_regular(
 
 
 def descriptor(path: StrPath, flags: int, *, name: str | None = None) -> int:
-    """The file descriptor of a regular file, opened without waiting for anybody.
+    """Opens a regular file without blocking, and returns its file descriptor.
 
     Args:
         path: the file.
@@ -72,12 +71,12 @@ def descriptor(path: StrPath, flags: int, *, name: str | None = None) -> int:
         name: the name to use in messages instead of the path.
 
     Raises:
-        DocumentError: it cannot be opened, or is no regular file.
+        DocumentError: the file cannot be opened, or is not a regular file.
     """
     name = name or os.fspath(path)
     try:
         if not flags & os.O_CREAT or os.path.exists(path):  # noqa: PTH110 - no Path needed
-            # To open a device can already have an effect: its kind is looked at before as well.
+            # Opening a device can have side effects, so check its kind first.
             _require_regular(name, os.stat(path))  # noqa: PTH116 - no Path needed
         number = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -95,10 +94,10 @@ def descriptor(path: StrPath, flags: int, *, name: str | None = None) -> int:
 
 
 def read(path: StrPath, *, name: str | None = None, most: int = MAX_BYTES) -> bytes:
-    """The bytes of a regular file.
+    """Reads the bytes of a regular file.
 
     Raises:
-        DocumentError: as `opened`.
+        DocumentError: as for `open_regular`.
     """
     name = name or os.fspath(path)
     with open_regular(path, name=name, most=most) as file:
@@ -106,27 +105,27 @@ def read(path: StrPath, *, name: str | None = None, most: int = MAX_BYTES) -> by
 
 
 def read_text(path: StrPath, *, name: str | None = None, most: int = MAX_BYTES) -> str:
-    """The text of a regular file.
+    """Reads the text of a regular file.
 
     Raises:
-        DocumentError: as `opened`, or the file is not UTF-8.
+        DocumentError: as for `open_regular`, or the file is not UTF-8.
     """
     name = name or os.fspath(path)
     return text(read(path, name=name, most=most), name)
 
 
 class Readable(Protocol):
-    """What bytes come from: a file, standard input, a decompressor."""
+    """A source of bytes: a file, standard input or a decompressor."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to so many bytes; none at the end."""
+        """Returns up to `size` bytes; none at the end."""
 
 
 def read_bounded(stream: Readable, name: str, *, most: int = MAX_BYTES) -> bytes:
-    """All that is left of a stream, which may not be a file and then has no size.
+    """Reads the rest of a stream of unknown size.
 
     Raises:
-        DocumentError: there is more than `most`, or it cannot be read.
+        DocumentError: the stream has more than `most` bytes, or cannot be read.
     """
     found = bytearray()
     try:
@@ -140,10 +139,10 @@ def read_bounded(stream: Readable, name: str, *, most: int = MAX_BYTES) -> bytes
 
 
 def lines(stream: BinaryIO, name: str, *, longest: int = MAX_BYTES) -> Iterator[bytes]:
-    """The lines of a file of any length, each with its line break.
+    """Yields the lines of a file of any size, each with its line break.
 
     Raises:
-        DocumentError: one is longer than any that numaproof writes.
+        DocumentError: a line is longer than any that numaproof writes.
     """
     number = 0
     while line := stream.readline(longest + 1):
@@ -154,10 +153,10 @@ def lines(stream: BinaryIO, name: str, *, longest: int = MAX_BYTES) -> Iterator[
 
 
 def text(content: bytes, name: str) -> str:
-    """The text that a file's bytes are in UTF-8.
+    """Decodes a file's bytes as UTF-8.
 
     Raises:
-        DocumentError: they are not; says where the first bad byte is.
+        DocumentError: they are not UTF-8; the message locates the first invalid byte.
     """
     try:
         return content.decode()
@@ -172,10 +171,10 @@ def text(content: bytes, name: str) -> str:
 
 
 def unpack_xz(content: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
-    """What xz-compressed bytes unpack to, in no more memory than that needs.
+    """Unpacks xz-compressed bytes, with limited memory.
 
     Raises:
-        DocumentError: they are no xz file, or unpack to more than `most`.
+        DocumentError: they are not an xz file, or unpack to more than `most` bytes.
     """
     found = bytearray()
     with Unpacking(io.BytesIO(content)) as stream:
@@ -187,15 +186,15 @@ def unpack_xz(content: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
         except (lzma.LZMAError, EOFError) as error:
             raise DocumentError(name, 0, "", f"not an xz file: {error}") from None
     if not found:
-        raise DocumentError(name, 0, "", "there is nothing in it")
+        raise DocumentError(name, 0, "", "is empty")
     return bytes(found)
 
 
 class Unpacking:
-    """An xz stream unpacked piece by piece, in bounded memory: `lzma.LZMAFile` takes any."""
+    """Unpacks an xz stream piece by piece in bounded memory, unlike `lzma.LZMAFile`."""
 
     def __init__(self, source: Readable) -> None:
-        """Unpacks what the stream holds."""
+        """Unpacks the given stream."""
         self._source = source
         self._stream = _decompressor()
 
@@ -203,14 +202,14 @@ class Unpacking:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Has nothing to close."""
+        """Does nothing."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to so many bytes; none at the end.
+        """Returns up to `size` bytes; none at the end.
 
         Raises:
             lzma.LZMAError: the stream is damaged, or needs too much memory.
-            EOFError: it ends too early.
+            EOFError: the stream ends too early.
         """
         while True:
             if self._stream.eof:
@@ -238,9 +237,9 @@ def _require_regular(name: str, status: os.stat_result) -> None:
         return
     kind = next((kind for test, kind in _KINDS if test(status.st_mode)), "no file")
     raise DocumentError(
-        name, 0, "", f"is {kind}, not a regular file", "write the content to a file, and name that"
+        name, 0, "", f"is {kind}, not a regular file", "save the content to a file first"
     )
 
 
 def _too_large(name: str, most: int) -> DocumentError:
-    return DocumentError(name, 0, "", f"larger than {most:,} bytes", "split it, or name another")
+    return DocumentError(name, 0, "", f"larger than {most:,} bytes", "split it, or use another one")

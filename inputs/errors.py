@@ -1,4 +1,4 @@
-"""The error about what a user gave: where it is, what is wrong, and how to fix it."""
+"""Errors about users' input: the location, the problem and a fix."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ PathTuple = tuple[str | int, ...]
 """A field of a document, as the steps that lead to it."""
 
 MAX_SHOWN = 1000
-"""Characters that one part of a message has at the most."""
+"""Maximum characters of each part of a message."""
 
 
 class DocumentError(ValueError):
-    """A file or a document in it is invalid; says where, why, and how to fix it.
+    """A file, or a document in it, is invalid; describes where, why, and how to fix it.
 
     Attributes:
         file: the file's name as the user gave it, or ``<text>``.
         line: line number from 1; 0 if the error is not about a line.
         field: the field as a dotted path (``nodes[2].memory``), or ``""``.
-        message: what is wrong.
+        message: the problem.
         fix: how to fix it, or ``""``.
     """
 
@@ -46,7 +46,7 @@ class DocumentErrors(ValueError):  # noqa: N818 - several of them
     """
 
     def __init__(self, errors: Sequence[DocumentError]) -> None:
-        """Takes the errors; the message shows the first `MAX_LINES`."""
+        """Creates the error; its message includes the first `MAX_LINES` errors."""
         self.errors = tuple(errors)
         lines = [str(one) for one in self.errors[:MAX_LINES]]
         if len(self.errors) > MAX_LINES:
@@ -55,18 +55,18 @@ class DocumentErrors(ValueError):  # noqa: N818 - several of them
 
 
 MAX_LINES = 100
-"""Errors that one message shows."""
+"""Maximum errors in one message."""
 
 
 def shorten(text: str) -> str:
-    """A text of which nobody wants to read a megabyte: its beginning, and its length."""
+    """Cuts a long text, and appends the number of characters left out."""
     if len(text) <= MAX_SHOWN:
         return text
     return f"{text[:MAX_SHOWN]}... and {plural(len(text) - MAX_SHOWN, 'more character')}"
 
 
 def dotted_path(path: PathTuple) -> str:
-    """A path as people write it: ``nodes[2].memory``."""
+    """Formats a path: ``nodes[2].memory``."""
     text = ""
     for step in path:
         if isinstance(step, int):

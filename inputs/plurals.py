@@ -1,4 +1,4 @@
-"""Counts and lists of numbers with their nouns."""
+"""Formats counts and lists of numbers with nouns."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ if TYPE_CHECKING:
 
 
 def plural(count: int, noun: str) -> str:
-    """A count and its noun, such as ``1 core`` or ``8 cores``.
+    """Formats a count with a noun, such as ``1 core`` or ``8 cores``.
 
     Args:
-        count: how many.
-        noun: the singular, which takes an ``s``.
+        count: the number.
+        noun: the singular, to which an ``s`` is added.
     """
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def format_numbers(noun: str, numbers: Sized) -> str:
-    """A noun and the numbers of what it names, such as ``CPU 3``, ``CPUs 0-3`` or ``no CPUs``."""
+    """Formats a noun with numbers, such as ``CPU 3``, ``CPUs 0-3`` or ``no CPUs``."""
     if not numbers:
         return f"no {noun}s"
     return f"{noun}{'' if len(numbers) == 1 else 's'} {numbers}"
 
 
 def format_count(noun: str, numbers: Sized) -> str:
-    """The same with the count first, such as ``1 CPU (3)`` or ``0 CPUs``."""
+    """Formats the count first, such as ``1 CPU (3)`` or ``0 CPUs``."""
     return plural(len(numbers), noun) + (f" ({numbers})" if numbers else "")

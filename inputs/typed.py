@@ -1,4 +1,4 @@
-"""Documents as typed values: what does not fit is named by file, line and field."""
+"""Converts documents to typed values; errors name the file, line and field."""
 
 import difflib
 import re
@@ -17,10 +17,10 @@ _T = TypeVar("_T")
 
 
 def convert(document: Document, type_: type[_T]) -> _T:
-    """The document as a typed value (strict: no strings for numbers).
+    """Converts a document to a typed value (strictly: strings are not numbers).
 
     Raises:
-        DocumentError: the document does not fit the type.
+        DocumentError: the document does not match the type.
     """
     try:
         return msgspec.convert(document.data, type_)
@@ -47,8 +47,8 @@ def convert(document: Document, type_: type[_T]) -> _T:
 def _locate(text: str, data: Any, type_: Any) -> tuple[str, PathTuple, Any]:
     """Splits msgspec's message into the text, the path, and the type expected there.
 
-    msgspec writes ``$.nodes[0].memory``, but ``[...]`` for any key of a mapping; the key is found
-    by trying which of the mapping's values does not fit.
+    msgspec writes ``$.nodes[0].memory``, but ``[...]`` for keys of a mapping. The key is found by
+    trying which value of the mapping does not match.
     """
     match = re.fullmatch(r"(.*?) - at (`key` in )?`\$(.*)`", text, re.DOTALL)
     if match is None:
@@ -87,11 +87,10 @@ def _fits(value: Any, type_: Any) -> bool:
 
 @cache
 def _holder(type_: Any) -> type[msgspec.Struct]:
-    """A structure with a value of a type.
+    """Returns a structure with a single field of the given type.
 
-    To convert to a type that is no structure, msgspec 0.22 makes a description of it and frees that
-    afterwards: of a union of a tuple and a text with a pattern more than there is, and the process
-    ends in a segmentation fault. A structure keeps its description.
+    Avoids a crash in msgspec 0.22: for types other than structures, it releases one reference too
+    many to its description of a union of a tuple and a string with a pattern.
     """
     return msgspec.defstruct("Holder", [("value", type_)])
 
@@ -120,7 +119,7 @@ def _type_below(type_: Any, step: str | int) -> Any:
 
 
 def _description(type_: Any) -> str:
-    """What a text with a pattern is, if its type says so."""
+    """Returns the description of a string with a pattern, if its type has one."""
     options = (one for one in _alternatives(type_) if get_origin(one) is typing.Annotated)
     metas = (meta for one in options for meta in one.__metadata__)
     found = (getattr(meta, "description", None) for meta in metas)
@@ -128,7 +127,6 @@ def _description(type_: Any) -> str:
 
 
 def _words(type_: Any) -> list[str]:
-    """The texts that a type consists of."""
     options = (one for one in _alternatives(type_) if get_origin(one) is typing.Literal)
     return [str(word) for one in options for word in get_args(one)]
 

@@ -1,7 +1,7 @@
-"""The pytest plugin: numaproof from a project's own test suite.
+"""The pytest plugin, for running numaproof from a project's own test suite.
 
-pytest loads this module in every run, so it imports only pytest; the first test that uses a
-fixture or the marker imports the rest of the project. `docs/fuzzing.md` shows how to use it.
+pytest loads this module in every run, so it only imports pytest; the first test that uses a fixture
+or the marker imports the rest. `docs/fuzzing.md` shows how to use it.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "implementation": "Command of the program to test; {rootdir} is pytest's root directory.",
-    "kubernetes": "Kubernetes release to behave as (default: the newest that the program claims).",
+    "kubernetes": "Kubernetes release to emulate (default: the newest that the program claims).",
     "level": "Level of comparison (default: the level that the program claims).",
     "baseline": "Which behaviour to expect where the kubelet contradicts its documentation:"
     " documented, kubelet or either (default: kubelet at level kubelet, otherwise either).",
     "timeout": "Time limit for each call of the program (default: 30s).",
-    "known-failures": "YAML file of failures that are expected, as for `numaproof check`; relative"
-    " to pytest's root directory.",
+    "known-failures": "YAML file of known failures, as for `numaproof check`, relative to pytest's"
+    " root directory.",
 }
 """Options ``--numaproof-NAME``, and keys ``numaproof_NAME`` in pytest's configuration file.
 
-In keys, hyphens are written ``_``.
+In keys, ``_`` replaces hyphens.
 """
 
 MARKER = (
     "numaproof(select=(), exclude=(), machine='*', cases=()): run the test for each bundled case"
-    " that the patterns select, as in `numaproof check`, on the first matching machine it applies"
-    " to; `cases` names files of your own"
+    " that the patterns select, as in `numaproof check`, on the first matching machine; `cases`"
+    " names files of your own"
 )
 
 
@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--numaproof-{name}", metavar=name.upper(), help=what)
         parser.addini(_key(name), what)
     group.addoption("--numaproof-as", dest="numaproof_as", help=argparse.SUPPRESS)
-    parser.addini("numaproof_as", "The name that numaproof_baseline had; 0.3 drops it.")
+    parser.addini("numaproof_as", "Former name of numaproof_baseline; removed in 0.3.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def option(config: pytest.Config, name: str) -> str | None:
-    """The value of an option from the command line or, failing that, the configuration file."""
+    """Returns an option from the command line or else the configuration file."""
     names = (name, "as") if name == "baseline" else (name,)
     values = (config.getoption(_key(one)) or config.getini(_key(one)) for one in names)
     return next(filter(None, values), None)
@@ -67,7 +67,7 @@ def _key(name: str) -> str:
 
 @pytest.fixture(scope="session")
 def numaproof_implementation(pytestconfig: pytest.Config) -> str:
-    """The command of the program to test; a project may override this fixture."""
+    """The command of the program to test; projects can override this fixture."""
     command = option(pytestconfig, "implementation")
     if command is None:
         pytest.fail(
@@ -82,8 +82,8 @@ def numaproof_implementation(pytestconfig: pytest.Config) -> str:
 def numaproof_target(
     pytestconfig: pytest.Config, numaproof_implementation: str
 ) -> Iterator[Target]:
-    """The program, started and past its handshake; it ends with the session."""
-    from numaproof.plugin.opening import start_target  # noqa: PLC0415 - costs nothing until it is used
+    """The program, started and after its handshake; it is stopped at the end of the session."""
+    from numaproof.plugin.opening import start_target  # noqa: PLC0415 - imported on first use
 
     given = {name: option(pytestconfig, name) for name in OPTIONS}
     with start_target(numaproof_implementation, given) as target:
@@ -92,9 +92,9 @@ def numaproof_target(
 
 @pytest.fixture(scope="session")
 def numaproof(pytestconfig: pytest.Config, numaproof_target: Target) -> Checker:
-    """Plays scenarios and cases on the program, and fails the test if anything is wrong."""
-    from numaproof.plugin.checking import Checker  # noqa: PLC0415 - likewise
-    from numaproof.plugin.opening import read_known_failures  # noqa: PLC0415 - likewise
+    """Runs scenarios and cases against the program, and fails the test if anything is wrong."""
+    from numaproof.plugin.checking import Checker  # noqa: PLC0415 - see above
+    from numaproof.plugin.opening import read_known_failures  # noqa: PLC0415 - see above
 
     return Checker(
         numaproof_target, read_known_failures(option(pytestconfig, "known-failures"), pytestconfig)
@@ -105,7 +105,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Generates a test for each case that the marker selects."""
     if "numaproof_case" not in metafunc.fixturenames:
         return
-    from numaproof.plugin.choosing import select, test_id  # noqa: PLC0415 - likewise
+    from numaproof.plugin.choosing import select, test_id  # noqa: PLC0415 - see above
 
     marker = metafunc.definition.get_closest_marker("numaproof")
     arguments = dict(marker.kwargs) if marker else {}

@@ -1,4 +1,4 @@
-"""What tests call to play scenarios and cases on the program, with readable failures."""
+"""Runs scenarios and cases against the program for tests, with readable failures."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class Checker:
-    """Plays on one implementation.
+    """Runs scenarios and cases against one implementation.
 
     Attributes:
-        target: the implementation, and the release and level it is tested for.
-        known_failures: the failures that are known.
+        target: the implementation, with the tested release and level.
+        known_failures: known failures.
     """
 
     def __init__(self, target: Target, known_failures: entries.KnownFailures) -> None:
@@ -45,21 +45,21 @@ class Checker:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the implementation supports, for strategies that generate only that."""
+        """The implementation's capabilities, for strategies that generate only supported values."""
         return self.target.capabilities
 
     def scenarios(self) -> st.SearchStrategy[Case]:
-        """Scenarios of what it supports: `numaproof.conformance.fuzzing.strategies.scenarios`."""
+        """Returns a strategy for supported scenarios (see `strategies.scenarios`)."""
         return strategies.scenarios(self.capabilities)
 
     def play(self, scenario: Case) -> None:
-        """Plays a scenario that defines its machine.
+        """Runs a scenario that defines its machine.
 
-        If it needs something that the implementation does not support, Hypothesis tries another.
+        If it needs an unsupported feature, Hypothesis tries another one.
 
         Raises:
             AssertionError: an invariant is broken, an expectation is not met, an answer differs
-                from the reference's at the claimed level, or there is no answer.
+                from the reference's at the claimed level, or an answer is missing.
         """
         __tracebackhide__ = True
         if scenario.machine is None:
@@ -69,13 +69,13 @@ class Checker:
         self._check(SelectedCase(scenario, GivenMachine(scenario.machine)), self._judge_scenario)
 
     def check(self, selected_case: SelectedCase) -> None:
-        """Plays a case on a machine: the value of `numaproof_case`.
+        """Runs a case on a machine, given as the value of `numaproof_case`.
 
-        A case that does not apply is skipped; one that fails because of a known defect of the
-        kubelet is an expected failure, and so is a known failure.
+        Cases that do not apply are skipped. Failures because of a known defect of the kubelet, and
+        known failures, are expected failures.
 
         Raises:
-            AssertionError: as for `play`, and where what an entry names alone fails no more.
+            AssertionError: as for `play`, or a known failure did not occur.
         """
         __tracebackhide__ = True
         self._check(selected_case, self._judge)
@@ -86,7 +86,7 @@ class Checker:
         __tracebackhide__ = True
         case, target = selected_case.case, self.target
         if not applies(case.level, target.level):
-            pytest.skip(f"{case.id} is of level {case.level}, {target.level} is claimed")
+            pytest.skip(f"{case.id} is for level {case.level}, the program claims {target.level}")
         if not releases.includes(case.kubernetes, target.kubernetes):
             pytest.skip(f"{case.id} is for Kubernetes {case.kubernetes}, not {target.kubernetes}")
         with scratch_folder() as scratch:
@@ -105,9 +105,9 @@ class Checker:
             raise AssertionError(_failure(finished, selected_case, played))
 
     def _judge_scenario(self, case_run: CaseFinished, case: Case) -> CaseFinished:
-        """The same of a scenario, which an entry may name as such, with its cause.
+        """Reclassifies a failed scenario if an entry matches its signature.
 
-        Scenarios differ, so an entry with another cause says nothing about one that is generated.
+        Scenarios differ, so entries with other signatures do not apply to generated ones.
         """
         known = (
             self.known_failures.judge_scenario(case_run)
@@ -118,10 +118,10 @@ class Checker:
         return known if is_known else self._judge(case_run, case)
 
     def _judge(self, case_run: CaseFinished, case: Case) -> CaseFinished:
-        """A case run as it counts by what is known.
+        """Reclassifies a case run if an entry matches it.
 
         Raises:
-            AssertionError: an entry is about this run alone, which does not fail as it says.
+            AssertionError: an entry is only about this run, which does not fail as expected.
         """
         known = replace(self.known_failures, names={case.id: naming.names(case)})
         judged = known.judge(case_run)
@@ -131,14 +131,14 @@ class Checker:
 
 
 def _failure(judged_run: CaseFinished, selected_case: SelectedCase, case_run: CaseFinished) -> str:
-    """What is wrong, the calls that lead there, and the case as a file to keep."""
+    """Formats a failure: the message, the calls, and the case as a file to keep."""
     parts = [judged_run.message or judged_run.outcome, "\n".join(transcript(judged_run))]
     if case_run.stderr:
-        parts.append(f"The end of its standard error:\n{case_run.stderr}")
+        parts.append(f"End of the program's standard error:\n{case_run.stderr}")
     if selected_case.case.machine is not None:
         title = (
             headline(sentence_of(case_run.message, case_run.finding)) or selected_case.case.title
         )
         case = msgspec.structs.replace(selected_case.case, title=title)
-        parts.append(f"As a case file, for `numaproof replay` and `promote`:\n{writing.text(case)}")
+        parts.append(f"Case file for `numaproof replay` and `promote`:\n{writing.text(case)}")
     return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""Chooses the cases that become tests, each on a machine."""
+"""Selects the cases and machines that become tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KNOWN = frozenset({"select", "exclude", "machine", "cases"})
 
 
 def test_id(selected_case: SelectedCase) -> str:
-    """What pytest calls the test, in brackets."""
+    """Returns pytest's id for the test."""
     given = isinstance(selected_case.machine, machines.GivenMachine)
     return (
         selected_case.case.id if given else f"{selected_case.case.id}-{selected_case.machine.name}"
@@ -36,12 +36,12 @@ def test_id(selected_case: SelectedCase) -> str:
 
 
 def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) -> list[SelectedCase]:
-    """The cases that a marker selects, each on the first machine that it applies to.
+    """Returns the cases that a marker selects, each with the first machine it applies to.
 
     Args:
-        arguments: the arguments of the marker.
-        folder: the folder of the test's file, which case files are relative to.
-        config: keeps the machines for all tests.
+        arguments: the marker's arguments.
+        folder: the folder of the test file, to which case files are relative.
+        config: stores the machines for all tests.
 
     Raises:
         pytest.UsageError: the marker has an unknown argument, or selects nothing.
@@ -49,8 +49,8 @@ def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) ->
     unknown = arguments.keys() - _KNOWN
     if unknown:
         raise pytest.UsageError(
-            f"unknown argument {', '.join(sorted(unknown))} of the marker numaproof; it takes"
-            " select, exclude, machine and cases"
+            f"unknown argument {', '.join(sorted(unknown))} of the marker numaproof (expected"
+            " select, exclude, machine or cases)"
         )
     select, exclude = (_texts(arguments.get(name, ())) for name in ("select", "exclude"))
     named = arguments.get("machine", "*")
@@ -87,7 +87,7 @@ def _first(case: Case, pattern: str, config: pytest.Config) -> Iterator[machines
 
 
 def _machines(config: pytest.Config) -> list[machines.ProfileMachine]:
-    """The bundled machines; their written trees are removed at the end of the run."""
+    """Returns the bundled machines; their trees are removed at the end of the run."""
     if _MACHINES not in config.stash:
         kept = ExitStack()
         config.add_cleanup(kept.close)

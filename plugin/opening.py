@@ -1,4 +1,4 @@
-"""Opens the program under test for a session of tests."""
+"""Starts the program under test for a test session."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def start_target(implementation: str, options: Mapping[str, str | None]) -> Iterator[Target]:
-    """The target of a command, past its handshake; it is stopped when the block ends.
+    """Starts a program and yields the target after its handshake; stops it after the block.
 
-    An error fails the tests that need the target, without a traceback of the plugin. `options` are
-    the options by their names.
+    Errors fail the tests that need the target, without a traceback. `options` has the plugin's
+    options by name.
     """
     freeze_at_exit()
     for name, known in (
@@ -40,7 +40,7 @@ def start_target(implementation: str, options: Mapping[str, str | None]) -> Iter
         value = options[name]
         if value is not None and value not in known:
             choices = ", ".join(known)
-            raise _failure(f"invalid numaproof_{name} {value!r}: choose from {choices}")
+            raise _failure(f"invalid numaproof_{name} {value!r} (expected one of {choices})")
     level: Any = options["level"]
     side: Any = options["baseline"]
     try:
@@ -57,12 +57,12 @@ def start_target(implementation: str, options: Mapping[str, str | None]) -> Iter
 
 
 def read_known_failures(file: str | None, config: pytest.Config) -> entries.KnownFailures:
-    """What the project's file names; nothing without a file. A wrong one fails the tests."""
+    """Reads the project's known failures, if a file is given; an invalid file fails the tests."""
     try:
         found = entries.read(config.rootpath / file) if file else ()
     except DocumentError as error:
         raise _failure(f"numaproof: {error}") from None
-    # A test plays one case on one machine.
+    # A test runs one case on one machine.
     return entries.KnownFailures(found, dt.datetime.now(dt.UTC).date(), whole=False)
 
 

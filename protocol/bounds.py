@@ -1,8 +1,8 @@
-"""How much an answer can hold: what its machine and the pods of the requests have, and some more.
+"""Limits on the size of answers, derived from the pods in the requests.
 
-An answer is kept, compared and shown. Without bounds, a program that goes wrong in a loop would
-fill the harness's memory and its reports. The spare room is for what a correct harness must be able
-to see and judge: a pod that was left over, a container too many.
+Answers are stored, compared and displayed, so a program stuck in a loop could fill the harness's
+memory and reports. The limits leave room for mistakes worth reporting, such as a leftover pod or
+an extra container.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ SPARE_PODS = 100
 SPARE_CONTAINERS = 1000
 MAX_FILES = 16
 FILE_BYTES = 1024 * 1024
-"""Characters of the checkpoint files together, on a node without pods."""
+"""Maximum characters in all checkpoint files of a node without pods."""
 
 FILE_BYTES_PER_POD = 16 * 1024
 
 
 class AnswerBounds:
-    """Counts what was asked of a program, and checks its answers against it."""
+    """Counts the pods and containers in requests and limits answers accordingly."""
 
     def __init__(self) -> None:
-        """Nothing has been asked yet."""
+        """Starts with no pods counted."""
         self._pods = 0
         self._containers = 0
 
     def ask(self, args: messages.Args) -> None:
-        """Counts the pods of a request."""
+        """Counts the pods in a request."""
         match args:
             case messages.StartArgs(pods=pods):
                 self._count(pods)
@@ -48,10 +48,10 @@ class AnswerBounds:
             self._containers += sum(len(one) for one in lists if one)
 
     def check_answer(self, answer: messages.Answer) -> messages.Answer:
-        """An answer to a request that has been counted.
+        """Returns the answer if it is within the limits for the requests so far.
 
         Raises:
-            ProtocolError: it holds more than there can be.
+            ProtocolError: the answer exceeds a limit.
         """
         match answer:
             case messages.Admitted(containers=containers):
@@ -74,6 +74,6 @@ class AnswerBounds:
     def _check(self, what: str, count: int, most: int) -> None:
         if count > most:
             raise ProtocolError(
-                f"the answer has {count:,} {what}, more than the {most:,} that it can have after"
-                f" requests with {self._pods:,} pods"
+                f"the answer has {count:,} {what} (expected at most {most:,} after requests with"
+                f" {self._pods:,} pods)"
             )

@@ -1,7 +1,7 @@
-"""The events of a campaign over many workers: the events of a run, grouped into units of work.
+"""The events of a campaign: the events of many runs, grouped into units of work.
 
-A campaign's journal holds the events of each unit together, units in the order in which they came
-back. Each group ends with a `UnitFinished`; events without one that fits them are discarded.
+A campaign's journal contains the events of each unit as one group, in order of arrival. Each group
+ends with a `UnitFinished`; events without a matching `UnitFinished` are discarded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numaproof.protocol.messages import Hello, Level
 
 
 class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
-    """The release to behave as, the level at which answers are compared, and the right side."""
+    """The Kubernetes release to emulate, the level of comparison and the baseline."""
 
     kubernetes: str
     level: Level
@@ -27,7 +27,7 @@ class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ord
 
 
 class CaseSlice(msgspec.Struct, frozen=True, tag="cases"):
-    """Cases by id on one machine; an empty machine name means the machine each case defines."""
+    """Cases to run on one machine; if `machine` is empty, on the machine that each case defines."""
 
     configuration: Configuration
     machine: str
@@ -41,7 +41,7 @@ class CaseSlice(msgspec.Struct, frozen=True, tag="cases"):
 
 
 class SeedSlice(msgspec.Struct, frozen=True, tag="seeds"):
-    """Scenarios generated from `count` seeds, starting at `first`; each defines its machine."""
+    """Scenarios generated from `count` seeds, starting at `first`; each has its own machine."""
 
     configuration: Configuration
     first: int
@@ -54,7 +54,7 @@ class SeedSlice(msgspec.Struct, frozen=True, tag="seeds"):
 
 
 class Shrink(msgspec.Struct, frozen=True, tag="shrink"):
-    """A failed scenario to shrink, on behalf of all failures with the same signature."""
+    """A failed scenario to shrink; it represents all failures with the same signature."""
 
     configuration: Configuration
     signature: str
@@ -67,7 +67,7 @@ class Shrink(msgspec.Struct, frozen=True, tag="shrink"):
 
 
 Unit = CaseSlice | SeedSlice | Shrink
-"""A worker's unit of work. It is finished completely or not at all."""
+"""A unit of work for one worker. A unit is finished completely or not at all."""
 
 
 class Seeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,11 +78,11 @@ class Seeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CampaignPlanned(events.Event, frozen=True, tag="campaign planned"):
-    """What a campaign does. The same plan yields the same units and the same summary.
+    """The plan of a campaign. The same plan yields the same units and the same summary.
 
-    `program` is the implementation's command as a list of words, empty for the reference; `cases`
-    (the whole table), `selected_cases` (those of it that run) and `machines` are digests of their
-    contents; `units` counts the units of cases and of seeds.
+    `program` is the command of the implementation as a list of words, empty for the reference.
+    `cases` (the whole table), `selected_cases` (the cases that run) and `machines` are digests of
+    the contents. `units` counts the units of cases and seeds.
     """
 
     numaproof: str
@@ -102,14 +102,14 @@ class CampaignPlanned(events.Event, frozen=True, tag="campaign planned"):
 
     @property
     def key(self) -> str:
-        """Identifies the plan: campaigns with different plans have different keys."""
+        """Identifies the plan: different plans have different keys."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:12]
 
 
 class ScenarioFailed(events.Event, frozen=True, tag="scenario failed", omit_defaults=True):
-    """The scenario of a seed failed; scenarios with the same `signature` fail the same way.
+    """A generated scenario failed; failures with the same `signature` have the same cause.
 
-    `reason` is why a known failure is accepted, `finding` has the fields of the message.
+    `reason` explains why a known failure is accepted. `finding` has the fields of the message.
     """
 
     seed: int
@@ -121,13 +121,12 @@ class ScenarioFailed(events.Event, frozen=True, tag="scenario failed", omit_defa
 
 
 class UnitFinished(events.Event, frozen=True, tag="unit finished", omit_defaults=True):
-    """A unit is complete. `outcomes` counts its case runs, or scenarios, by outcome.
+    """A unit is complete. `outcomes` counts its case runs or scenarios by outcome.
 
-    `seconds` is the time the worker took; `machine` is set for a slice of cases, `signature` for
-    a shrink. `notes` say what is no finding of the implementation, but should be known: what broke
-    and did not break again, and processes that could not be ended. In a journal, `events` counts
-    the lines of the unit before this one, and `checksum` is over the plan, those lines and this
-    one.
+    `seconds` is the worker's running time. `machine` is set for a slice of cases, `signature` for
+    a shrink. `notes` report problems that are not findings: failures that did not recur and
+    processes that could not be killed. In a journal, `events` counts the preceding lines of the
+    unit, and `checksum` covers the plan, those lines and this one.
     """
 
     unit: str
@@ -142,7 +141,7 @@ class UnitFinished(events.Event, frozen=True, tag="unit finished", omit_defaults
 
 
 UnitEvent = events.CaseFinished | ScenarioFailed | events.DivergenceFound | UnitFinished
-"""What a worker reports about a unit."""
+"""An event that a worker reports about a unit."""
 
 CampaignEvent = CampaignPlanned | UnitEvent | events.RunEnded
 """A line of a campaign's journal."""
@@ -151,9 +150,9 @@ CampaignEvent = CampaignPlanned | UnitEvent | events.RunEnded
 class CampaignFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All failures with the same signature.
 
-    `subject` is the id of a case, or ``scenario``; `first` is the first occurrence in the order of
-    the plan; `count` the number of case runs or scenarios that fail this way. `file` is the case
-    file that replays it, relative to the campaign's folder. `finding` has the fields of the
+    `subject` is the id of a case, or ``scenario``. `first` is the first occurrence in plan order;
+    `count` is the number of case runs or scenarios that fail this way. `file` is the case file
+    that reproduces the failure, relative to the campaign's folder. `finding` has the fields of the
     message.
     """
 
@@ -179,9 +178,9 @@ class CampaignTally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The result of a campaign: the same for the same plan, whichever worker did what and when.
+    """The result of a campaign, which depends only on the plan and not on how units were scheduled.
 
-    `missing` counts the units that were not finished, and `message` says why they were not.
+    `missing` counts the unfinished units, and `message` explains why they are unfinished.
     """
 
     plan: CampaignPlanned
@@ -195,10 +194,10 @@ class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def has_findings(self) -> bool:
-        """Whether there are findings."""
+        """Whether the campaign found any failures."""
         return bool(self.findings)
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing was tested: everything was unsupported."""
+        """Whether nothing was tested because everything was unsupported."""
         return not {*self.tally.cases, *self.tally.scenarios} - {"unsupported"}

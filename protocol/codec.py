@@ -1,7 +1,7 @@
-"""Messages to and from JSON Lines, one message per line.
+"""Converts messages to and from JSON Lines, one message per line.
 
-Decoding is as strict as the protocol page. Every failure is a `ProtocolError` that says what is
-wrong with the line: its text is shown verbatim to the implementation's author.
+Decoding is strict. Every failure is a `ProtocolError` with a message for the implementation's
+author.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ LONGEST_LINE = 64 * 1024 * 1024
 """Maximum length of a line in bytes, line break included."""
 
 LONGEST_ANSWER = 16 * 1024 * 1024
-"""Maximum length of a response: that of the largest machine is a third of it."""
+"""Maximum length of a response in bytes. The largest machine needs a third of it."""
 
 LONGEST_REASON = 1024 * 1024
-"""Maximum length of what is said in any other response than `ok`, and in that to `hello`."""
+"""Maximum length in bytes of any response except `ok`, and of the response to `hello`."""
 
 MAX_LEVELS = 200
-"""Levels of lists and objects in a line. No message has a tenth of them; Python can compute with a
-thousand, and other numbers of them on other versions."""
+"""Maximum nesting of lists and objects in a line.
+
+No message comes near a tenth of it. Python's own limit is about a thousand and varies by version.
+"""
 
 MAX_CPUS = 8192
 MAX_NUMA_ID = 1023
-"""CPUs and NUMA nodes of Linux, of which no number in a message reaches beyond."""
+"""Linux's limits on CPU and NUMA node ids."""
 
 _MAX_SHOWN = 80
-"""Characters of a list that an error shows."""
+"""Maximum characters of a list to include in an error."""
 
 T = TypeVar("T")
 
@@ -52,7 +54,7 @@ class ProtocolError(Exception):
 
 
 class Request(messages.Strict, frozen=True):
-    """A numbered request with its arguments not yet decoded."""
+    """A numbered request whose arguments are not decoded yet."""
 
     id: int
     op: str
@@ -68,7 +70,7 @@ class _Response(messages.Strict, frozen=True):
 
 
 def encode_hook(value: object) -> object:
-    """JSON form of the set types, for msgspec."""
+    """Encodes the set types for msgspec."""
     if isinstance(value, CPUSet):
         return str(value)
     if isinstance(value, NUMASet):
@@ -77,10 +79,10 @@ def encode_hook(value: object) -> object:
 
 
 def decode_hook(kind: type, value: object) -> object:
-    """The set types from their JSON form, for msgspec.
+    """Decodes the set types for msgspec.
 
     Raises:
-        ValueError: the value does not have that form; msgspec adds the path.
+        ValueError: the value is malformed; msgspec adds the path.
     """
     if kind is CPUSet:
         if not isinstance(value, str):
@@ -109,9 +111,9 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def encode(message: object) -> bytes:
-    """The message as one line of JSON, without the line break.
+    """Returns the message as one line of JSON, without the line break.
 
-    Bytes that are no UTF-8, which file names and arguments may have, are written as escapes.
+    Bytes that are not valid UTF-8, as in some file names and arguments, are escaped.
     """
     try:
         return _encoder.encode(message)
@@ -120,7 +122,7 @@ def encode(message: object) -> bytes:
 
 
 def _encodable(value: Any) -> Any:
-    """Plain JSON values without surrogates."""
+    """Replaces surrogates, which UTF-8 cannot encode, with escapes."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
@@ -131,15 +133,15 @@ def _encodable(value: Any) -> Any:
 
 
 def to_plain(message: object) -> Any:
-    """The message as plain JSON values (dictionaries, lists, strings, numbers)."""
+    """Returns the message as plain JSON values (dictionaries, lists, strings, numbers)."""
     return msgspec.to_builtins(message, enc_hook=encode_hook, str_keys=True)
 
 
 def from_plain(value: object, kind: type[T]) -> T:
-    """The message that plain JSON values represent.
+    """Converts plain JSON values to a message of type `kind`.
 
     Raises:
-        ProtocolError: the values do not fit `kind`.
+        ProtocolError: the values do not match `kind`.
     """
     try:
         return msgspec.convert(value, kind, dec_hook=decode_hook)
@@ -148,10 +150,10 @@ def from_plain(value: object, kind: type[T]) -> T:
 
 
 def decode(line: bytes | str | msgspec.Raw, kind: type[T]) -> T:
-    """The message of type `kind` that a line holds.
+    """Decodes a line into a message of type `kind`.
 
     Raises:
-        ProtocolError: the line is not JSON, is nested too deeply, or does not fit `kind`.
+        ProtocolError: the line is not JSON, is nested too deeply, or does not match `kind`.
     """
     if not isinstance(line, msgspec.Raw) and nests_deeply(line):
         raise ProtocolError(f"JSON is nested deeper than {MAX_LEVELS} levels")
@@ -164,7 +166,7 @@ def decode(line: bytes | str | msgspec.Raw, kind: type[T]) -> T:
 
 
 def decode_any(text: bytes | str) -> Any:
-    """The plain values that JSON of any form holds.
+    """Decodes any JSON into plain values.
 
     Raises:
         ProtocolError: the text is not JSON, or is nested too deeply.
@@ -177,27 +179,27 @@ _ALL_BUT_BRACKETS = bytes({*range(256)} - {*b'[]{}"'})
 
 
 def nests_deeply(text: bytes | str) -> bool:
-    """Whether JSON has more than `MAX_LEVELS` of lists and objects inside each other."""
+    """Whether JSON nests lists and objects deeper than `MAX_LEVELS`."""
     line = text.encode(errors="replace") if isinstance(text, str) else text
     if line.count(b"[") + line.count(b"{") <= MAX_LEVELS:
         return False
-    # Without escapes, each quotation mark begins or ends a text.
+    # Without escapes, every quotation mark starts or ends a string.
     plain = line.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in line else line
     quoted = plain.translate(None, _ALL_BUT_BRACKETS).replace(b'""', b"")
     left = _TEXTS.sub(b"", quoted)
     for _ in range(MAX_LEVELS):
-        # Each turn takes the innermost level out.
+        # Each pass removes the innermost level.
         left, before = left.replace(b"[]", b"").replace(b"{}", b""), len(left)
-        if not left or len(left) == before:  # nothing is left, or nothing that is JSON
+        if not left or len(left) == before:  # all levels removed, or not JSON
             return False
     return bool(left)
 
 
 def _require_unique_keys(line: bytes) -> None:
-    """Refuses JSON, already decoded once, in which an object repeats a key.
+    """Rejects decodable JSON if any object repeats a key.
 
-    Only the last value of such a key is read, so the line written again has fewer colons. That is
-    ten times as fast as looking at the keys.
+    Decoding drops all but the last value of a repeated key, so encoding the result again yields
+    fewer colons. Counting them is ten times faster than examining the keys.
     """
     if rb"\u003" not in line:  # the escape of a colon
         again = _encoder.encode(_decoder(Any).decode(line))
@@ -208,15 +210,15 @@ def _require_unique_keys(line: bytes) -> None:
 
 
 def encode_request(number: int, operation: str, args: messages.Args) -> bytes:
-    """A request as one line, with its line break."""
+    """Encodes a request as one line, including the line break."""
     return _encoder.encode({"id": number, "op": operation, "args": args}) + b"\n"
 
 
 def decode_args(request: Request) -> messages.Args:
-    """The arguments of a request.
+    """Decodes the arguments of a request.
 
     Raises:
-        ProtocolError: the operation is unknown, or the arguments do not fit it.
+        ProtocolError: the operation is unknown, or the arguments do not match it.
     """
     if request.op not in OPERATIONS:
         raise ProtocolError(f"unknown operation {request.op!r}")
@@ -224,14 +226,14 @@ def decode_args(request: Request) -> messages.Args:
 
 
 def encode_answer(number: int, answer: messages.Answer) -> bytes:
-    """A response as one line, with its line break."""
+    """Encodes a response as one line, including the line break."""
     refused = isinstance(answer, messages.Refusal)
     kind = "refused" if refused else _NO_RESULT_KINDS.get(type(answer), "ok")
     return _encoder.encode({"id": number, kind: answer}) + b"\n"
 
 
 def decode_answer(line: bytes, number: int, operation: str) -> messages.Answer:
-    """The answer that a response line holds for request `number` of `operation`.
+    """Decodes the response to request `number` of `operation`.
 
     Raises:
         ProtocolError: the line is not a response to that request.
@@ -241,7 +243,7 @@ def decode_answer(line: bytes, number: int, operation: str) -> messages.Answer:
     try:
         return _decode_response(line, number, operation)
     except ProtocolError:
-        # What is no JSON has better words than those of the parser.
+        # For invalid JSON, our own message is clearer than the parser's.
         if not nests_deeply(line) and (problems := json_problems.read(line).problems):
             raise ProtocolError(problems[0][0]) from None
         raise
@@ -272,7 +274,7 @@ def _decode_body(kind: str, body: msgspec.Raw, name: str) -> messages.Answer:
     if kind != "ok" or operation.result is messages.Hello:
         size = memoryview(body).nbytes
         if size > LONGEST_REASON:
-            raise ProtocolError(f"{size:,} bytes are more than the {LONGEST_REASON:,} allowed")
+            raise ProtocolError(f"got {size:,} bytes (expected at most {LONGEST_REASON:,})")
     if kind == "ok" and operation.result is messages.Hello:
         return _decode_hello(body)
     if kind == "ok":
@@ -285,7 +287,7 @@ def _decode_body(kind: str, body: msgspec.Raw, name: str) -> messages.Answer:
 
 
 def _decode_hello(body: msgspec.Raw) -> messages.Hello:
-    """Who claims what; of a misspelt field or level the error names the nearest."""
+    """Decodes `hello`; errors about a misspelt field or level suggest the nearest name."""
     try:
         return decode(body, messages.Hello)
     except ProtocolError:
@@ -302,7 +304,7 @@ def _decode_hello(body: msgspec.Raw) -> messages.Hello:
 
 
 def _decode_refusal(body: msgspec.Raw, kinds: tuple[type[msgspec.Struct], ...]) -> messages.Answer:
-    # msgspec allows one untagged struct in a union, so the first field decides which refusal it is.
+    # msgspec allows only one untagged struct in a union, so the first field selects the type.
     fields = decode(body, dict[str, Any])
     for kind in kinds:
         if kind.__struct_fields__[0] in fields:

@@ -1,4 +1,4 @@
-"""What `numaproof doctor` finds: a dialogue with a program, and what is wrong with each line."""
+"""The result of `numaproof doctor`: the dialogue with a program and the problems in each line."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _VARYING = (
     (re.compile(r"\(\[[^)]*\)"), "([])"),
     (re.compile(r"\d+"), "0"),
 )
-"""What varies between two sentences about one mistake, and what stands for it."""
+"""Parts that vary between messages about the same mistake, with their replacements."""
 
 
 class Finding(Strict, frozen=True):
-    """One thing that is wrong, or that could be better.
+    """A problem or a suggestion.
 
     Attributes:
-        wrong: what is wrong, in one sentence.
-        right: what would be right: an example, or how to fix it.
-        advice: whether it could be better, but breaks nothing.
-        log: the end of the program's standard error, where that may tell why.
-        after: the exchange whose effect this one shows, such as ``admit (5)``; mostly empty.
-        finding: the fields of `wrong`, where a judge said it of an answer.
+        wrong: the problem, in one sentence.
+        right: an example of a correct line, or how to fix the problem.
+        advice: whether this is only a suggestion.
+        log: the end of the program's standard error, if it may explain the problem.
+        after: the exchange that caused the problem, such as ``admit (5)``; usually empty.
+        finding: the fields of `wrong`, if it comes from judging an answer.
     """
 
     wrong: str
@@ -42,14 +42,14 @@ class Finding(Strict, frozen=True):
 
     @property
     def sentence(self) -> Sentence:
-        """What is wrong."""
+        """The problem, with its fields if known."""
         return sentence_of(self.wrong, self.finding)
 
     @property
     def cause(self) -> str:
-        """What it is the same as elsewhere: the broken invariant, else the sentence.
+        """The broken invariant, or the message without details, which identifies a mistake.
 
-        Sentences that differ in pods, ids, numbers or what the program wrote alone are the same.
+        Messages that differ only in pods, ids, numbers or the program's output have the same cause.
         """
         if self.finding and self.finding.source == "invariant":
             return self.finding.rule
@@ -60,17 +60,17 @@ class Finding(Strict, frozen=True):
 
 
 class Exchange(Strict, frozen=True):
-    """A request and what came back, or another moment in the life of the program.
+    """A request and its response, or another event in the life of the program.
 
     Attributes:
         number: the number of the exchange, from 1.
-        process: the number of the process of the program, from 1.
-        step: the operation; ``end of input`` and ``clean-up`` are no operations.
+        process: the number of the program's process, from 1.
+        step: the operation, or ``end of input`` or ``clean-up``.
         about: why the request is made, or what must happen.
-        request: the line that was sent, without its end; empty if none was.
-        response: the lines that came back, or what happened.
-        seconds: until the answer.
-        findings: what is wrong with it.
+        request: the line sent, without its line break; empty if nothing was sent.
+        response: the lines received, or a description of what happened.
+        seconds: the time until the response.
+        findings: the problems in the response.
     """
 
     number: int
@@ -84,17 +84,17 @@ class Exchange(Strict, frozen=True):
 
 
 class Diagnosis(Strict, frozen=True):
-    """A whole dialogue.
+    """A complete dialogue with a program.
 
     Attributes:
-        command: the program, as a person types it.
-        name: of the implementation; empty if it did not say.
-        healthy: whether nothing is wrong; there may be advice.
+        command: the program, as typed in a shell.
+        name: the name of the implementation; empty if it reported none.
+        healthy: whether there are no problems; there may be suggestions.
         seconds: how long the dialogue took.
-        exchanges: everything that was said, in order.
-        not_claimed: the operations that were left out because ``hello`` does not claim them.
-        next_steps: what to do next, the most urgent first.
-        next_findings: the fields of each step that has two sides; None for others.
+        exchanges: all exchanges, in order.
+        not_claimed: the operations skipped because ``hello`` does not claim them.
+        next_steps: what to do next, most urgent first.
+        next_findings: the fields of each step with an expected and an actual value, else None.
     """
 
     command: str

@@ -1,6 +1,7 @@
-"""What can be discovered of a machine, by the names that ``discovers`` of ``hello`` has for it.
+"""The properties of a machine that ``discovers`` in ``hello`` can name.
 
-Whoever sees less than cAdvisor does names what it sees; answers are compared as far as that goes.
+Implementations that discover less than cAdvisor list the properties they discover, and only those
+are compared.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ DISCOVERED: Mapping[str, str] = MappingProxyType(
         "cache_ids": "ids of the discovered caches",
     }
 )
-"""Every name, with what it stands for."""
+"""Every name and its meaning."""
 
 WHOLE = "discovery of every field"
-"""The claim that a start from a tree needs: the managers work with what is discovered."""
+"""The claim needed by a `start` from a tree, because the managers use all discovered fields."""
 
 
 def claim(name: str) -> str:
-    """How it is called to discover something, where a case needs it."""
+    """The claim that a case needs for this property."""
     return f"discovery of {name}"
 
 
 def discovers(hello: Hello) -> frozenset[str] | None:
-    """What an implementation discovers; None for all of it."""
+    """The properties that an implementation discovers; None for all."""
     if hello.discovers is None or DISCOVERED.keys() <= set(hello.discovers):
         return None
     return frozenset(hello.discovers)
 
 
 def common(first: Hello, second: Hello) -> tuple[str, ...] | None:
-    """What both discover, in the order of the table; None for all of it."""
+    """The properties that both implementations discover, in table order; None for all."""
     seen = [one for one in (discovers(first), discovers(second)) if one is not None]
     return tuple(name for name in DISCOVERED if all(name in one for one in seen)) if seen else None

@@ -1,7 +1,7 @@
-"""The stream of events from which every report is made.
+"""The stream of events behind every report.
 
-A run yields these in order, live or from a saved file (``events.jsonl``, one per line). A stream
-without `RunEnded` is an incomplete run.
+A run yields these events in order, live or from a saved file (``events.jsonl``, one per line). A
+stream without `RunEnded` comes from an incomplete run.
 """
 
 from __future__ import annotations
@@ -31,28 +31,30 @@ Outcome = Literal[
     "known failure",
     "missing known failure",
 ]
-"""How a case ended on a machine. ``nondeterministic`` means that the same calls, made again, got
-different answers, so the answers prove nothing. Only ``pass`` is green. ``unsupported`` and
-``expected failure`` do not fail a run, but reports show them as such; nor does a ``known failure``,
-which a project's own file names. What that file names and passes is a ``missing known failure``."""
+"""The outcome of a case run.
+
+``nondeterministic`` means that repeating the same calls gave different answers, so the answers
+prove nothing. Only ``pass`` is green. ``unsupported``, ``expected failure`` and ``known failure``
+(listed in a project's own file) don't fail a run, but reports show them. A listed failure that
+passes is a ``missing known failure``."""
 
 GOOD: frozenset[Outcome] = frozenset({"pass", "unsupported", "expected failure", "known failure"})
 """Outcomes that do not fail a run."""
 
 
 BaselineName = Literal["documented", "kubelet"]
-"""Which behaviour is expected where a kubelet contradicts its documentation."""
+"""A behaviour to expect where the kubelet contradicts its documentation."""
 
 BaselineChoice = Literal["documented", "kubelet", "either"]
-"""The baseline that answers are judged by."""
+"""The baseline that answers are compared with."""
 
 BASELINE_CHOICES: tuple[BaselineChoice, ...] = ("documented", "kubelet", "either")
 
 
 class BaselineDivergence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The baseline that an implementation follows where a kubelet contradicts its documentation.
+    """The baseline that an implementation follows where the kubelet contradicts its documentation.
 
-    `defects` names the kubelet's defects behind the contradiction.
+    `defects` names the kubelet defects that cause the contradiction.
     """
 
     baseline: BaselineName
@@ -60,7 +62,7 @@ class BaselineDivergence(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event"):
-    """Something that happened `at` seconds after the run began."""
+    """An event, `at` seconds after the start of the run."""
 
     at: float
 
@@ -75,12 +77,12 @@ class ReportedRequirement(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     section: str
 
 
-# A run is a campaign, and coverage is "reached", in the tags of streams that are already saved.
+# Saved streams call a run a campaign, and coverage "reached", so these tags must not change.
 class RunStarted(Event, frozen=True, tag="campaign started"):
-    """A run begins: who runs it, against what, and how much there is to do.
+    """A run starts.
 
-    `command` is the command line that runs it again; `total` counts case runs (a case on a
-    machine) or, when fuzzing or comparing two sides, examples.
+    `command` repeats the run. `total` counts case runs (one case on one machine) or, when fuzzing
+    or comparing two implementations, examples.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -96,12 +98,12 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is wrong with an answer, as fields of the sentence that says it.
+    """A problem in an answer, split into the fields of its message.
 
-    `source` is who says so: ``expectation``, ``invariant``, ``reference``, ``other side`` or
-    ``node``. `rule` is what was compared: a path in the answer, words for a part of it, or the name
-    of an invariant. `what` is the sentence without the two sides `expected` and `actual`; it is
-    empty if the sentence has none. `requirement` is what is broken, where that is known.
+    `source` is the check that failed: ``expectation``, ``invariant``, ``reference``, ``other
+    side`` or ``node``. `rule` identifies what was compared: a path in the answer, a description of
+    a part, or the name of an invariant. `what` is the message without `expected` and `actual`;
+    empty if the message has no such values. `requirement` is the violated requirement, if known.
     """
 
     source: str
@@ -112,36 +114,36 @@ class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     requirement: str = ""
 
     def __str__(self) -> str:
-        """The sentence, if it has two sides."""
+        """The message, if it has an expected and an actual value."""
         return str(Mismatch(self.what, self.expected, self.actual)) if self.what else ""
 
     def within(self, before: str, after: str = "") -> ReportedFinding:
-        """The same with words around its sentence."""
+        """Adds text before and after the message."""
         if not self.what:
             return self
         return msgspec.structs.replace(self, what=before + self.what, actual=self.actual + after)
 
 
 Sentence = ReportedFinding | str
-"""A sentence: the fields of one with two sides, or the text of any other."""
+"""A message: its fields if it has an expected and an actual value, its text otherwise."""
 
 
 def sentence_of(message: str, finding: ReportedFinding | None) -> Sentence:
-    """A sentence for people; the text of one with two sides whose fields are not known."""
+    """Returns the fields of a message if known, and its text otherwise."""
     return finding if finding and finding.what else message
 
 
 def headline(sentence: Sentence) -> str:
-    """A sentence without its two sides, for places that have one line."""
+    """Returns a message without its expected and actual values, for places with a single line."""
     return sentence if isinstance(sentence, str) else sentence.what
 
 
 class ReportedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One call, as plain JSON values.
 
-    `problems` lists in sentences what is wrong with the answer; it is empty if nothing is.
-    `before` lists in sentences what the harness did to the node before it made the call. `findings`
-    has the fields of each problem, in their order; streams of earlier versions have none.
+    `problems` describes the problems in the answer, and `findings` has the fields of each, in the
+    same order; streams of earlier versions have no `findings`. `before` describes what the harness
+    did to the node before the call.
     """
 
     operation: str
@@ -154,19 +156,19 @@ class ReportedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
-        """The problems; where their fields are not known, as text."""
+        """The problems, with their fields where known."""
         return tuple(sentence_of(*both) for both in zip_longest(self.problems, self.findings))
 
 
 class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who owns a set of CPUs (Linux list format) in a picture: a container, or the reservation."""
+    """The owner of a set of CPUs (Linux list format) in a picture: a container or the system."""
 
     name: str
     cpus: str
 
 
 class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which CPUs belonged to whom at one moment of a failed case."""
+    """The owners of a machine's CPUs at one moment of a failed case."""
 
     title: str
     owners: tuple[Owner, ...]
@@ -174,12 +176,12 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClaimsReview(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a run shows of the claims of an implementation.
+    """How an implementation's claims compare with its answers in a run.
 
-    `assumes_features` is whether `hello` named no features; `missing_claims` counts the case runs
-    (or examples) that were not asked to the end, by the claim that was missing first;
-    `declined_runs` those that the program answered with ``unsupported`` itself. `possible` are
-    claims that could be made, and `untrue` claims that the run contradicts, in sentences.
+    `assumes_features` is whether `hello` listed no features. `missing_claims` counts the case runs
+    (or examples) that stopped early, by the first missing claim; `declined_runs` counts those that
+    the program itself answered with ``unsupported``. `possible` describes claims that could be
+    added, `untrue` claims that the run contradicts.
     """
 
     assumes_features: bool = False
@@ -190,26 +192,24 @@ class ClaimsReview(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
 
 class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
-    """A case ran on a machine. Steps and pictures are kept unless it passed.
+    """A case run ended. Steps and pictures are omitted if it passed.
 
-    `seconds` is its duration; `stderr` the implementation's standard error in a run that failed,
-    without the middle of a long one, or the trace of a fault; `defect` the named defect behind an
-    expected failure; `reproduce` the command that repeats just this case run; `signature` the cause
-    of a failure in a few words, the same in every case and on every machine; `reason` why a known
-    failure is accepted, as its file says it; `baseline_divergence` the baseline followed, where
-    either was right and they differ; `finding` the fields of the message, where a wrong answer is
-    behind it.
+    `stderr` is the implementation's standard error in a failed run (shortened in the middle), or
+    the trace of a fault. `defect` is the named defect behind an expected failure. `reproduce` is
+    the command that repeats this case run. `signature` identifies the cause of a failure across
+    cases and machines. `reason` explains why a known failure is accepted. `baseline_divergence` is
+    the baseline that the answers followed, if either was acceptable and they differ. `finding` has
+    the fields of the message if an answer was wrong.
 
-    `needs` are the claims that its calls need, `missing_claim` the first of them that the
-    implementation does not make, `declined_claims` those that it makes and answered
-    ``unsupported``; `agreed_level` is the highest level at which no answer differs from the
-    reference's.
+    `needs` are the claims that the calls need, `missing_claim` the first one that the
+    implementation lacks, `declined_claims` those that it makes but answered with ``unsupported``.
+    `agreed_level` is the highest level at which all answers agree with the reference's.
 
-    `requirements` are those of the case, the same however it ends; `violated_requirements` are
-    requirements that the answers of a failed run violated, of the case or others, the most telling
-    first. Of the `requirements`, `undiscovered` are about what the implementation does not find out
-    about a machine, and `unaffected` are met although the run failed: what they are about was
-    discovered as it is, and something else was not.
+    `requirements` are those of the case, whatever the outcome. `violated_requirements` are the
+    requirements that the answers of a failed run violated, from this case or others, most specific
+    first. Two subsets of `requirements` have outcomes of their own: `undiscovered` requirements
+    depend on properties that the implementation does not discover, and `unaffected` requirements
+    are met although discovery of something else failed.
     """
 
     case: str
@@ -238,29 +238,29 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
     @property
     def judged_requirements(self) -> tuple[str, ...]:
-        """The requirements that the run has an outcome for: those violated, then the case's."""
+        """The requirements that this run has an outcome for: violated ones first."""
         return tuple(dict.fromkeys((*self.violated_requirements, *self.requirements)))
 
     def outcome_of(self, requirement: str) -> Outcome:
-        """How the run ended for one of the requirements in `judged`."""
+        """The outcome of the run for one of the `judged_requirements`."""
         if requirement in self.undiscovered:
             return "unsupported"
         return "pass" if requirement in self.unaffected else self.outcome
 
     @property
     def broken_requirements(self) -> tuple[str, ...]:
-        """The requirements for which the run ended as it did: all that are neither of these."""
+        """The judged requirements that share the run's outcome."""
         return tuple(
             one for one in self.judged_requirements if self.outcome_of(one) == self.outcome
         )
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
-    """A failure that fuzzing found, already shrunk; `file` is the case file that replays it.
+    """A failure found by fuzzing, already shrunk; `file` is the case file that reproduces it.
 
-    When two sides are compared, `ReportedCall.expected` is the left side's answer; when an
-    implementation is nondeterministic, it is its first answer. `signature` is the cause, as in
-    `CaseFinished`; so are `reason`, `baseline_divergence` and `finding`.
+    `ReportedCall.expected` is the left side's answer in a comparison of two implementations, and
+    the first answer of a nondeterministic implementation. `signature`, `reason`,
+    `baseline_divergence` and `finding` are as in `CaseFinished`.
     """
 
     title: str
@@ -280,9 +280,9 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
 
 
 class AnsweredByChance(Event, frozen=True, tag="answered by chance", omit_defaults=True):
-    """The right side answered a call differently when the same calls were made again.
+    """In a comparison, the right side answered a call differently when the calls were repeated.
 
-    The rest of the scenario was not compared; `call` is the number of that call, from 1, and
+    The rest of the scenario was not compared. `call` is the number of that call, from 1, and
     `finding` has the fields of the message.
     """
 
@@ -296,8 +296,8 @@ class AnsweredByChance(Event, frozen=True, tag="answered by chance", omit_defaul
 class Coverage(Event, frozen=True, tag="reached"):
     """What fuzzing covered in its `examples`.
 
-    `counts` maps each subject (such as ``actions``) to how often each thing occurred; `highest`
-    holds the highest value of each target that examples are steered to.
+    `counts` maps each subject (such as ``actions``) to the number of occurrences of each value.
+    `highest` holds the highest value of each target that guides the search.
     """
 
     examples: int
@@ -312,11 +312,11 @@ class Progress(Event, frozen=True, tag="progress"):
 
 
 class RunEnded(Event, frozen=True, tag="campaign ended"):
-    """The run finished (`complete`) or was cut short.
+    """The run finished (`complete`) or was interrupted.
 
-    `outcomes` counts case runs (or examples) by outcome; `untested_requirements` holds the ids of
-    requirements that no case covers; `claims` is about the implementation's own claims;
-    `leftover_processes` names the processes that it has started and that could not be ended.
+    `outcomes` counts case runs (or examples) by outcome. `untested_requirements` lists the ids of
+    requirements that no case covers. `claims` reviews the implementation's own claims.
+    `leftover_processes` names processes started by the implementation that could not be killed.
     """
 
     complete: bool
@@ -333,5 +333,5 @@ AnyEvent = (
 
 
 def write_line(event: AnyEvent) -> bytes:
-    """The event as one line of ``events.jsonl``, with its line break."""
+    """Returns the event as one line of ``events.jsonl``, including the line break."""
     return codec.encode(event) + b"\n"

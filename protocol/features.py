@@ -1,8 +1,8 @@
-"""The features that an implementation may claim, as the table that everyone reads.
+"""The table of features that an implementation can claim.
 
-A feature is *core* if every cluster meets it, *extended* if an implementation may well do without:
-the words are those of the Gateway API. Most are named in ``features`` of ``hello``. The others
-follow from what ``hello`` says anyway, its operations and policies, and must not be named twice.
+As in the Gateway API, a feature is *core* if every cluster uses it and *extended* if
+implementations can do without it. Most features are listed in ``features`` of ``hello``. The others
+follow from its operations and policies and must not be listed again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Feature(msgspec.Struct, frozen=True):
     """A feature that can be claimed.
 
     Attributes:
-        name: as ``hello`` and reports have it.
-        support: whether it is core or extended.
-        meaning: what an implementation that has it does, in one line.
-        operations: the operations that it needs.
-        policies: what it needs in ``policies``: the manager and one of these policies.
-        is_named: whether ``features`` names it; otherwise it follows from these operations and
-            policies.
-        since: the version of the protocol that has it; those of 1 are assumed of whoever names
-            none.
+        name: the name in ``hello`` and in reports.
+        support: whether the feature is core or extended.
+        meaning: what an implementation with the feature does, in one line.
+        operations: the operations that the feature needs.
+        policies: the managers that the feature needs, each with policies that provide it.
+        is_named: whether ``features`` lists the feature; if not, it follows from the operations
+            and policies.
+        since: the protocol version that introduced the feature. Features of version 1 are assumed
+            if ``hello`` lists none.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Feature(msgspec.Struct, frozen=True):
     since: Literal["1", "1.1"] = "1"
 
     def is_allowed(self, hello: Hello) -> bool:
-        """Whether the operations and policies that an implementation lists allow the feature."""
+        """Whether the implementation's operations and policies allow the feature."""
         return all(one in hello.operations for one in self.operations) and all(
             set(getattr(hello.policies, manager)) & set(policies)
             for manager, policies in self.policies
@@ -63,17 +63,17 @@ _MEANINGS = {
     " policies and options, conflicting options",
     "reconfiguration": "a restart is refused if the stored state doesn't fit the new configuration"
     " or machine",
-    "feature-gates": "`featureGates` of the configuration are obeyed",
+    "feature-gates": "`featureGates` in the configuration take effect",
     "pod-level-resources": "`spec.resources` determines a pod's QoS class",
     "pod-level-resource-managers": "with the gate `PodLevelResourceManagers`, a pod gets CPUs and"
     " memory as a whole and divides them among its containers",
     "huge-pages": "the Memory Manager reserves and pins `hugepages-SIZE` like memory",
-    CHECKPOINT_FILES: "state is in the kubelet's `cpu_manager_state` and `memory_manager_state`, in"
-    " its formats, and damaged files are refused",
-    "quota": "`start` can ask which containers CFS quota limits",
+    CHECKPOINT_FILES: "state is in `cpu_manager_state` and `memory_manager_state`, in the"
+    " kubelet's formats, and damaged files are refused",
+    "quota": "`start` can ask whether CFS quota limits each container",
     "effective-configuration": "`start` can ask for the configuration in force, with its defaults",
     "refused-pods": "`start` can ask for the outcome of refused pods: phase, reason, message",
-    "flags": "`flags` of `start` are obeyed like the kubelet's command line",
+    "flags": "`flags` of `start` take effect like the kubelet's command line",
     "preferred-devices": "a device plugin can prefer some of its devices",
     "cpu-manager": "containers of Guaranteed pods get exclusive CPUs",
     "memory-manager": "memory of Guaranteed pods is pinned to NUMA nodes",
@@ -86,7 +86,7 @@ _MEANINGS = {
     "merge": "the Topology Manager's merge runs alone",
     "assignment": "CPU assignment runs alone",
 }
-"""What an implementation that has a feature does, in one line."""
+"""What an implementation with each feature does, in one line."""
 
 _STATIC = (("cpu", ("static",)),)
 _STATIC_MEMORY = (("memory", ("Static",)),)
@@ -129,14 +129,14 @@ FEATURES: Mapping[str, Feature] = MappingProxyType({one.name: one for one in _TA
 """Every feature by name."""
 
 NAMED = tuple(feature.name for feature in FEATURES.values() if feature.is_named)
-"""The features that ``features`` of ``hello`` may name."""
+"""The features that ``features`` of ``hello`` can list."""
 
 
 def assumed_features(hello: Hello) -> tuple[str, ...]:
-    """The features of a ``hello`` that names none: all that its other claims allow.
+    """The features assumed if ``hello`` lists none: all that its other claims allow.
 
-    The kubelet's checkpoint files are only assumed of what claims to be a kubelet, and what came
-    with a later version of the protocol of nobody.
+    Checkpoint files are assumed only at level ``kubelet``, and features of later protocol versions
+    never.
     """
     return tuple(
         name
@@ -148,5 +148,5 @@ def assumed_features(hello: Hello) -> tuple[str, ...]:
 
 
 def claimed_features(hello: Hello) -> tuple[str, ...]:
-    """The features that an implementation claims by name, or those assumed of it."""
+    """The features that an implementation lists, or those assumed if it lists none."""
     return assumed_features(hello) if hello.features is None else hello.features

@@ -1,6 +1,6 @@
-"""The garbage collector of a process that numaproof starts.
+"""Settings for Python's garbage collector in processes that numaproof starts.
 
-A program that imports numaproof decides for itself.
+Programs that import numaproof keep their own settings.
 """
 
 import atexit
@@ -10,16 +10,17 @@ _NEW_OBJECTS = 100_000
 
 
 def freeze_at_exit() -> None:
-    """Stops the collector from freeing this process's objects while it exits.
+    """Disables collection of this process's objects at exit.
 
-    It can crash on msgspec's types (msgspec issue 717).
+    Collecting msgspec's types at exit can crash the interpreter (msgspec issue 717).
     """
     atexit.register(gc.freeze)
 
 
 def collect_seldom() -> None:
-    """Lets the collector wait for more new objects than the few hundred of Python's own setting.
+    """Makes the collector run less often.
 
-    Messages, states and cases are many and hold no cycles: a run of all cases took a fifth longer.
+    Messages, states and cases are numerous and free of cycles. With Python's default threshold, a
+    run of all cases takes a fifth longer.
     """
     gc.set_threshold(_NEW_OBJECTS)

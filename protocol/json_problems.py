@@ -1,4 +1,4 @@
-"""What is wrong with a line that should be a JSON object, in words for the program's author."""
+"""Describes what is wrong with a line that should be a JSON object, for the program's author."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _WORDS = (
     ("Invalid \\", "a backslash in a string begins no escape"),
     ("Illegal trailing comma", "there is a comma before a closing bracket"),
 )
-"""What Python's parser calls mistakes, and what they are."""
+"""Messages of Python's JSON parser, with clearer ones."""
 
 _TYPES = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 
 
 @dataclass
 class ReadJSON:
-    """The object on a line, as far as it can be read, and what is wrong with the line.
+    """The object on a line, as far as it can be read, and the problems in the line.
 
     Attributes:
         value: the object; None if there is none.
-        problems: what is wrong, each with what would be right.
+        problems: each problem, with an example or a fix.
     """
 
     value: dict[str, Any] | None = None
     problems: list[tuple[str, str]] = field(default_factory=list)
 
     def wrong(self, sentence: str, right: str) -> None:
-        """Notes a problem."""
+        """Adds a problem."""
         self.problems.append((sentence, right))
 
 
 def read(line: bytes, right: str = "") -> ReadJSON:
-    """Reads a line by rules a little less strict than JSON's; `right` shows a good line."""
+    """Reads a line slightly more leniently than JSON; `right` is an example of a valid line."""
     found = ReadJSON()
     try:
         text = line.decode()
@@ -79,7 +79,7 @@ def read(line: bytes, right: str = "") -> ReadJSON:
 
 
 def repeated_keys(text: bytes | str) -> list[str]:
-    """The keys that an object in JSON has more than once."""
+    """Returns the keys that occur more than once in the same object."""
     repeated: dict[str, None] = {}
 
     def note(pairs: list[tuple[str, Any]]) -> None:
@@ -91,7 +91,7 @@ def repeated_keys(text: bytes | str) -> list[str]:
 
 
 def _whole_characters(reading: ReadJSON, value: dict[str, Any]) -> dict[str, Any] | None:
-    """The object without halves of surrogate pairs, which nothing could write or show."""
+    """Replaces unpaired surrogates, which can be neither written nor displayed."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except RecursionError:

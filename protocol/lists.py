@@ -1,7 +1,7 @@
-"""Which lists in answers stand for sets: there the order does not count, and nothing occurs twice.
+"""Normalizes answers for comparison: sorts lists that represent sets and fills in empty values.
 
-Every list in an answer is in one of the two tables. What cAdvisor lists of a machine is in the
-order in which it found it: as a kubelet's, it is compared in that order, and otherwise as sets.
+Every list field of an answer is in one of the tables below. cAdvisor's lists are in discovery
+order, which only counts at level ``kubelet``; at other levels they are compared as sets.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ SETS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     messages.Started: ("memory",),
     messages.Container: ("memory", "devices"),
 }
-"""Fields whose lists stand for sets at every level."""
+"""List fields that represent sets at every level."""
 
 AS_FOUND: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     machine.MachineInfo: ("hugepages", "topology"),
     machine.Node: ("hugepages", "cores", "caches"),
     machine.Core: ("thread_ids", "uncore_caches", "caches"),
 }
-"""Fields whose lists are in cAdvisor's order, which counts at level ``kubelet`` alone."""
+"""List fields in cAdvisor's order, which only counts at level ``kubelet``."""
 
 ORDERED: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     messages.NodeHints: ("cpu", "memory", "devices"),
     messages.Reconciled: ("updates",),
     machine.Node: ("distances",),
 }
-"""Fields whose lists are in an order that counts."""
+"""List fields whose order always counts."""
 
 EMPTY: Mapping[type[msgspec.Struct], Callable[[], Any]] = {
     messages.Container: dict,
@@ -48,21 +48,21 @@ EMPTY: Mapping[type[msgspec.Struct], Callable[[], Any]] = {
     machine.Node: tuple,
     machine.Core: tuple,
 }
-"""What these types' fields in the tables above mean where they are null or left out."""
+"""The value of a null or missing field of these types, if the field is in a table above."""
 
 
 class _Set(list[Any]):
-    """The items of a list that stands for a set, sorted."""
+    """The sorted items of a list that represents a set."""
 
 
 def in_order(message: msgspec.Struct, *, exact: bool) -> Any:
-    """The message as plain values, with each list that stands for a set in one order.
+    """Returns the message as plain values, with sorted lists in place of sets.
 
-    Where null, a missing value and an empty one mean the same, it is the empty one.
+    Null and missing fields become empty if they mean the same.
 
     Args:
         message: an answer.
-        exact: whether what cAdvisor lists stays in its order.
+        exact: whether to keep the order of cAdvisor's lists.
     """
     return _sort(message, codec.to_plain(message), {} if exact else AS_FOUND)
 
@@ -93,12 +93,12 @@ def _as_set(plain: Any) -> Any:
 
 
 def _place(item: Any) -> tuple[int, str]:
-    """Numbers in their order, and anything else by its text."""
+    """Sort key: numbers by value, anything else by its JSON text."""
     return (item, "") if isinstance(item, int) else (0, json.dumps(item, sort_keys=True))
 
 
 def remark(expected: object, actual: object) -> str:
-    """What to say, in brackets, of how two lists differ; empty if there is nothing to say."""
+    """Describes in brackets how two lists differ; empty if there is nothing special."""
     if not (isinstance(expected, list | tuple) and isinstance(actual, list | tuple)):
         return ""
     counts = [Counter(map(_text, items)) for items in (expected, actual)]
@@ -109,7 +109,7 @@ def remark(expected: object, actual: object) -> str:
 
 
 def repetition_remark(items: object) -> str:
-    """What to say, in brackets, of a list that stands for a set and has an item twice."""
+    """Describes in brackets which item a list that represents a set repeats, if any."""
     return remark((), _Set(items)) if isinstance(items, list | tuple) else ""
 
 

@@ -1,7 +1,7 @@
-"""The machine as cAdvisor describes it (``MachineInfo``): the fields that the managers read.
+"""The part of cAdvisor's ``MachineInfo`` that the managers read.
 
-The structure is cAdvisor's, so it is open: unknown fields are ignored, and ``null`` means an
-empty list. Field names are those of cAdvisor's JSON.
+Field names are those of cAdvisor's JSON. Unknown fields are ignored, and ``null`` means an empty
+list.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class UncoreCache(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Core(msgspec.Struct, frozen=True, cache_hash=True):
-    """A physical core: its id (at best unique within its socket) and its hardware threads."""
+    """A physical core: its id (unique within its socket at best) and its hardware threads."""
 
     core_id: int
     thread_ids: tuple[int, ...] | None = None
@@ -52,8 +52,8 @@ class Node(msgspec.Struct, frozen=True, cache_hash=True):
 class MachineInfo(msgspec.Struct, frozen=True, cache_hash=True):
     """A whole machine.
 
-    `num_cores` counts logical CPUs, `num_physical_cores` cores and `num_sockets` packages, all
-    counted by cAdvisor's rules; `memory_capacity` is in bytes.
+    `num_cores` counts logical CPUs, `num_physical_cores` cores and `num_sockets` packages, by
+    cAdvisor's rules. `memory_capacity` is in bytes.
     """
 
     num_cores: int = 0

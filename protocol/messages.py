@@ -1,9 +1,9 @@
-"""The messages of the conformance protocol, version 1, as types.
+"""The types of the messages in version 1 of the conformance protocol.
 
-The envelope and everything that the protocol page defines are strict: an unknown field is an
-error. What Kubernetes and cAdvisor define (pods, configuration, ``MachineInfo``) is open. On the
-wire a CPU set is a string in the Linux list format and a NUMA set a sorted list; in memory both
-are types of `numaproof.protocol.sets`.
+Messages defined by the protocol are strict: an unknown field is an error. Objects defined by
+Kubernetes and cAdvisor (pods, configuration, ``MachineInfo``) are open. In JSON, a CPU set is a
+string in the Linux list format and a NUMA set a sorted list; in memory, both are types of
+`numaproof.protocol.sets`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from numaproof.protocol.sets import CPUSet, NUMASet
 PROTOCOL_VERSION = 1
 
 Level = Literal["invariants", "admission", "placement", "kubelet"]
-"""How much of an answer is compared; each level includes the ones before it."""
+"""How closely answers are compared; each level includes the ones before it."""
 
 LEVELS: tuple[Level, ...] = ("invariants", "admission", "placement", "kubelet")
 
 Stage = Literal["config", "discovery", "topology", "devices", "cpu", "memory"]
-"""The stage of a start that refused."""
+"""The stage at which a start was refused."""
 
 InForce = dict[str, str | bool | dict[str, str]]
 """The fields of a KubeletConfiguration that concern the managers, with their defaults."""
@@ -32,7 +32,7 @@ Pod = dict[str, Any]
 """A v1.Pod manifest; open."""
 
 Told = Literal["quota", "effective-configuration", "refused-pods"]
-"""What answers say only where the start asked for it (version 1.1), named as the features are."""
+"""Optional parts of answers, sent if `start` requests them (version 1.1); named like features."""
 
 TOLD: tuple[Told, ...] = get_args(Told)
 
@@ -41,14 +41,14 @@ KubeletConfiguration = dict[str, Any]
 
 
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Base of the messages that the protocol page defines, and of their parts."""
+    """Base of all messages that the protocol defines, and of their parts."""
 
 
 # Parts
 
 
 class Device(Strict, frozen=True):
-    """A device; `numa` is None if the plugin reports no topology for it."""
+    """A device; `numa` is None if the plugin reports no topology."""
 
     id: str
     numa: NUMASet | None
@@ -56,10 +56,10 @@ class Device(Strict, frozen=True):
 
 
 class DeviceResource(Strict, frozen=True):
-    """What a device plugin reports: a resource name and its devices.
+    """A device plugin's report: a resource name and its devices.
 
-    `preferred` are ids in the order in which the plugin would have them allocated, where it has
-    an opinion (version 1.1).
+    `preferred` lists device ids in the order in which the plugin prefers to allocate them, if it
+    has a preference (version 1.1).
     """
 
     resource: str
@@ -87,10 +87,10 @@ class MemoryBlock(Strict, frozen=True):
 
 
 class Container(Strict, frozen=True):
-    """What a container has: the CPUs it may run on, its exclusive CPUs, memory and affinity.
+    """A container's resources: the CPUs it may run on, its exclusive CPUs, memory and affinity.
 
     `devices` (ids by resource) is None if no device plugin is configured. `quota` is whether the
-    container runtime is told to limit it by CFS quota; None unless the start asked for it
+    container runtime limits the container by CFS quota; None unless `start` requests it
     (version 1.1).
     """
 
@@ -109,7 +109,7 @@ Containers = dict[str, Container]
 
 
 class HelloArgs(Strict, frozen=True):
-    """`protocol` holds the oldest and the newest version that the harness speaks."""
+    """`protocol` holds the oldest and newest versions that the harness supports."""
 
     protocol: tuple[int, int]
     harness: str
@@ -118,8 +118,8 @@ class HelloArgs(Strict, frozen=True):
 class StartArgs(Strict, frozen=True):
     """Exactly one of `machine` and `root` is set. `pods` are the pods still on the node.
 
-    `flags` are what the kubelet's command line says besides `config`; `tell` is what answers are to
-    say until the next start (both version 1.1).
+    `flags` are kubelet command-line flags that complement `config`; `tell` lists the optional
+    parts to include in answers until the next start (both version 1.1).
     """
 
     config: KubeletConfiguration
@@ -134,20 +134,20 @@ class StartArgs(Strict, frozen=True):
 
 
 class AdmitArgs(Strict, frozen=True):
-    """Asks whether the pod may run on the node."""
+    """Asks whether the pod can run on the node."""
 
     pod: Pod
 
 
 class RemoveArgs(Strict, frozen=True):
-    """The pod, or only the named container, has ended."""
+    """The pod, or only the named container, has terminated."""
 
     uid: str
     container: str | None = None
 
 
 class DevicesArgs(Strict, frozen=True):
-    """Device plugins report new lists."""
+    """Device plugins report new lists of devices."""
 
     devices: tuple[DeviceResource, ...]
 
@@ -175,7 +175,7 @@ class MergeArgs(Strict, frozen=True):
 
 
 class AssignArgs(Strict, frozen=True):
-    """Asks the CPU assignment alone for `count` of the CPUs in `available`."""
+    """Asks for an assignment of `count` of the CPUs in `available`, without any other manager."""
 
     machine: MachineInfo
     available: CPUSet
@@ -211,10 +211,10 @@ class Options(Strict, frozen=True):
 
 
 class Hello(Strict, frozen=True):
-    """Who an implementation is and what it claims; the harness uses only what is claimed.
+    """Describes an implementation and its claims; the harness tests only what is claimed.
 
-    `features` names what it has beyond these lists; left out, all that they allow is assumed.
-    `discovers` names the fields that `discover` finds out (version 1.1); left out, all.
+    `features` lists the supported features; if omitted, all that the other claims allow are
+    assumed. `discovers` lists the fields that `discover` fills in (version 1.1); if omitted, all.
     """
 
     protocol: int
@@ -241,10 +241,10 @@ class StartedCPUs(Strict, frozen=True):
 
 
 class Started(Strict, frozen=True):
-    """The managers run. `memory` is the allocatable memory by node and type.
+    """The managers are running. `memory` is the allocatable memory by node and type.
 
-    `config` is the configuration in force, its defaults filled in; None unless the start asked
-    for it (version 1.1).
+    `config` is the effective configuration, including defaults; None unless `start` requests it
+    (version 1.1).
     """
 
     cpus: StartedCPUs
@@ -253,7 +253,7 @@ class Started(Strict, frozen=True):
 
 
 class Admitted(Strict, frozen=True):
-    """The pod is admitted: its init and app containers by name."""
+    """The pod is admitted. `containers` has its init and app containers by name."""
 
     containers: Containers
 
@@ -263,7 +263,7 @@ class Done(Strict, frozen=True):
 
 
 class State(Strict, frozen=True):
-    """What the managers have assigned; `files` holds the checkpoint files verbatim."""
+    """The managers' assignments; `files` holds the checkpoint files verbatim."""
 
     shared: CPUSet
     pods: dict[str, Containers]
@@ -271,7 +271,7 @@ class State(Strict, frozen=True):
 
 
 Provider = Literal["cpu", "memory", "devices"]
-"""Who gives hints."""
+"""A manager that provides hints."""
 
 
 class NodeHints(Strict, frozen=True):
@@ -286,7 +286,7 @@ class NodeHints(Strict, frozen=True):
 
 
 class CPUUpdate(Strict, frozen=True):
-    """The CPUs that the container runtime is told to run a container on."""
+    """An update of a container's CPUs, as sent to the container runtime."""
 
     uid: str
     container: str
@@ -294,7 +294,7 @@ class CPUUpdate(Strict, frozen=True):
 
 
 class Reconciled(Strict, frozen=True):
-    """The updates of one pass, in the order in which they were sent."""
+    """The updates of one pass, in the order in which they are sent."""
 
     updates: tuple[CPUUpdate, ...]
 
@@ -316,14 +316,14 @@ class Assigned(Strict, frozen=True):
 
 
 class StartRefused(Strict, frozen=True):
-    """A start, or an `assign` with invalid options, was refused; `stage` says where."""
+    """A start, or an `assign` with invalid options, was refused at `stage`."""
 
     stage: Stage
     message: str
 
 
 class RefusedPod(Strict, frozen=True):
-    """The status that a refused pod gets, and the text of the event about it."""
+    """The status of a refused pod, and the message of its event."""
 
     phase: str
     reason: str
@@ -334,7 +334,7 @@ class RefusedPod(Strict, frozen=True):
 class AdmissionRefused(Strict, frozen=True):
     """A pod or a request was refused; `reason` is the documented reason.
 
-    `pod` is what becomes of the pod; None unless the start asked for it (version 1.1).
+    `pod` is the resulting status of the pod; None unless `start` requests it (version 1.1).
     """
 
     reason: str
@@ -385,4 +385,4 @@ Result = (
 )
 
 Answer = Result | Refusal | Unsupported | Fault
-"""What an implementation answers to a request."""
+"""An implementation's answer to a request."""

@@ -1,8 +1,8 @@
-"""A difference in words: what differs, what was expected, and what came instead.
+"""A difference between an expected and an actual value, in words.
 
-Wherever a difference is shown, expected is what the documents, the reference, the left side or a
-recording says, and got is what the implementation under test says. Values are shown as the
-protocol has them: sets as ``0-3,8``, anything else as JSON.
+The expected value comes from the documentation, the reference, the left side or a recording; the
+actual value always comes from the implementation under test. Sets are shown as in the protocol
+(``0-3,8``), anything else as JSON.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 ABSENT = "(absent)"
-"""Shown for a value that one side does not have."""
+"""Shown for a missing value."""
 
 _PLAIN = re.compile(r"[0-9A-Za-z][\w.,:/@+-]*")
 
 _LONGEST = 1500
-"""Characters of a value that are shown: both values fit into the message of a run."""
+"""Maximum characters of a value to show; both values fit in the message of a run."""
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A difference; as text, it has a line for each of its parts."""
+    """A difference; its text has one line for each field."""
 
     what: str
     expected: str
@@ -34,7 +34,7 @@ class Mismatch:
 
 
 def short_text(value: Any) -> str:
-    """The beginning of a plain value: a set or a word as it is, anything else as JSON."""
+    """Returns a value as text, cut to a maximum length: sets and words plain, others as JSON."""
     is_word = isinstance(value, str) and _PLAIN.fullmatch(value)
     text = value if is_word else json.dumps(value, ensure_ascii=False, default=str)
     more = len(text) - _LONGEST

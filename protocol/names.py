@@ -1,4 +1,4 @@
-"""Names that nobody knows, and the one that was probably meant."""
+"""Suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ if TYPE_CHECKING:
 
 
 def unknown(label: str, name: str, known_names: Collection[str]) -> str:
-    """What to say of an unknown name: the nearest known one, or all of them."""
+    """Returns an error message that suggests the nearest known name, or lists all of them."""
     cases = {one.lower(): one for one in known_names}
     nearest = get_close_matches(name.lower(), cases, n=1)
     hint = (
-        f"did you mean {cases[nearest[0]]!r}?" if nearest else f"known are {', '.join(known_names)}"
+        f"did you mean {cases[nearest[0]]!r}?"
+        if nearest
+        else f"expected one of {', '.join(known_names)}"
     )
     return f"unknown {label} {name!r}; {hint}"

@@ -1,7 +1,6 @@
 """The table of operations: the arguments, the result and the refusals of each.
 
-No other place knows which types belong to which operation; the codec, the schemas, the server and
-the harness read this table.
+The codec, the schemas, the server and the harness all read this table.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """An operation: the types of its arguments, its result and its refusals."""
+    """An operation and the types of its arguments, result and refusals."""
 
     name: str
     args: type[msgspec.Struct]
@@ -55,4 +54,4 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         )
     }
 )
-"""Every operation by name; those with `needs_start` are a fault after a refused start."""
+"""Every operation by name. After a refused start, those with `needs_start` return a fault."""

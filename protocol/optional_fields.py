@@ -1,4 +1,4 @@
-"""What answers say only where the start asked to be told of it, by ``tell`` (version 1.1)."""
+"""Fields that answers include only if ``tell`` of the last start requests them (version 1.1)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class OptionalField(NamedTuple):
-    """A place of an answer at which something may be told.
+    """An optional field of an answer.
 
     Attributes:
-        path: where it is, such as ``containers.app.quota``.
-        of: what the start asks to be told of.
-        is_present: whether something stands there.
+        path: the path of the field, such as ``containers.app.quota``.
+        of: the value of ``tell`` that requests it.
+        is_present: whether the answer includes it.
     """
 
     path: str
@@ -26,7 +26,7 @@ class OptionalField(NamedTuple):
 
 
 def places(answer: messages.Answer) -> Iterator[OptionalField]:
-    """Every place of an answer at which something may be told."""
+    """Yields every optional field of an answer."""
     match answer:
         case messages.Started(config=config):
             yield OptionalField("config", "effective-configuration", config is not None)
@@ -47,27 +47,27 @@ def _of_containers(path: str, containers: messages.Containers) -> Iterator[Optio
 def unrequested_fields(
     answer: messages.Answer, tell: Collection[messages.Told]
 ) -> Iterator[OptionalField]:
-    """What an answer tells though the start did not ask for it."""
+    """Yields the optional fields that an answer includes although `tell` does not list them."""
     return (one for one in places(answer) if one.is_present and one.of not in tell)
 
 
 class RequestedFields:
-    """Holds the answers of a program to what the last start asked to be told of."""
+    """Checks that a program's answers include only optional fields that were requested."""
 
     def __init__(self) -> None:
-        """No start has asked for anything."""
+        """Starts without any requested fields."""
         self._tell: tuple[messages.Told, ...] = ()
 
     def ask(self, args: messages.Args) -> None:
-        """Notes what a request asks for."""
+        """Notes the fields that a request asks for."""
         if isinstance(args, messages.StartArgs):
             self._tell = args.tell
 
     def check_answer(self, answer: messages.Answer) -> messages.Answer:
-        """An answer to a request that has been noted.
+        """Returns the answer if it has no unrequested fields.
 
         Raises:
-            ProtocolError: it tells what the start did not ask for.
+            ProtocolError: the answer includes a field that was not requested.
         """
         for place in unrequested_fields(answer, self._tell):
             raise ProtocolError(

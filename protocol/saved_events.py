@@ -1,4 +1,4 @@
-"""Reads events as files have them, also by the names that version 0.1 gave to their fields."""
+"""Reads saved events, including those with the field names of version 0.1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def decode(line: bytes, kind: type[T]) -> T:
-    """The event on a line.
+    """Decodes the event on a line.
 
     Raises:
         codec.ProtocolError: the line is not an event.
@@ -33,12 +33,12 @@ def decode(line: bytes, kind: type[T]) -> T:
 
 
 def read_lines(lines: Iterable[bytes]) -> Iterator[events.AnyEvent]:
-    """The events of a saved stream, in order.
+    """Yields the events of a saved stream in order.
 
-    A last line without a line break is what a killed run leaves behind, and is skipped.
+    An incomplete last line, left by a killed run, is skipped.
 
     Raises:
-        codec.ProtocolError: a line is not an event; the message has its number.
+        codec.ProtocolError: a line is not an event; the message includes the line number.
     """
     for number, line in enumerate(lines, 1):
         if not line.endswith(b"\n"):
@@ -50,7 +50,7 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[events.AnyEvent]:
 
 
 def _translate(line: bytes) -> dict[str, Any] | None:
-    """The event by today's names; None if none of its names is an old one."""
+    """Renames fields to their current names; returns None if none had an old name."""
     try:
         event = codec.decode_any(line)
     except codec.ProtocolError:
@@ -73,7 +73,7 @@ def _translate(line: bytes) -> dict[str, Any] | None:
 
 
 def _objects(value: Any, *path: str) -> list[dict[str, Any]]:
-    """The objects that a path leads to, through each item of lists."""
+    """Returns the objects at a path, descending into all items of lists."""
     found = [value]
     for name in path:
         found = [one[name] for one in found if isinstance(one, dict) and name in one]

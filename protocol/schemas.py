@@ -1,7 +1,7 @@
 """JSON Schemas of the protocol, generated from the typed messages.
 
 ``python -m numaproof.protocol.schemas`` prints the document published as
-``protocol/schema.json``; a test holds the two equal.
+``protocol/schema.json``; a test keeps the file up to date.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LIST_FORMAT = r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$"
 
 
 def document() -> dict[str, Any]:
-    """The schema of the request and response lines of every operation.
+    """Returns the schema of all request and response lines.
 
-    ``#/$defs/request:OPERATION`` and ``#/$defs/response:OPERATION`` are the schemas of one
-    operation; the document itself accepts any request or response.
+    ``#/$defs/request:OPERATION`` and ``#/$defs/response:OPERATION`` describe a single operation;
+    the document itself accepts any request or response.
     """
     kinds = {
         kind
@@ -48,7 +48,7 @@ def document() -> dict[str, Any]:
 
 
 def _dedent_descriptions(value: Any) -> Any:
-    """The schema with docstrings dedented, as Python releases differ in doing so themselves."""
+    """Dedents the docstrings in a schema, because Python versions differ in doing so."""
     if isinstance(value, dict):
         return {
             key: inspect.cleandoc(item)
@@ -104,7 +104,7 @@ SETS: dict[type, dict[str, Any]] = {
 
 
 def text() -> str:
-    """The text of the published document."""
+    """Returns the text of the published document."""
     return msgspec.json.format(msgspec.json.encode(document(), order="sorted")).decode() + "\n"
 
 

@@ -1,7 +1,7 @@
-"""CPU sets and NUMA sets, each one integer used as a bit mask.
+"""CPU sets and NUMA sets, stored as integer bit masks.
 
-A set of small non-negative integers is a Python ``int`` in which bit ``n`` is set if ``n`` is a
-member, so union, intersection, difference and counting are single operations on integers.
+Bit ``n`` is set if ``n`` is a member, so union, intersection, difference and counting are single
+integer operations.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 LARGEST_MEMBER = 1 << 16
-"""Members must be smaller than this: a typo must not allocate a gigabyte of mask."""
+"""Upper limit for members, so that a typo cannot allocate a gigabyte."""
 
 
 _MAX_DIGITS = 5
 _MAX_SHOWN = 200
-"""Characters of a list that an error shows."""
+"""Maximum characters of a list to include in an error."""
 
 
 class ListFormatError(ValueError):
@@ -29,7 +29,7 @@ class ListFormatError(ValueError):
 class IntegerSet:
     """An immutable set of small non-negative integers.
 
-    Iteration is in ascending order. Two sets compare by their masks: the one with the smaller
+    Iteration is in ascending order. Sets are ordered by their masks, so the set with the smaller
     largest member comes first.
     """
 
@@ -38,10 +38,10 @@ class IntegerSet:
     mask: int
 
     def __init__(self, members: Iterable[int] = ()) -> None:
-        """Creates the set of the given members.
+        """Creates a set of the given members.
 
         Raises:
-            ValueError: a member is negative, or `LARGEST_MEMBER` or greater.
+            ValueError: a member is negative, or at least `LARGEST_MEMBER`.
         """
         mask = 0
         for member in members:
@@ -55,7 +55,7 @@ class IntegerSet:
 
     @classmethod
     def from_mask(cls, mask: int) -> Self:
-        """The set whose members are the positions of the set bits of `mask`."""
+        """Creates a set from a bit mask."""
         made = cls.__new__(cls)
         object.__setattr__(made, "mask", mask)
         return made
@@ -64,12 +64,12 @@ class IntegerSet:
     def parse(cls, text: str, below: int = LARGEST_MEMBER) -> Self:
         """Parses a set in the Linux list format, such as ``0-3,8``.
 
-        The empty string is the empty set. Surrounding white space is ignored, as the kernel ends
-        its files with a line break.
+        The empty string is the empty set. Surrounding white space is ignored, because the kernel's
+        files end with a line break.
 
         Args:
             text: the list.
-            below: what members must be smaller than; the list has no more parts than that.
+            below: the upper limit for members and for the number of parts.
 
         Raises:
             ListFormatError: the string is not in that format.
@@ -88,7 +88,7 @@ class IntegerSet:
         return cls.from_mask(mask)
 
     def __str__(self) -> str:
-        """The set in the Linux list format: ascending, runs written as ranges."""
+        """Formats the set in the Linux list format, with ranges for consecutive members."""
         parts = []
         rest, base = self.mask, 0
         while rest:
@@ -145,7 +145,7 @@ class IntegerSet:
         return not self.mask & other.mask
 
     def first(self, count: int) -> Self:
-        """The `count` lowest members, or all if there are fewer."""
+        """Returns the `count` lowest members, or all if there are fewer."""
         taken, rest = 0, self.mask
         for _ in range(min(count, len(self))):
             lowest = rest & -rest
@@ -155,7 +155,7 @@ class IntegerSet:
 
     @classmethod
     def union(cls, sets: Iterable[Self]) -> Self:
-        """The union of any number of sets."""
+        """Returns the union of any number of sets."""
         mask = 0
         for one in sets:
             mask |= one.mask

@@ -1,14 +1,14 @@
 """Faulty references, and the search for the cases and invariants that catch them.
 
-- `seeding`: how a bug is put into the reference, and taken out of it again;
+- `seeding`: puts a bug into the reference and removes it again;
 - `bugs`: bugs modelled on public issues;
-- `requirement_mutants`: bugs that each break one sentence of the documents;
-- `derived`: mutants that are derived from the rules of the reference;
+- `requirement_mutants`: bugs that each break one requirement;
+- `rule_mutants`: mutants derived from the reference's rules;
 - `suite`: the cases and machines, in the order they are tried;
-- `trials`: the four sources of runs that may catch a bug;
-- `search`: the search, for one bug or for all, over some processes;
-- `searchers`: what searches for a fault of each kind;
-- `quick_set`: few case runs that still catch every seeded bug.
+- `trials`: the sources of runs that may catch a bug;
+- `search`: the search, for one bug or for all in parallel;
+- `searchers`: the search functions for each kind of fault;
+- `quick_set`: a small set of case runs that catches every seeded bug.
 
-`tox run -e quality` runs it (docs/quality.md); it is not part of the wheel.
+Run it with `tox run -e quality` (docs/quality.md). It is not part of the wheel.
 """

@@ -1,11 +1,11 @@
-"""Looks for what catches faulty references; exits with 1 where one survives.
+"""Searches for runs that catch faulty references; exits with 1 if a fault survives.
 
-cases         every seeded bug against the cases, until one catches it (--whole: every case)
-scenarios     every seeded bug against generated scenarios
-lives         the bugs of the whole process against generated scenarios and the invariants alone
-requirements  every requirement mutant against the cases that cite its requirement
-derived       every derived mutant against the cases that cite what its rule names
-quick-set     choose the case runs of `numaproof check --quick` anew, and write them to --out
+cases         play the cases against each seeded bug until one catches it (--whole: all cases)
+scenarios     play generated scenarios against each seeded bug
+lives         play generated scenarios against bugs in the whole process, judged by invariants alone
+requirements  play the cases that cite a requirement against each of its mutants
+derived       play the cases that cite a rule's requirements against each derived mutant
+quick-set     select the case runs of `numaproof check --quick` and write them to --out
 """
 
 from __future__ import annotations
@@ -36,19 +36,28 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Does what the arguments say, and returns the exit code."""
+    """Runs the command and returns the exit code."""
     parser = argparse.ArgumentParser(
         "python -m quality",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=[*_WAYS, "quick-set"])
-    parser.add_argument("--select", default="*", help="only faults whose name matches the glob")
-    parser.add_argument("--whole", action="store_true", help="play every case, for `cases`")
-    parser.add_argument("--seed", type=int, default=0, help="of the scenarios (default: 0)")
-    parser.add_argument("--examples", type=int, default=2000, help="scenarios for a bug")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--out", type=Path, help="write the result to this file")
+    parser.add_argument(
+        "--select", default="*", help="only faults whose name matches this glob (default: all)"
+    )
+    parser.add_argument("--whole", action="store_true", help="with `cases`: play every case")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the scenarios (default: 0)")
+    parser.add_argument(
+        "--examples", type=int, default=2000, help="scenarios for each bug (default: 2000)"
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="number of processes (default: number of CPUs)",
+    )
+    parser.add_argument("--out", type=Path, help="write the results to this file")
     options = parser.parse_args(arguments)
     if options.what == "quick-set":
         return _write_quick_set(options.out, options.workers)
@@ -108,7 +117,7 @@ _WAYS: dict[str, Callable[[argparse.Namespace], tuple[list[str], Callable[[Path]
     "requirements": lambda _: ([*searchers.requirement_mutants()], searchers.by_citing),
     "derived": lambda _: ([one.id for one in mutants()], searchers.by_rule),
 }
-"""The names of the faults, and what makes a searcher for them in a process, for each way."""
+"""For each command: the names of its faults and a function that creates a searcher."""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""All seeded bugs and all requirement mutants, module by module."""
+"""All seeded bugs and requirement mutants, module by module."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def _of(package: ModuleType) -> Iterator[Bug]:
 
 
 WHOLE_RUN = readings.seeds.bugs
-"""Bugs that live for a whole run, the harness included, for the invariants alone to catch."""
+"""Bugs that are active for a whole run, including the harness. Only invariants can catch them."""
 
 BUGS = tuple(bug for bug in _of(bugs) if bug not in WHOLE_RUN)
-"""Every other bug once; their ids never change."""
+"""All other seeded bugs. Their ids never change."""
 
 REQUIREMENT_MUTANTS = tuple(_of(requirement_mutants))
-"""Bugs that each break one requirement; their ids never change."""
+"""Bugs that each break one requirement. Their ids never change."""

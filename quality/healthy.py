@@ -1,8 +1,8 @@
-"""What a healthy reference answers, so that one with a bug need not be judged where it agrees.
+"""Records a healthy reference's answers, so bugs are only judged on runs whose answers differ.
 
-A case or a scenario ends in the same way for as long as its calls have the same answers. So what
-was asked of the healthy reference once is asked of each seeded one, and only where an answer is
-another are the calls made again, with invariants, expectations and everything.
+A run ends the same way as long as its calls get the same answers. The calls to a healthy
+reference are therefore replayed against each faulty one, and only if an answer differs is the
+run repeated with invariants and expectations.
 """
 
 from __future__ import annotations
@@ -41,36 +41,36 @@ class Exchange:
 
 
 class Recorder:
-    """An implementation that keeps what it was asked and answered."""
+    """An implementation that records its calls and answers."""
 
     def __init__(self, implementation: InProcess) -> None:
         self._implementation = implementation
         self.moves: list[Exchange | TamperStep] = []
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer of the implementation."""
+        """Forwards the call and records its answer."""
         answer = self._implementation.call(operation, args)
         self.moves.append(Exchange(operation, args, answer))
         return answer
 
     def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """As for the implementation."""
+        """Forwards the preferred devices."""
         self._implementation.prefer_devices(devices)
 
     def close(self) -> None:
-        """Ends the implementation."""
+        """Closes the implementation."""
         self._implementation.close()
 
 
 @dataclass(frozen=True)
 class HealthyRun:
-    """All that was asked of a healthy reference, changes to checkpoints by hand included.
+    """The calls made to a healthy reference, and the manual changes to its checkpoints.
 
     Attributes:
-        moves: calls and changes, in their order.
-        state_dir: the state directory that the calls name; it is emptied for each playing.
-        good: whether all was well in the end. What fails in a healthy reference tells nothing.
-        exact: whether the moves are everything that was done.
+        moves: calls and changes, in order.
+        state_dir: the state directory that the calls name, emptied before each replay.
+        good: whether the run passed. Failures of a healthy reference are not compared.
+        exact: whether the moves are complete.
     """
 
     moves: tuple[Exchange | TamperStep, ...]
@@ -79,7 +79,7 @@ class HealthyRun:
     exact: bool = True
 
     def differs(self, bug: Bug) -> bool:
-        """Whether a reference with the bug gives another answer to any of the calls."""
+        """Returns whether a reference with the bug answers any of the calls differently."""
         if not self.exact:
             return True
         remove_tree(self.state_dir.path)
@@ -96,7 +96,7 @@ class HealthyRun:
 
 
 def run_scenario(target: Target, recorder: Recorder, case: Case, folder: Path) -> HealthyRun:
-    """The healthy run of a made-up scenario, whose steps stand as they are played."""
+    """Runs a generated scenario, whose steps don't depend on answers."""
     run = _run(target, recorder, case, case.machine, None, folder)
     good = True
     for step in case.steps:
@@ -114,7 +114,7 @@ def run_case(
     tree: MachineTree | None,
     folder: Path,
 ) -> HealthyRun:
-    """The healthy run of a case on a machine."""
+    """Runs a case on a machine."""
     run = _run(target, recorder, case, machine, tree, folder)
     good = run.play().good
     tampers = any(step.tamper is not None for step in case.steps)

@@ -1,8 +1,8 @@
-"""Makes the quick set: case runs that cover all seeded bugs, chosen by greedy set cover.
+"""Computes the quick set: case runs that catch all seeded bugs, selected by greedy set cover.
 
-A minimum cover would take an exact solver; the greedy one is at most a few runs larger. Bugs are
-covered at every level of comparison at which a case run catches them, the lowest level first, so
-that an implementation that claims a low level has a useful set, too.
+The greedy cover is at most a few runs larger than a minimum cover, which would need an exact
+solver. Bugs are covered at every level at which a case run catches them, from the lowest level
+up, so the set is also useful for implementations that claim a low level.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Place(NamedTuple):
 
 
 Kills = dict[Place, tuple["Level", ...]]
-"""The case runs that catch a bug, with the levels of comparison at which they do."""
+"""The case runs that catch a bug, with the levels at which they do."""
 
 
 def kills(jobs: int) -> Iterator[tuple[str, Kills]]:
-    """What catches each seeded bug, by its id, looked for by so many processes."""
+    """Yields each seeded bug's id and the case runs that catch it, using `jobs` processes."""
     with scratch_folder() as scratch:
         workers: list[ProcessWorker[str, tuple[str, Kills]]] = [
             ProcessWorker(_searcher, scratch / str(number))
@@ -57,7 +57,7 @@ def kills(jobs: int) -> Iterator[tuple[str, Kills]]:
 
 
 def _searcher(scratch: Path) -> Callable[[str], tuple[str, Kills]]:
-    """Makes the function that looks for the bug of an id, in a process of its own."""
+    """Creates a worker process's function that finds the kills of a bug."""
     trials = CaseTrials(bundled_suite(scratch), scratch / "runs")
     bugs = {bug.id: bug for bug in BUGS}
 
@@ -72,10 +72,10 @@ def _searcher(scratch: Path) -> Callable[[str], tuple[str, Kills]]:
 
 
 def cover(kills_by_bug: Mapping[str, Kills]) -> tuple[QuickRun, ...]:
-    """Few case runs that catch every bug at every level at which one of its own kills does.
+    """Selects case runs that catch every bug at every level at which any run does.
 
     Args:
-        kills_by_bug: the kills of each bug by its id. The order does not matter.
+        kills_by_bug: the kills of each bug by its id, in any order.
     """
     chosen: dict[Place, dict[Level, tuple[str, ...]]] = {}
     for level in LEVELS:
@@ -87,7 +87,7 @@ def cover(kills_by_bug: Mapping[str, Kills]) -> tuple[QuickRun, ...]:
         left = {bug for caught in catches.values() for bug in caught}
         taken = sorted(chosen)
         while left:
-            # What is played anyway counts first.
+            # Prefer runs that were selected for a lower level.
             best = max(
                 taken or sorted(catches), key=lambda candidate: len(left & catches[candidate])
             )
@@ -101,6 +101,6 @@ def cover(kills_by_bug: Mapping[str, Kills]) -> tuple[QuickRun, ...]:
 
 
 def text(runs: Sequence[QuickRun]) -> str:
-    """The quick set as its file has it."""
+    """Returns the content of the quick set's file."""
     plain = {"runs": [msgspec.to_builtins(run) for run in runs]}
     return _HEAD + yaml.safe_dump(plain, sort_keys=False, width=100)

@@ -1,8 +1,8 @@
-"""Mutants derived from the rules: each is a small change in a rule that names its requirements.
+"""Mutants derived from the reference's rules, each with one small change.
 
-A rule's docstring ends with the requirements that it implements. Whoever changes the rule breaks
-one of them, so a case that cites one of them has to fail. A mutant is put in by giving the rule's
-function another code object, so that it does not matter who holds the function under which name.
+A rule's docstring ends with the requirements that the rule implements, so a changed rule should
+fail a case that cites one of them. A mutant replaces the code object of the rule's function,
+which works wherever the function has been imported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NAMED = re.compile(r"Requirements: ((?:[A-Z0-9]+(?:-[A-Z0-9]+)*-[0-9]+[,.]\s*)+)")
 
 Change = tuple[str, ast.expr | ast.stmt]
-"""A kind of change, and what stands in the place of a node then."""
+"""The kind of change, and the node that replaces the original."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Mutant:
     """A rule with a small change in it.
 
     Attributes:
-        rule: the rule, as ``module:qualified.name``, where the module is named from the reference.
-        change: what was written, and what is written instead.
-        number: tells apart equal changes in one rule, from 1.
+        rule: the rule, as ``module:qualified.name``, relative to the reference.
+        change: the original and the changed source text.
+        number: distinguishes equal changes in a rule, counting from 1.
         models: the requirements that the rule names.
-        code: of the changed rule.
+        code: the code of the changed rule.
     """
 
     rule: str
@@ -55,13 +55,13 @@ class Mutant:
 
     @property
     def id(self) -> str:
-        """The rule and the change, which is also how a list of mutants names it."""
+        """The rule and the change. Survivors are listed by this id."""
         again = f" ({self.number})" if self.number > 1 else ""
         return f"{self.rule}: {self.change}{again}"
 
     @contextmanager
     def inject(self) -> Iterator[None]:
-        """The reference has the changed rule as long as this is entered."""
+        """Changes the rule for the duration of the context."""
         function = rule_function(self.rule)
         own = function.__code__
         function.__code__ = self.code
@@ -74,7 +74,7 @@ class Mutant:
 
 
 def mutants() -> Iterator[Mutant]:
-    """Every mutant of every rule, module by module, in the order of the text."""
+    """Yields every mutant of every rule, module by module, in source order."""
     for module in _modules():
         path = inspect.getsourcefile(module)
         assert path is not None
@@ -117,7 +117,7 @@ def _text(node: ast.AST) -> str:
 def _compile_mutant(
     tree: ast.Module, rule: ast.FunctionDef, node: ast.AST, change: ast.AST, path: str
 ) -> CodeType:
-    """The code of a rule in which a node is replaced."""
+    """Compiles a rule with one node replaced."""
     ast.copy_location(change, node)
     ast.fix_missing_locations(change)
     memo = {id(node): change}
@@ -126,7 +126,7 @@ def _compile_mutant(
 
 
 def _code_at(whole: CodeType, name: str, line: int) -> CodeType:
-    """The code of the function of a name that contains a line."""
+    """Returns the code object of the named function that contains a line."""
     for inner in whole.co_consts:
         if isinstance(inner, CodeType):
             lines = [at for *_, at in inner.co_lines() if at is not None]
@@ -140,7 +140,7 @@ def _code_at(whole: CodeType, name: str, line: int) -> CodeType:
 
 
 def _forget() -> None:
-    """Forgets what functions of the project remember of earlier calls, which another rule made."""
+    """Clears the project's caches, whose entries were computed with another rule."""
     for one in _caches():
         one.cache_clear()
 
@@ -159,12 +159,12 @@ def _caches() -> tuple[Any, ...]:
 
 
 _FORGETFUL = ("numaproof.reference.", "numaproof.conformance.claims.")
-"""Where functions remember answers of the rules; what is read from files is the same for all."""
+"""The modules whose caches depend on the rules. Other caches only hold the content of files."""
 
 
 @cache
 def rule_function(rule: str) -> FunctionType:
-    """The function of a rule, whatever it is wrapped in."""
+    """Returns the function of a rule, without any wrappers."""
     module, _, qualified = rule.partition(":")
     found: Any = importlib.import_module(f"numaproof.reference.{module}")
     for name in qualified.split("."):
@@ -182,7 +182,7 @@ def _unwrap(wrapper: Any) -> Any:
     return getattr(wrapper, "__func__", None) or wrapper.__wrapped__
 
 
-# The changes
+# Changes
 
 _BOUNDARY = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 _OPPOSITE = {
@@ -204,7 +204,7 @@ _ARITHMETIC = {
 
 
 def _changes(rule: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Every node of a rule's body that has a change, with what stands in its place then."""
+    """Yields the nodes of a rule's body that can be changed, with their replacements."""
     for statement in rule.body:
         if statement is rule.body[0] and ast.get_docstring(rule):
             continue
@@ -216,7 +216,7 @@ def _changes(rule: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and those below it, in the order of the text, but for annotations."""
+    """Yields a node and its descendants in source order, except for annotations."""
     yield node
     for name, value in ast.iter_fields(node):
         if name not in ("annotation", "returns"):
@@ -243,7 +243,7 @@ def _node_changes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _conditions(node: ast.AST) -> Iterator[ast.expr]:
-    """The conditions of a node that no other change negates."""
+    """Yields the conditions of a node that no other change negates."""
     match node:
         case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
             tests = [test]

@@ -1,4 +1,4 @@
-"""The search for what catches a faulty reference."""
+"""The search for runs that catch a faulty reference."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_RUNS = 3000
-"""Runs for a bug at the most."""
+"""The maximum number of runs for a bug."""
 
 
 class Catch(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A run that a bug fails.
+    """A run that catches a bug.
 
     Attributes:
         run: the id of the case, or the seed of the scenario.
-        machine: the name of the machine, unless the run brings its own.
+        machine: the name of the machine, unless the run defines its own.
         kubernetes: the release.
-        broke: the invariants that broke in it, or what else went wrong.
+        broke: the broken invariants or other failures.
     """
 
     run: str
@@ -35,12 +35,12 @@ class Catch(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SearchResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What caught a bug.
+    """The result of the search for one bug.
 
     Attributes:
         bug: the id of the bug.
         runs: how many runs were made.
-        catches: those that the bug fails, in the order in which they were made.
+        catches: the runs that caught the bug, in order.
     """
 
     bug: str
@@ -49,7 +49,7 @@ class SearchResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_survived(self) -> bool:
-        """Whether nothing caught it."""
+        """Whether no run caught the bug."""
         return not self.catches
 
 
@@ -59,13 +59,13 @@ def search(
     min_runs: int = 0,
     max_runs: int = MAX_RUNS,
 ) -> SearchResult:
-    """Makes runs until one of them catches the bug.
+    """Makes runs until one catches the bug.
 
     Args:
         bug: the id of the bug.
         trials: the runs, in order.
-        min_runs: how many are made even if one of them has caught it.
-        max_runs: how many are made if none catches it.
+        min_runs: how many runs to make even if one catches the bug earlier.
+        max_runs: how many runs to make at most.
     """
     runs = 0
     catches: list[Catch] = []
@@ -82,12 +82,12 @@ def search(
 def search_all(
     bugs: Sequence[str], begin: Callable[[Path], Callable[[str], SearchResult]], jobs: int
 ) -> Iterator[SearchResult]:
-    """The searches for bugs of these ids, as they end.
+    """Searches for several bugs in parallel and yields the results as they complete.
 
     Args:
         bugs: the ids.
-        begin: makes, in each process, the function that searches for bugs, given a folder.
-        jobs: how many processes.
+        begin: creates the search function in each process, given a folder.
+        jobs: the number of processes.
     """
     with scratch_folder() as scratch:
         workers: list[ProcessWorker[str, SearchResult]] = [

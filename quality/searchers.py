@@ -1,4 +1,4 @@
-"""The hunters: what searches for a fault of some kind, made once in each process."""
+"""The search functions for each kind of fault, created once in each process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def by_cases(scratch: Path, *, whole: bool) -> Searcher:
-    """Makes what searches for a seeded bug with the cases: with every one of them if `whole`."""
+    """Searches for a seeded bug with the cases, or with every case if `whole`."""
     trials = CaseTrials(bundled_suite(scratch), scratch / "runs")
     bugs = {bug.id: bug for bug in BUGS}
 
@@ -35,35 +35,35 @@ def by_cases(scratch: Path, *, whole: bool) -> Searcher:
 
 
 def by_scenarios(scratch: Path, *, seed: int, examples: int) -> Searcher:
-    """Makes what searches for a seeded bug with generated scenarios."""
+    """Searches for a seeded bug with generated scenarios."""
     trials = ScenarioTrials(seeds(seed, examples), scratch)
     bugs = {bug.id: bug for bug in BUGS}
     return lambda name: search(name, trials.of(bugs[name]))
 
 
 def by_node_scenarios(scratch: Path, *, seed: int, examples: int) -> Searcher:
-    """Makes what searches for a bug of the whole process with generated scenarios."""
+    """Searches for a bug in the whole process with generated scenarios."""
     trials = NodeScenarioTrials(seeds(seed, examples), scratch)
     bugs = {bug.id: bug for bug in WHOLE_RUN}
     return lambda name: search(name, trials.of(bugs[name]))
 
 
 def by_citing(scratch: Path) -> Searcher:
-    """Makes what searches for a requirement mutant with the cases that cite its requirement."""
+    """Searches for a requirement mutant with the cases that cite its requirement."""
     trials = CitingTrials(bundled_suite(scratch), scratch / "runs")
     found = requirement_mutants()
     return lambda name: search(name, trials.of(found[name], name.partition(" ")[0]))
 
 
 def by_rule(scratch: Path) -> Searcher:
-    """Makes what searches for a derived mutant with the cases that cite what its rule names."""
+    """Searches for a derived mutant with the cases that cite its rule's requirements."""
     trials = CitingTrials(bundled_suite(scratch), scratch / "runs")
     found = {one.id: one for one in mutants()}
     return lambda name: search(name, trials.of(found[name]))
 
 
 def requirement_mutants() -> dict[str, Bug]:
-    """Every tested requirement with each bug that breaks it, by the names of both."""
+    """Returns the bugs that break each tested requirement, by the ids of both."""
     return {
         f"{row.id} {bug.id}": bug
         for row in load_registry().requirements

@@ -1,8 +1,8 @@
-"""How a bug is put into the reference, and taken out of it again.
+"""Puts a bug into the reference and removes it again.
 
-A bug replaces functions, methods or table entries by name; it never patches text, so that it
-outlives a change of the code around it. It is there only while the seeded implementation answers
-a call: a healthy reference in the same process stays healthy, and can be compared with.
+A bug replaces functions, methods or table entries by name. It never patches text, so it survives
+changes to the code around it. It is active only while the faulty implementation answers a call:
+a healthy reference in the same process is not affected and can be compared with it.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
 Change: TypeAlias = "Callable[..., Any]"
-"""What is wrong in one bug of a `shape`: some function."""
+"""The part that distinguishes bugs of the same `shape`: a function."""
 
 
 class Changes:
-    """Changes to the reference that are undone when the `undo` stack is closed."""
+    """Changes to the reference, undone when the `undo` stack is closed."""
 
     def __init__(self, undo: ExitStack) -> None:
         self._undo = undo
 
     def replace(self, owner: Any, name: str, new: object) -> None:
-        """Puts `new` in the place of a public attribute that a module or a class has.
+        """Replaces a public attribute of a module or a class.
 
         Raises:
-            AttributeError: it has none of that name.
-            ValueError: the attribute is private: a change of the code around it would lose the bug.
+            AttributeError: there is no such attribute.
+            ValueError: the attribute is private, so a refactoring could lose the bug.
         """
         if name.startswith("_") and not name.endswith("__"):
             raise ValueError(f"a bug is seeded by public names, and {name!r} is private")
@@ -52,19 +52,21 @@ class Changes:
         )
 
     def around(self, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-        """Lets `replacement` answer in the place of a rule: a function or a method.
+        """Replaces a rule (a function or a method) with `replacement`.
 
-        It is given the rule first, and then those arguments of the rule that it names; all of
-        them, in their order, if it takes ``*args``. Called by it, the rule has the arguments that
-        it was called with, but for those that are given anew.
+        `replacement` is called with the original rule and the rule's arguments that it
+        names, or
+        all arguments in order if it takes ``*args``. When it calls the rule, arguments that
+        it
+        doesn't pass keep their original values.
 
         Raises:
-            TypeError: the rule has no argument of a name.
+            TypeError: the rule has no argument with a name that `replacement` uses.
         """
         self._stand_in(owner, name, replacement, lambda rule: rule)
 
     def after(self, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-        """Lets `replacement` change the answer of a rule, which it gets instead of the rule."""
+        """Lets `replacement` change a rule's result, which it gets instead of the rule."""
         self._stand_in(owner, name, replacement, lambda rule: rule())
 
     def _stand_in(
@@ -86,7 +88,7 @@ class Changes:
     def record_argument(
         self, owner: Any, name: str, argument: str, *, inside: bool = False
     ) -> list[Any]:
-        """An argument of each call of a rule so far; only of unanswered calls, if `inside`."""
+        """Returns a list of the argument's values so far, or only in active calls if `inside`."""
         place = [*inspect.signature(getattr(owner, name)).parameters].index(argument)
         values: list[Any] = []
 
@@ -108,7 +110,7 @@ def _by_name(
     replacement: Callable[..., Any],
     first: Callable[[Any], Any],
 ) -> Callable[..., Any]:
-    """What gives `replacement` what is made of the rule, and the `names` arguments of the rule."""
+    """Returns a function that calls `replacement` with the `names` arguments of the rule."""
     own = {one.name.lstrip("_"): one for one in inspect.signature(original).parameters.values()}
     if not own.keys() >= {*names}:
         raise TypeError(f"{original.__qualname__} has the arguments {', '.join(own)}")
@@ -129,9 +131,11 @@ def _by_name(
 def shape(
     owner: Any, name: str, put: Callable[..., None] = Changes.around
 ) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Makes a shape, for `Seeds.by`, of a function that answers in the place of a rule.
+    """Turns a function that replaces a rule into a shape for `Seeds.by`.
 
-    It is given what tells one bug of this shape from the next, and then what `put` says.
+    The function is called with the part that distinguishes the bugs of the shape, followed by
+    the
+    arguments that `put` passes.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., None]:
@@ -144,13 +148,13 @@ def shape(
 
 
 class Fault(Protocol):
-    """What is wrong with a faulty reference.
+    """A fault in a faulty reference.
 
     Attributes:
-        id: what it is called.
-        models: what it is modelled on or breaks: public issues, and requirements.
-        kubernetes: the release that it is looked for in; None for the newest.
-        breaks_down: whether a rule may raise or never end because of it; that counts as caught.
+        id: its name.
+        models: the public issues that it is modelled on, and the requirements that it breaks.
+        kubernetes: the release in which to search for it; None for the newest.
+        breaks_down: whether it can make a rule raise or loop forever, which counts as caught.
     """
 
     @property
@@ -169,12 +173,12 @@ class Bug:
     """A seeded bug.
 
     Attributes:
-        id: what it is called, the wrong behaviour in words; it never changes.
-        subject: the part of the node that it is in.
+        id: its name, which describes the wrong behaviour and never changes.
+        subject: the part of the node that has the bug.
         models: the public issues (``#n`` of kubernetes/kubernetes, ``cadvisor #n``) that it is
             modelled on, and the requirements that it breaks.
-        seed: puts it in.
-        kubernetes: the release that it is looked for in; None for the newest.
+        seed: puts the bug into the reference.
+        kubernetes: the release in which to search for it; None for the newest.
     """
 
     id: str
@@ -186,33 +190,33 @@ class Bug:
 
     @contextmanager
     def inject(self) -> Iterator[None]:
-        """The reference has the bug as long as this is entered."""
+        """Puts the bug into the reference for the duration of the context."""
         with ExitStack() as undo:
             self.seed(Changes(undo))
             yield
 
     def implementation(self, *, follows_docs: bool = False) -> InProcess:
-        """A reference with the bug, for as many calls as are wanted."""
+        """Returns an implementation with the bug."""
         return InProcess(lambda: SeededReference(self, follows_docs=follows_docs))
 
 
 class SeededReference:
-    """The reference with a bug in it while it answers a call."""
+    """A reference that has a bug while it answers a call."""
 
     def __init__(self, bug: Bug, *, follows_docs: bool = False) -> None:
         self._bug = bug
         self._reference = Reference(follows_docs=follows_docs)
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """What the reference with the bug answers."""
+        """Answers the call with the bug in place."""
         with self._bug.inject():
             return self._reference.call(operation, args)
 
 
 class SubjectBugs:
-    """The bugs of one subject, in the order in which they are written down.
+    """The bugs of a subject, in source order.
 
-    A function becomes a bug with one of `Seeds`'s decorators; its name is the bug's:
+    A function becomes a bug with one of the decorators of `Seeds`, named after the function:
     ``@seeds("#112228", "CPU-INIT-001").replace(ReusableCPUs, "of")``.
     """
 
@@ -221,11 +225,11 @@ class SubjectBugs:
         self._bugs: list[Bug] = []
 
     def about(self, subject: str) -> None:
-        """What is written down from here on is of another subject."""
+        """Sets the subject of the bugs that follow."""
         self._subject = subject
 
     def __call__(self, *models: str, kubernetes: str | None = None) -> Seeds:
-        """What makes a bug of a function; `models` and `kubernetes` are as `Bug` has them."""
+        """Returns decorators for a bug with these `models` and this release (see `Bug`)."""
 
         def add(function: Callable[..., Any], seed: Callable[[Changes], None]) -> None:
             name = function.__name__.replace("_", "-")
@@ -236,23 +240,23 @@ class SubjectBugs:
 
     @property
     def bugs(self) -> tuple[Bug, ...]:
-        """All of them."""
+        """The bugs so far."""
         return tuple(self._bugs)
 
 
 @dataclass(frozen=True)
 class Seeds:
-    """Decorators that make a bug of a function, each in another way."""
+    """Decorators that turn a function into a bug."""
 
     _add: Callable[[Callable[..., Any], Callable[[Changes], None]], None]
 
     def __call__(self, function: Callable[[Changes], None]) -> Callable[[Changes], None]:
-        """The function makes the changes."""
+        """Calls the function to make the changes."""
         self._add(function, function)
         return function
 
     def by(self, shape: Callable[..., None], *args: Any, **kwargs: Any) -> Callable[[_F], _F]:
-        """The function is the last argument of a `shape`, which makes the changes."""
+        """Makes the changes with a `shape`, whose last argument is the function."""
 
         def decorate(function: _F) -> _F:
             self._add(function, lambda changes: shape(changes, *args, function, **kwargs))
@@ -261,7 +265,7 @@ class Seeds:
         return decorate
 
     def of(self, shape: Callable[..., None], *args: Any, **kwargs: Any) -> Callable[[_F], _F]:
-        """A `shape` makes the changes by itself; the function names and describes them."""
+        """Makes the changes with a `shape`; the function only names and describes the bug."""
 
         def decorate(function: _F) -> _F:
             self._add(function, lambda changes: shape(changes, *args, **kwargs))
@@ -270,15 +274,15 @@ class Seeds:
         return decorate
 
     def around(self, owner: Any, name: str, *function: Any) -> Callable[[_F], _F]:
-        """The function, or else the one that is decorated, is put in with `Changes.around`."""
+        """Applies `Changes.around` with `function`, or with the decorated one if not given."""
         return self._put(Changes.around, owner, name, function)
 
     def after(self, owner: Any, name: str, *function: Any) -> Callable[[_F], _F]:
-        """The function, or else the one that is decorated, is put in with `Changes.after`."""
+        """Applies `Changes.after` with `function`, or with the decorated one if not given."""
         return self._put(Changes.after, owner, name, function)
 
     def replace(self, owner: Any, name: str, *function: Any) -> Callable[[_F], _F]:
-        """The function, or else the one that is decorated, is put in with `Changes.replace`."""
+        """Applies `Changes.replace` with `function`, or with the decorated one if not given."""
         return self._put(Changes.replace, owner, name, function)
 
     def _put(

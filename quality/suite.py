@@ -1,4 +1,4 @@
-"""What bugs are looked for with: cases and machines, those first that are near to the bug."""
+"""The cases and machines that are used to find bugs, sorted by how close they are to the bug."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _AREAS = {
     "restart": ("check", "restart", "mem-check", "mem-restart", "dev", "node"),
     "pod-level": ("podlevel-", "static-"),
 }
-"""How the ids of cases begin in which a bug of a subject shows first."""
+"""The prefixes of the ids of cases that are most likely to catch a bug, by its subject."""
 
 
 MACHINES = (
@@ -57,12 +57,12 @@ MACHINES = (
     "kunpeng-920-2s",
     "xeon-phi-7250-snc4",
 )
-"""Machines of different shapes, few enough to be quick; nearly every case applies to one."""
+"""A few quick machines of different shapes. Nearly every case applies to one of them."""
 
 
 @dataclass(frozen=True)
 class Suite:
-    """What bugs are looked for with: the cases, the machines they run on, the requirements."""
+    """The cases, the machines they run on, and the requirements."""
 
     cases: Sequence[Case]
     catalogue: Sequence[ProfileMachine]
@@ -70,7 +70,7 @@ class Suite:
 
 
 def bundled_suite(folder: Path) -> Suite:
-    """All cases, and all machines, the quick ones first; `folder` is for their trees."""
+    """Returns all cases and all machines, quick ones first, with their trees in `folder`."""
     others = [name for name in fakesys.bundled_profiles() if name not in MACHINES]
     machines = [ProfileMachine(fakesys.load_profile(name), folder) for name in (*MACHINES, *others)]
     return Suite(loading.bundled_cases(), machines, load_registry())
@@ -79,7 +79,7 @@ def bundled_suite(folder: Path) -> Suite:
 def in_turn(
     cases: Iterable[Case], catalogue: Sequence[ProfileMachine], run_target: Target
 ) -> Iterator[SelectedCase]:
-    """Each case once, on the first of its machines, then each on its second, and so on."""
+    """Yields each case on its first machine, then each on its second, and so on."""
     left: list[Iterator[SelectedCase]] = [
         iter(runner.select([case], catalogue, run_target)) for case in cases
     ]
@@ -96,7 +96,7 @@ def in_turn(
 def firsts(
     cases: Iterable[Case], catalogue: Sequence[ProfileMachine], run_target: Target
 ) -> Iterator[SelectedCase]:
-    """Each case on the first of its machines; none of a case that has none."""
+    """Yields each case on its first machine; skips cases that apply to none."""
     for case in cases:
         yield from runner.select([case], catalogue, run_target)[:1]
 
@@ -104,7 +104,7 @@ def firsts(
 def others(
     cases: Iterable[Case], catalogue: Sequence[ProfileMachine], run_target: Target
 ) -> Iterator[SelectedCase]:
-    """Each case on the second of its machines, then each on its third, and so on."""
+    """Yields each case on its second machine, then on its third, and so on."""
     seen: set[str] = set()
     for run in in_turn(cases, catalogue, run_target):
         if run.case.id in seen:
@@ -115,9 +115,9 @@ def others(
 def target(
     implementation: Implementation, kubernetes: str | None = None, *, with_oracle: bool = False
 ) -> Target:
-    """An implementation as what it says it is, in the newest release where none is given.
+    """Returns an implementation as a target, by default with its newest release.
 
-    `with_oracle` holds its answers against a healthy reference's.
+    With `with_oracle`, its answers are compared with those of a healthy reference.
     """
     hello = handshake(implementation, "numaproof")
     return Target(
@@ -130,12 +130,12 @@ def target(
 
 
 def nearest(bug: Bug, cases: Iterable[Case]) -> list[Case]:
-    """The cases, those first that name what the bug breaks, then those of its subject."""
+    """Sorts the cases: first those that name the broken requirements, then those of the subject."""
     return sorted(cases, key=lambda case: _distance(bug, case))
 
 
 def far_from(bug: Bug, cases: Iterable[Case]) -> set[str]:
-    """The ids of the cases that neither name what the bug breaks nor are of its subject."""
+    """Returns the ids of cases that neither cite what the bug breaks nor belong to its subject."""
     return {case.id for case in cases if _distance(bug, case) == _FAR}
 
 

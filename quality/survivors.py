@@ -1,4 +1,4 @@
-"""Derived mutants that no case catches, grouped by the reason, in ``survivors.yaml``."""
+"""Derived mutants that no case catches, grouped by reason in ``survivors.yaml``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILE = Path(__file__).with_name("survivors.yaml")
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Mutants that survive for the same reason, which is a sentence."""
+    """Mutants that survive for the same reason."""
 
     why: str
     mutants: tuple[str, ...]
@@ -28,8 +28,8 @@ class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The survivors by kind.
 
     Attributes:
-        equivalent: they answer as their rule does, whatever is asked.
-        unspecified: they answer otherwise where no document says what is right.
+        equivalent: mutants that always answer like the original rule.
+        unspecified: mutants whose different answers contradict no document.
     """
 
     equivalent: tuple[_Group, ...]
@@ -38,7 +38,7 @@ class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def kinds() -> dict[str, str]:
-    """The kind of every survivor, by the id of the mutant.
+    """Returns the kind of each survivor, by the mutant's id.
 
     Raises:
         documents.DocumentError: the file is damaged.
@@ -53,15 +53,15 @@ def kinds() -> dict[str, str]:
 
 
 def problems(survivor_ids: Collection[str], played_ids: Collection[str]) -> Iterator[str]:
-    """What is wrong with the list, given the mutants that survived among those played."""
+    """Yields the differences between the listed survivors and those found in a run."""
     for mutant in survivor_ids:
         if mutant not in kinds():
             yield f"SURVIVED {mutant}"
     for mutant in kinds():
         if mutant in played_ids and mutant not in survivor_ids:
-            yield f"caught, though it is listed as a survivor: {mutant}"
+            yield f"caught, but listed as a survivor: {mutant}"
 
 
 def summary() -> str:
-    """How many survivors there are of each kind."""
+    """Returns the number of survivors of each kind."""
     return ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(kinds().values()).items()))

@@ -1,11 +1,12 @@
 """The four sources of runs that may catch a faulty reference.
 
-- `CaseTrials`: the cases; the bug is there while the reference answers, and is judged by what a
-  case expects and by the invariants.
-- `ScenarioTrials`: generated scenarios, where every answer is compared with a healthy reference's.
-- `LifeTrials`: generated scenarios that the invariants alone judge. The bug lives for the whole
-  run, in the generators, the player and the invariants, too.
-- `CitingTrials`: the cases that cite a requirement, at its level. The bug lives for the whole run.
+- `CaseTrials`: the cases, judged by their expectations and the invariants. The bug is active
+  while the reference answers.
+- `ScenarioTrials`: generated scenarios, compared with a healthy reference.
+- `NodeScenarioTrials`: generated scenarios, judged by the invariants alone. The bug is active for
+  the whole run, including the generators, the player and the invariants.
+- `CitingTrials`: the cases that cite a requirement, at its level. The bug is active for the whole
+  run.
 
 Each has a method ``of`` that yields the trials against a bug in order. A trial is a function that
 returns how the bug was caught, or None.
@@ -57,7 +58,7 @@ __all__ = [
 
 
 class _Trials:
-    """What has numbered folders for state directories."""
+    """Trials with numbered folders for state directories."""
 
     scratch: Path
 
@@ -68,13 +69,13 @@ class _Trials:
 
 @dataclass
 class CaseTrials(_Trials):
-    """Plays the cases of a suite, each on its first machine before any is on another.
+    """Plays the cases of a suite, each on its first machine before any runs on a second.
 
-    What healthy references answer is kept from one bug to the next.
+    Answers of healthy references are cached for other bugs.
 
     Attributes:
-        suite: the cases, and the machines in the order a case is tried on them.
-        scratch: an empty place for state directories.
+        suite: the cases, and the machines in the order to try them.
+        scratch: an empty folder for state directories.
     """
 
     suite: Suite
@@ -83,15 +84,15 @@ class CaseTrials(_Trials):
     _runs: dict[str, list[tuple[str, SelectedCase]]] = field(default_factory=dict)
 
     def played_case_ids(self, kubernetes: str = RELEASES[-1]) -> tuple[str, ...]:
-        """The ids of the cases that are played and could catch a bug.
+        """Returns the ids of the played cases that can catch a bug.
 
-        A case that a kubelet fails by a named defect could not: that defect is its bug.
+        Cases for named defects can't: the kubelet's own reference already fails them.
         """
         runs = self.firsts(kubernetes)
         return tuple(selected.case.id for _, selected in runs if selected.case.defect is None)
 
     def of(self, bug: Bug, *, in_order: bool = False) -> Iterator[Trial]:
-        """Every case on its first machine, the nearest first unless `in_order`; then the others."""
+        """Yields every case on one machine, nearest first unless `in_order`, then on others."""
         one = target(bug.implementation(), bug.kubernetes)
         near = nearest(bug, self.suite.cases)
         runs = self.firsts(one.kubernetes)
@@ -104,13 +105,13 @@ class CaseTrials(_Trials):
             yield partial(self._catch, bug, one, selected, keep=False)
 
     def near(self, bug: Bug) -> int:
-        """How many cases are near to the bug, which are the first that are played against it."""
+        """Returns how many cases are near to the bug. They are played first."""
         far = far_from(bug, self.suite.cases)
         runs = self.firsts(bug.kubernetes or RELEASES[-1])
         return sum(selected.case.id not in far for _, selected in runs)
 
     def levels(self, bug: Bug, catch: Catch) -> tuple[Level, ...]:
-        """The levels of comparison at which a case catches the bug; all above them do, too."""
+        """Returns the levels at which the case catches the bug."""
         one = target(bug.implementation(), catch.kubernetes)
         case = next(case for case in self.suite.cases if case.id == catch.run)
         runs = in_turn([case], self.suite.catalogue, one)
@@ -123,9 +124,10 @@ class CaseTrials(_Trials):
         )
 
     def firsts(self, kubernetes: str) -> list[tuple[str, SelectedCase]]:
-        """Every case on the first machine that it applies to, with the release.
+        """Returns every case on its first machine, with the release.
 
-        Those that do not apply to `kubernetes` are played in the newest release that they do.
+        Cases that don't apply to `kubernetes` are played with the newest release they apply
+        to.
         """
         if kubernetes not in self._runs:
             found: dict[str, tuple[str, SelectedCase]] = {}
@@ -156,7 +158,7 @@ class CaseTrials(_Trials):
     def _healthy_run(
         self, selected_case: SelectedCase, kubernetes: str, *, keep: bool
     ) -> HealthyRun:
-        """What a healthy reference answers; kept where other bugs will need it too."""
+        """Returns a healthy reference's run, cached if `keep`."""
         place = (kubernetes, selected_case.case.id)
         if keep and place in self._healthy_runs:
             return self._healthy_runs[place]
@@ -180,30 +182,30 @@ class CaseTrials(_Trials):
 
 
 _TURNS = ("life",) * 2 + ("start",) + ("life",) * 3 + ("start",) + ("life",) * 2 + ("tree",)
-"""What the scenarios are, over and over: lives, starts and trees."""
+"""The kinds of scenarios, repeated in this order."""
 
 _LARGEST_SEED = (1 << 32) - 1
 
 _BASELINES = 400
-"""Scenarios whose answers are kept; most bugs are caught by fewer."""
+"""How many scenarios' answers to cache. Most bugs are caught by fewer."""
 
 
 def seeds(seed: int, count: int) -> tuple[int, ...]:
-    """The seeds of so many scenarios."""
+    """Returns `count` seeds for scenarios."""
     choices = Seeded(seed)
     return tuple(choices.integer(0, _LARGEST_SEED) for _ in range(count))
 
 
 @dataclass
 class ScenarioTrials(_Trials):
-    """Plays generated scenarios, the same against every bug: lives of nodes, odd starts, trees."""
+    """Plays the same generated scenarios against every bug: nodes, unusual starts and trees."""
 
     seeds: tuple[int, ...]
     scratch: Path
     _scenarios: dict[tuple[str, int], tuple[Scenario, HealthyRun]] = field(default_factory=dict)
 
     def of(self, bug: Bug) -> Iterator[Trial]:
-        """The scenarios, one after the other."""
+        """Yields one trial for each scenario."""
         one = target(bug.implementation(), bug.kubernetes, with_oracle=True)
         explorer = Explorer(one, next(self._folders))
         for number, seed in enumerate(self.seeds):
@@ -221,7 +223,7 @@ class ScenarioTrials(_Trials):
     def _scenario_run(
         self, run_target: Target, seed: int, kind: str
     ) -> tuple[Scenario, HealthyRun]:
-        """The scenario of a seed, and what a healthy reference answers to it."""
+        """Returns a seed's scenario, and a healthy reference's run of it."""
         place = (run_target.kubernetes, seed)
         if place in self._scenarios:
             return self._scenarios[place]
@@ -251,7 +253,7 @@ class NodeScenarioTrials(_Trials):
     scratch: Path
 
     def of(self, bug: Bug) -> Iterator[Trial]:
-        """The scenarios, one after the other."""
+        """Yields one trial for each scenario."""
         explorer = Explorer(target(InProcess(Reference), bug.kubernetes), next(self._folders))
         for seed in self.seeds:
             yield partial(self._catch, bug, explorer, seed)
@@ -266,21 +268,21 @@ class NodeScenarioTrials(_Trials):
 
 
 MAX_CITING = 300
-"""Runs of cases that cite a requirement in the release in which a fault is looked for first."""
+"""How many runs of citing cases are tried in the fault's own release."""
 
 SECONDS = 20
-"""How long a run may take against a fault, which can make a rule search for ever."""
+"""The time limit of a run in seconds, because a fault can make a rule loop forever."""
 
 
 @dataclass
 class CitingTrials(_Trials):
-    """Plays the cases that cite a requirement, against whatever breaks the rules about it.
+    """Plays the cases that cite a requirement against faults in the rules that implement it.
 
-    Nothing is compared with a healthy reference but how a run ends.
+    A run is compared with a healthy reference only by its outcome.
 
     Attributes:
-        suite: the cases, the registry, and the machines in the order a case is tried on them.
-        scratch: an empty place for state directories.
+        suite: the cases, the registry, and the machines in the order to try them.
+        scratch: an empty folder for state directories.
     """
 
     suite: Suite
@@ -288,12 +290,15 @@ class CitingTrials(_Trials):
     _healthy: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def of(self, fault: Fault, requirement: str | None = None) -> Iterator[Trial]:
-        """The cases that cite what the fault breaks, or the one `requirement`, at its level.
+        """Yields the cases that cite the broken requirements, or only `requirement`, at its level.
 
-        First on all machines in the fault's own release, which is the newest where it has none: on
-        a kubelet, or where a case shows a kubelet's defect, on a reference without defects. Then
-        on the first machine of each case: in that release the other way round, since a deviation
-        may override the broken rule, or build on it; then on kubelets of all other releases.
+        First come all machines in the fault's own release (or the newest), on a kubelet, or
+        on a
+        reference without defects if the case shows a defect. Then comes the first machine
+        of each
+        case: in that release with the two references swapped, because a deviation may
+            override
+        the broken rule or build on it, and finally on kubelets of all other releases.
         """
         broken = {*fault.models} if requirement is None else {requirement}
         level = self.suite.registry.by_id()[requirement].level if requirement else LEVELS[-1]
@@ -320,7 +325,7 @@ class CitingTrials(_Trials):
                 yield partial(self._catch, fault, one, selected)
 
     def _catch(self, fault: Fault, run_target: Target, selected_case: SelectedCase) -> Catch | None:
-        """How the fault changes the outcome of a run."""
+        """Returns how the fault changes the outcome of a run."""
         healthy = self._healthy_outcome(run_target, selected_case)
         if healthy not in ("pass", "expected failure"):
             return None
@@ -373,7 +378,7 @@ def _at(release: str, baseline: Baseline = KUBELET) -> Target:
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Ends what takes longer with a `TimeoutError`."""
+    """Raises `TimeoutError` in code that takes longer."""
 
     def raise_timeout(*_: Any) -> None:
         raise TimeoutError

@@ -1,1 +1,1 @@
-"""Answers a user's questions about a node by asking the reference."""
+"""Answers node operators' questions by asking the reference."""

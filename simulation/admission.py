@@ -1,4 +1,4 @@
-"""Simulates admitting pods to a node one after the other: which are admitted, and what they get."""
+"""Simulates the admission of pods to a node, in order, and explains the results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NodePolicies(msgspec.Struct, frozen=True):
 class MemoryOfNode(msgspec.Struct, frozen=True):
     """Memory of one type on one NUMA node, in bytes; `reserved` is for the system.
 
-    `allocated` is held by containers, which share the nodes of `group`.
+    `allocated` belongs to containers that share the nodes of `group`.
     """
 
     node: int
@@ -71,7 +71,7 @@ class NodeView(msgspec.Struct, frozen=True):
 
 
 def view(node: StartedNode) -> NodeView:
-    """What is on the node now."""
+    """Returns the node's current state."""
     setup = node.setup
     return NodeView(
         policies=NodePolicies(
@@ -119,23 +119,23 @@ def _devices(node: StartedNode) -> Iterator[DeviceOfNode]:
 
 
 class CannotAnswerError(Exception):
-    """The reference does not support what was asked for; the message says what.
+    """The reference does not support the request; the message names the unsupported part.
 
     Attributes:
-        path: the field of the configuration that asks for it, if that is known.
+        path: the field of the configuration that causes the error, if known.
     """
 
     def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
-        """Takes what is not supported, and the field that asks for it."""
+        """Creates the error with its message and the path of the field."""
         super().__init__(message)
         self.path = path
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A node: its machine, its configuration, the release, and what its device plugins report.
+    """A node: its machine, configuration, Kubernetes release and devices.
 
-    With `follows_docs`, the reference follows the documents instead of the kubelet's named defects;
-    for the defects named in `exceptions` it is the other way round.
+    With `follows_docs`, the reference follows the documentation instead of the kubelet's named
+    defects. For the defects in `exceptions`, it does the opposite.
     """
 
     machine: MachineInfo
@@ -147,9 +147,9 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The result for one pod: its containers when it was admitted, or the refusal.
+    """The result for one pod: its containers if it was admitted, the refusal if not.
 
-    A pod that the scheduler would not place on the node has the refusal `FailedScheduling`.
+    If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`.
     """
 
     pod: str
@@ -159,7 +159,7 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The start, a verdict per pod in order, and the final node; if refused, only the start."""
+    """The start, a result for each pod in order, and the final node."""
 
     start: messages.Started | messages.StartRefused
     pods: tuple[PodResult, ...] = ()
@@ -175,13 +175,13 @@ class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
 def admit_all(
     question: Question, pods: Iterable[DescribedPod], state_dir: str, *, explain_all: bool = False
 ) -> Simulation:
-    """Admits the pods in order; `state_dir` is an empty directory for the checkpoints.
+    """Admits the pods in order, without warnings about named defects.
 
-    Refusals are explained; with `explain_all`, admissions too. There are no warnings: they are
-    what `numaproof.simulation.admission` adds.
+    `state_dir` is an empty directory for the checkpoints. Refusals are explained; with
+    `explain_all`, admissions also.
 
     Raises:
-        CannotAnswerError: the reference does not support what the configuration asks for.
+        CannotAnswerError: the reference does not support the configuration.
     """
     reference, start = begin(question, state_dir)
     if isinstance(start, messages.StartRefused):
@@ -194,7 +194,7 @@ def admit_all(
 
 
 def node_of(reference: Reference) -> StartedNode:
-    """The node of a reference that has started."""
+    """Returns the node of a reference that has started."""
     assert reference.node is not None
     return reference.node
 
@@ -202,10 +202,10 @@ def node_of(reference: Reference) -> StartedNode:
 def begin(
     question: Question, state_dir: str
 ) -> tuple[Reference, messages.Started | messages.StartRefused]:
-    """Starts a node with the checkpoints in `state_dir`; returns it and the answer.
+    """Starts a node from the checkpoints in `state_dir`; returns the reference and its answer.
 
     Raises:
-        CannotAnswerError: the reference does not support what the configuration asks for.
+        CannotAnswerError: the reference does not support the configuration.
     """
     reference, answer = start_reference(question, state_dir)
     start = require_supported("start", answer)
@@ -214,7 +214,7 @@ def begin(
 
 
 def start_reference(question: Question, state_dir: str) -> tuple[Reference, messages.Answer]:
-    """A reference that was started with the checkpoints in `state_dir`, and what it answered."""
+    """Starts a reference from the checkpoints in `state_dir`; returns it with any answer."""
     reference = Reference(follows_docs=question.follows_docs, exceptions=question.exceptions)
     args = messages.StartArgs(
         config=question.config,
@@ -229,10 +229,10 @@ def start_reference(question: Question, state_dir: str) -> tuple[Reference, mess
 def admit(
     reference: Reference, described_pod: DescribedPod, last: list[PodResult], *, explain_all: bool
 ) -> PodResult:
-    """Admits a pod; `last` holds the previous verdict, if there is one.
+    """Admits a pod; `last` holds the previous result, if any.
 
     Raises:
-        CannotAnswerError: the reference does not support what the pod asks for.
+        CannotAnswerError: the reference does not support the pod.
     """
     node = node_of(reference)
     pod = node.read_pod(described_pod.manifest)
@@ -247,7 +247,7 @@ def admit(
         why = explain(before, pod) if explain_all else None
         return PodResult(described_pod.name, containers=answer.containers, explanation=why)
     if any(_is_replica(described_pod.name, one) and one.refusal == refusal for one in last):
-        # Nothing has changed since that refusal.
+        # The node has not changed since that refusal.
         return PodResult(described_pod.name, refusal=refusal, explanation=last[0].explanation)
     return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod))
 
@@ -259,8 +259,8 @@ def _is_replica(name: str, other: PodResult) -> bool:
 def _unschedulable_result(pod: str, missing: dict[str, int]) -> PodResult:
     names = ", ".join(missing)
     text = (
-        f"no device plugin on this node serves {names}, so the scheduler never places the pod here"
-        " (a kubelet that got the pod anyway would ignore the resource)"
+        f"no device plugin on this node provides {names}, so the scheduler never places the pod"
+        " here (if it did, the kubelet would ignore the resource)"
     )
     example = " ".join(f"--devices {name}={count}@0" for name, count in missing.items())
     return PodResult(
@@ -275,26 +275,26 @@ def _unschedulable_result(pod: str, missing: dict[str, int]) -> PodResult:
 
 
 class Kubelet(Protocol):
-    """What answers as a kubelet: the reference, or a program."""
+    """Something that answers requests like a kubelet: the reference or a program."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer to one request."""
+        """Returns the answer to one request."""
 
 
 def require_answer(kubelet: Kubelet, operation: str, args: messages.Args) -> messages.Answer:
-    """What a kubelet answers to a request that it must have an answer to.
+    """Sends a request that must have a result or a refusal, and returns the answer.
 
     Raises:
-        CannotAnswerError: it does not support what is asked for, or it failed.
+        CannotAnswerError: the kubelet does not support the request, or failed.
     """
     return require_supported(operation, kubelet.call(operation, args))
 
 
 def require_supported(operation: str, answer: messages.Answer) -> messages.Answer:
-    """The answer to an operation, which must be one.
+    """Returns the answer to an operation if it is a result or a refusal.
 
     Raises:
-        CannotAnswerError: it says that something is not supported, or that the kubelet failed.
+        CannotAnswerError: the operation was unsupported, or the kubelet failed.
     """
     if isinstance(answer, messages.Unsupported):
         raise CannotAnswerError(f"not supported: {answer.what}")
@@ -315,15 +315,15 @@ Answer = (
 
 
 class DefectWarning(msgspec.Struct, frozen=True):
-    """An answer of the kubelet that differs from the documented one because of named defects.
+    """A difference between the kubelet's and the documented answer, caused by named defects.
 
     Attributes:
-        defects: the defects that took part.
-        part: what differs.
+        defects: the defects that contribute.
+        part: the part that differs.
         pod, container: the pod or container concerned, if any.
-        kubelet, documented: the two answers; None for a container that one side does not have.
-        follows: whether the documented rules give the same answer on this node, and only the state
-            in which an earlier answer left the node makes the difference.
+        kubelet, documented_answer: the two answers; None for a container that only one side has.
+        follows: whether the documented rules give the same answer on this node, so that only the
+            effects of an earlier difference cause this one.
     """
 
     defects: tuple[NamedDefect, ...]
@@ -336,12 +336,10 @@ class DefectWarning(msgspec.Struct, frozen=True):
 
 
 Part = Literal["start", "verdict", "container", "explanation", "node"]
-"""The start, whether a pod is admitted, what a container gets, why, or the node in the end."""
+"""The start, whether a pod is admitted, a container's resources, the reasons, or the final node."""
 
 
 class _Subject(NamedTuple):
-    """What an answer is about."""
-
     part: Part
     pod: str | None = None
     container: str | None = None
@@ -350,17 +348,17 @@ class _Subject(NamedTuple):
 def warnings(
     question: Question, pods: Pods, simulation: Simulation, folder: Path, *, explain_all: bool
 ) -> tuple[DefectWarning, ...]:
-    """The warnings about the simulation `simulation`, in the order of its answers.
+    """Returns warnings about a simulation, in the order of its answers.
 
     Args:
-        question: the node, whose reference has the kubelet's defects.
-        pods: those that were simulated.
+        question: the node; the reference has the kubelet's defects.
+        pods: the simulated pods.
         simulation: the simulation.
         folder: an empty directory for the state directories of further simulations.
         explain_all: whether admissions were explained.
 
     Raises:
-        CannotAnswerError: the reference does not support what is asked for.
+        CannotAnswerError: the reference does not support the request.
     """
     releases = (question.kubernetes,)
     every = defects.of_releases(releases)
@@ -378,9 +376,9 @@ def warnings(
     if not subjects:
         return ()
     own = _own(question, every, pods, folder)
-    # The first difference follows from nothing that is shown.
+    # The first difference cannot follow from an earlier one.
     causes = [one for one in subjects if one.pod is None or one in own or one is subjects[0]]
-    # A simulation need not go on after the last pod that it is about.
+    # A simulation can stop after the last pod concerned.
     names = [pod.name for pod in pods]
     to_end = any(one.part == "node" for one in causes)
     last = max((names.index(one.pod) + 1 for one in causes if one.pod), default=0)
@@ -406,7 +404,6 @@ def warnings(
 
 
 def _answers(simulation: Simulation) -> dict[_Subject, object]:
-    """What is compared of a simulation, by what it is about."""
     answers: dict[_Subject, object] = {_Subject("start"): simulation.start}
     for one in simulation.pods:
         answers |= _answers_about(one)
@@ -424,7 +421,7 @@ def _answers_about(result: PodResult) -> dict[_Subject, object]:
 
 
 def _independent_differences(differing: list[_Subject]) -> list[_Subject]:
-    """The differences that no other one implies: without a start, for example, all pods differ."""
+    """Drops differences that others imply; for example, all pods differ if only one node starts."""
     verdicts = {one.pod for one in differing if one.part == "verdict"}
     held = {one.pod for one in differing if one.part == "container"}
     implied = {"start": {}, "verdict": {}, "container": verdicts, "explanation": verdicts | held}
@@ -433,7 +430,7 @@ def _independent_differences(differing: list[_Subject]) -> list[_Subject]:
 
 
 def _answer(simulation: Simulation, subject: _Subject) -> Answer | None:
-    """A simulation's answer; of a pod that is admitted, what its containers get."""
+    """Returns a simulation's answer; for an admitted pod, its containers' resources."""
     if subject.part != "verdict":
         return cast("Answer | None", _answers(simulation).get(subject))
     one = next((one for one in simulation.pods if one.pod == subject.pod), None)
@@ -441,7 +438,7 @@ def _answer(simulation: Simulation, subject: _Subject) -> Answer | None:
 
 
 def _own(question: Question, every: frozenset[str], pods: Pods, folder: Path) -> set[_Subject]:
-    """What the documented rules answer differently about pods on the very node of the kubelet."""
+    """Finds answers that differ even if the documented rules run on the kubelet's own state."""
     answering = []
     for name, without in (("kubelet", frozenset[str]()), ("documented", every)):
         (folder / name).mkdir()
@@ -464,11 +461,11 @@ def _own(question: Question, every: frozenset[str], pods: Pods, folder: Path) ->
 
 
 class CheckedSimulation(Simulation, frozen=True, omit_defaults=True):
-    """A simulation with what its reader has to know besides.
+    """A simulation with warnings and notes for its reader.
 
     Attributes:
-        warnings: one for each answer that named defects of the kubelet shaped.
-        notes: what in the files was ignored or skipped, a sentence each.
+        warnings: one for each answer affected by named defects of the kubelet.
+        notes: one sentence for each part of the files that was ignored or skipped.
     """
 
     warnings: tuple[DefectWarning, ...] = ()
@@ -483,12 +480,13 @@ def simulate(
     notes: Sequence[str] = (),
     explain_all: bool = False,
 ) -> CheckedSimulation:
-    """Admits the pods in order; `folder` is an empty directory for the checkpoints.
+    """Admits the pods in order, with warnings about named defects.
 
-    Refusals are explained; with `explain_all`, admissions too. The notes are handed on.
+    `folder` is an empty directory for the checkpoints. Refusals are explained; with `explain_all`,
+    admissions also. The notes are passed through.
 
     Raises:
-        CannotAnswerError: the reference does not support what the configuration asks for.
+        CannotAnswerError: the reference does not support the configuration.
     """
     own, others = folder / "node", folder / "others"
     for each in (own, others):

@@ -1,4 +1,4 @@
-"""Whether a kubelet would start with a checkpoint file, and damage that it would not notice."""
+"""Checks whether a kubelet starts with a checkpoint file, and finds damage it does not notice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import msgspec
 
-from numaproof.inputs.plurals import format_numbers
+from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.checkpoints import cpu as cpu_checkpoint
@@ -33,9 +33,9 @@ _FIELDS = ("total", "systemReserved", "allocatable")
 def assumed_memory_config(
     fields: Mapping[str, Any], nodes: Container[int]
 ) -> dict[str, Any] | None:
-    """A configuration that fits the content of the file; None if the file does not say enough.
+    """Derives a configuration that matches the file; None if the file has too little information.
 
-    Nothing is reserved on nodes that the machine does not have; its nodes are `nodes`.
+    Nothing is reserved on nodes that are not in `nodes`, the machine's NUMA nodes.
     """
     if fields.get("policyName") == "None":
         return {}
@@ -61,15 +61,15 @@ def assumed_memory_config(
 
 
 def memory_findings(fields: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:
-    """The differences between the content of a file and an idle `machine`, node by node.
+    """Yields the differences between the file and an idle `machine`, node by node.
 
-    Anything that a kubelet would not read is ignored.
+    Content that the kubelet would not read is ignored.
     """
     in_file = _tables(fields)
     for node in sorted(in_file.keys() - machine.keys()):
-        yield f"the file has NUMA node {node}, which the machine does not have"
+        yield f"the file has NUMA node {node}, but the machine does not"
     for node in sorted(machine.keys() - in_file.keys()):
-        yield f"the machine has NUMA node {node}, which the file does not have"
+        yield f"the machine has NUMA node {node}, but the file does not"
     for node in sorted(in_file.keys() & machine.keys()):
         yield from _node(f"NUMA node {node}", in_file[node], machine[node].tables)
     yield from _blocks(fields, machine)
@@ -80,9 +80,9 @@ def _node(
     place: str, in_file: Mapping[str, Mapping[str, Any]], tables: Mapping[str, MemoryTable]
 ) -> Iterator[str]:
     for kind in sorted(in_file.keys() - tables.keys()):
-        yield f"{place}: the file has {kind}, which the node does not have"
+        yield f"{place}: the file has {kind}, but the node does not"
     for kind in sorted(tables.keys() - in_file.keys()):
-        yield f"{place}: the node has {kind}, which the file does not have"
+        yield f"{place}: the node has {kind}, but the file does not"
     for kind in sorted(in_file.keys() & tables.keys()):
         written, table = in_file[kind], tables[kind]
         real = (table.total, table.system, table.allocatable)
@@ -97,7 +97,7 @@ def _node(
         )
         if reserved + free != allocatable:
             yield (
-                f"{place}: {kind}: reserved + free is {reserved + free}, expected allocatable, "
+                f"{place}: {kind}: reserved + free is {reserved + free}, but allocatable is "
                 f"{allocatable}"
             )
 
@@ -106,11 +106,11 @@ _WHY = {
     "total": " (a new kernel, a different memory module, or huge pages allocated at run time)",
     "systemReserved": " (the configuration has changed since the file was written)",
 }
-"""Why a field of a file may differ from the machine."""
+"""Why a field of the file can differ from the machine."""
 
 
 def _blocks(fields: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:
-    """Blocks on missing nodes, and memory that no block accounts for."""
+    """Finds blocks on missing nodes, and memory that no block accounts for."""
     held: dict[tuple[NUMASet, str], int] = {}
     lying: dict[int, int] = {}
     for place, block in _all_blocks(fields):
@@ -133,20 +133,17 @@ def _blocks(fields: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Ite
         if size != reserved and all(node in tables for node in nodes):
             yield (
                 f"{format_numbers('NUMA node', nodes)}: {kind}: containers hold {size},"
-                f" but {reserved} is"
-                " reserved"
+                f" but {reserved} is reserved"
             )
     for node, content in sorted(_nodes(fields).items()):
         count = content.get("numberOfAssignments")
         if count != lying.get(node, 0):
-            yield (
-                f"NUMA node {node}: numberOfAssignments is {count}, expected {lying.get(node, 0)}, "
-                "the number of its blocks"
-            )
+            blocks = plural(lying.get(node, 0), "block")
+            yield f"NUMA node {node}: numberOfAssignments is {count}, but the node has {blocks}"
 
 
 def _groups(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Overlapping groups of nodes: by the kubelet's own rule they are disjoint or equal."""
+    """Finds overlapping groups of nodes; the kubelet only creates equal or disjoint ones."""
     groups = {
         node: tuple(content["cells"])
         for node, content in sorted(_nodes(fields).items())
@@ -158,7 +155,7 @@ def _groups(fields: Mapping[str, Any]) -> Iterator[str]:
             if other is not None and other != cells:
                 yield (
                     f"NUMA node {node} is in the group {list(cells)}, but node {member} of that "
-                    f"group is in {list(other)}: groups of nodes must be equal or disjoint"
+                    f"group is in {list(other)}: groups must be equal or disjoint"
                 )
                 break
 
@@ -175,7 +172,6 @@ def _nodes(fields: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
 
 
 def _tables(fields: Mapping[str, Any]) -> dict[int, dict[str, Mapping[str, Any]]]:
-    """The memory tables by node and memory type."""
     return {
         node: {
             kind: table for kind, table in content["memoryMap"].items() if isinstance(table, dict)
@@ -202,7 +198,6 @@ def _all_blocks(fields: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
 
 
 def _amount(value: Any) -> int:
-    """The value if it is an amount, otherwise 0."""
     return value if _is_amount(value) else 0
 
 
@@ -211,26 +206,26 @@ def _is_amount(value: Any) -> TypeGuard[int]:
 
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Bytes of a checkpoint file: ten times as many as those of a node of a thousand pods."""
+"""Maximum size of a checkpoint file, ten times that of a node with a thousand pods."""
 
 MAX_OVERLAPS = 20
-"""Pairs of pods with CPUs in common that are told of."""
+"""Maximum number of pairs of pods with overlapping CPUs to report."""
 
 STATE_DIR = "/var/lib/kubelet"
-"""Where a kubelet keeps its checkpoints by default."""
+"""The kubelet's default directory for checkpoints."""
 
 Kind = Literal["cpu_manager_state", "memory_manager_state"]
 
 
 class UnknownFileError(ValueError):
-    """The file is not a checkpoint, or says too little; the message says what to do."""
+    """The file is not a checkpoint, or has too little information; the message suggests a fix."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
     """The verdict on a file: its kind, and the kubelet's refusal (None if the kubelet starts).
 
-    `findings` say in detail what is wrong with the file; `fix` lists what to do, in order;
-    `warnings` are about a refusal, or a start, that named defects of the kubelet bring about.
+    `findings` describe the problems in the file; `fix` lists the steps to fix them, in order;
+    `warnings` are about a refusal or a start that named defects of the kubelet cause.
     """
 
     kind: Kind
@@ -241,14 +236,14 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def good(self) -> bool:
-        """Whether there is nothing to fix."""
+        """Whether the file needs no fix."""
         return self.refusal is None and not self.findings
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """A checkpoint file: its bytes, which manager's it is, and its fields (empty if not JSON).
+    """A checkpoint file: its content, kind, and fields (empty if not JSON).
 
-    Of a file with two parts, the fields are those of ``data``, which the kubelet believes.
+    In a file with two parts, the fields are those in ``data``, the part that the kubelet uses.
     """
 
     content: bytes
@@ -260,7 +255,7 @@ def read(content: bytes, name: str) -> Checkpoint:
     """Recognises a checkpoint file by its fields, or by its `name` if it has none.
 
     Raises:
-        UnknownFileError: it is some other kind of file.
+        UnknownFileError: the file is not a checkpoint.
     """
     fields = _fields(content)
     if "machineState" in fields and isinstance(fields["machineState"], dict | None):
@@ -274,12 +269,10 @@ def read(content: bytes, name: str) -> Checkpoint:
 
 
 def assumed_config(file: Checkpoint, machine: MachineInfo) -> messages.KubeletConfiguration:
-    """A configuration that fits the file and the machine.
-
-    It has the file's policy and a reservation consistent with the file.
+    """Derives a configuration with the file's policy and a reservation consistent with the file.
 
     Raises:
-        UnknownFileError: the file does not say enough.
+        UnknownFileError: the file has too little information.
     """
     fields = file.fields
     if file.kind == memory_checkpoint.FILE_NAME:
@@ -299,7 +292,7 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
     """Starts the reference on a copy of the file in `state_dir`, an empty directory.
 
     Raises:
-        CannotAnswerError: the reference does not support what the configuration asks for.
+        CannotAnswerError: the reference does not support the configuration.
     """
     with scratch_folder() as empty:
         idle, without = begin(question, str(empty))
@@ -325,7 +318,7 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
 
 
 def _refusal(question: Question, file: Checkpoint, state_dir: Path) -> messages.StartRefused | None:
-    """The refusal of a kubelet that finds the file in its state directory, if it refuses."""
+    """Returns the kubelet's refusal of the file; None if the kubelet starts."""
     files.write(state_dir / file.kind, file.content)
     _, start = begin(question, str(state_dir))
     if not isinstance(start, messages.StartRefused):
@@ -353,12 +346,12 @@ def _fix(file: Checkpoint, refusal: messages.StartRefused | None, findings: list
         "start the kubelet, which writes a new file",
     ]
     if refusal is not None and "differs from state checkpoint policy" in refusal.message:
-        steps.append("or keep the file and set the policy back to the one it was written with")
+        steps.append("or keep the file and restore the policy that it was written with")
     return steps
 
 
 def _overlaps(entries: Any) -> list[str]:
-    """CPUs that belong to two pods, which no kubelet assigns and none checks for."""
+    """Finds CPUs assigned to two pods, which the kubelet never does, but does not check for."""
     if not isinstance(entries, dict):
         return []
     held: dict[str, CPUSet] = {}
@@ -374,7 +367,7 @@ def _overlaps(entries: Any) -> list[str]:
                 if (both := cpus & others)
             )
         if len(found) > MAX_OVERLAPS:
-            return [*found[:MAX_OVERLAPS], "... and more pods with CPUs of others"]
+            return [*found[:MAX_OVERLAPS], "... and more pods with overlapping CPUs"]
         held[uid], taken = cpus, taken | cpus
     return found
 

@@ -1,7 +1,7 @@
-"""Checks a kubelet's configuration: every reason not to start, and warnings.
+"""Checks a kubelet configuration: finds every reason not to start, and suspicious settings.
 
-A kubelet's message names a flag, an option, a signal, or nothing at all. The table
-``refused_fields.yaml`` matches the messages to fields.
+The kubelet's messages name a flag, an option, a signal, or nothing specific. The table
+``refused_fields.yaml`` maps them to fields.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ConfigFields = dict[str, Any]
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a message of the kubelet is about; the table ``refused_fields.yaml`` explains it.
+    """Maps a kubelet message to a field, as explained in ``refused_fields.yaml``.
 
     `section` is the page of the Kubernetes documentation.
     """
@@ -56,7 +56,7 @@ def _with_reserved_cpu(config: ConfigFields, machine: MachineInfo) -> ConfigFiel
 
 
 def _with_reserved_memory(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
-    """The configuration with a memory reservation that adds up, without huge pages."""
+    """Returns the configuration with consistent memory reservations, without huge pages."""
     nodes = sorted(node.node_id for node in machine.topology or ())
     amounts = {nodes[0] if nodes else 0: 100 << 20}
     for entry in config.get("reservedMemory") or []:
@@ -74,24 +74,24 @@ def _with_reserved_memory(config: ConfigFields, machine: MachineInfo) -> ConfigF
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """The rules, in the order in which they are tried."""
+    """Returns the rules, in the order in which they are tried."""
     text = Path(__file__).with_name("refused_fields.yaml").read_text(encoding="utf-8")
     document = documents.load(text, file="refused_fields.yaml")
     return typed.convert(document, tuple[Rule, ...])
 
 
 def apply_cure(rule: Rule, config: ConfigFields, machine: MachineInfo) -> ConfigFields:
-    """The configuration with the reservation by which the cure of a rule gets past its error."""
+    """Applies the rule's cure: adds a reservation that avoids the rule's error."""
     cures = {"cpu": _with_reserved_cpu, "memory": _with_reserved_memory}
     return cures[rule.cure](config, machine)
 
 
 UNKNOWN = Rule("", (), "change or remove it", "")
-"""For messages that match no rule."""
+"""The rule for messages that match no other."""
 
 
 def rule_for(stage: str, message: str) -> tuple[Rule, PathTuple] | None:
-    """The rule that matches the message, and the path of the field; None if no rule matches."""
+    """Finds the rule that matches the message, and the path of the field; None if none matches."""
     for text in (message, f"stage {stage}: {message}"):
         for rule in rules():
             found = re.search(rule.pattern, text)
@@ -108,8 +108,8 @@ _INVALID = "invalid configuration: "
 class ConfigurationFinding(msgspec.Struct, frozen=True):
     """An error, a warning, or a fault of the reference, about the field at a path.
 
-    The `message` of an error is the kubelet's; `fix` says what to do; `section` is the page of the
-    Kubernetes documentation about it.
+    The `message` of an error is the kubelet's. `fix` says how to fix it, and `section` names the
+    page of the Kubernetes documentation about it.
     """
 
     severity: Literal["error", "warning", "fault"]
@@ -120,32 +120,33 @@ class ConfigurationFinding(msgspec.Struct, frozen=True):
 
 
 MAX_ERRORS = 100
-"""Errors that are looked for: each takes a start without those before it."""
+"""Maximum number of errors to find, because each takes another start."""
 
 MAX_TRIALS = 200
-"""Parts of a value that are left out in turn to find the one that is refused; then it is the value
-as a whole. A configuration has 130 fields."""
+"""Maximum number of parts of a value to remove in turn when searching for the refused one.
+
+If none of them is found, the error is about the whole value. A configuration has 130 fields."""
 
 _MORE = ConfigurationFinding(
-    "error", (), f"... and more than these {MAX_ERRORS}", "fix them, and check again"
+    "error", (), f"... and more than these {MAX_ERRORS}", "fix these, and check again"
 )
 
 
 class ConfigurationVerdict(msgspec.Struct, frozen=True):
-    """What was found in a configuration, and the configuration without what is refused in it."""
+    """The findings in a configuration, and the configuration without the refused parts."""
 
     findings: tuple[ConfigurationFinding, ...]
     fixed_config: messages.KubeletConfiguration
 
 
 def judge(question: Question) -> ConfigurationVerdict:
-    """The findings: errors in the order in which starts run into them, then warnings.
+    """Finds the errors in a configuration, in the order of failed starts, and then warnings.
 
-    Whatever a refusal is about is fixed or removed, and the rest is started again, until nothing
-    is refused.
+    After each refusal, the refused part is fixed or removed, and the rest is started again, until
+    nothing is refused.
 
     Raises:
-        CannotAnswerError: the reference does not support what the configuration asks for.
+        CannotAnswerError: the reference does not support the configuration.
     """
     found: list[ConfigurationFinding] = []
     seen: list[messages.StartRefused] = []
@@ -178,7 +179,7 @@ def judge(question: Question) -> ConfigurationVerdict:
 def shaped_findings(
     question: Question, verdict: ConfigurationVerdict
 ) -> tuple[defects.DefectNote, ...]:
-    """Notes on the findings of a verdict that named defects of the kubelet shaped.
+    """Returns notes on the findings affected by named defects of the kubelet.
 
     Raises:
         CannotAnswerError: as for `judge`.
@@ -196,7 +197,7 @@ def shaped_findings(
 def _warnings(
     question: Question, fixed_config: dict[str, Any], setup: NodeSetup, wrong: list[PathTuple]
 ) -> Iterator[ConfigurationFinding]:
-    """The warnings about a fixed configuration that are about what is written, and not wrong."""
+    """Yields warnings about fields that the fixes left unchanged and that have no error."""
     for warning in lint.warnings(msgspec.structs.replace(question, config=fixed_config), setup):
         path = warning[0]
         related = any(
@@ -211,23 +212,21 @@ _DEPENDENT: Mapping[PathTuple, tuple[str, ...]] = {
     ("memoryManagerPolicy",): ("reservedMemory", "topologyManagerPolicy"),
     ("topologyManagerPolicy",): ("topologyManagerScope", "topologyManagerPolicyOptions"),
 }
-"""The fields whose effect depends on a policy: without a valid one nothing is known of them."""
+"""The fields whose effect depends on a policy, and is unknown while the policy is invalid."""
 
 
 def _is_as_written(written_config: Any, fixed_config: Any, path: PathTuple) -> bool:
-    """Whether a configuration has a value at a path, and a fixed one has the same there."""
+    """Whether the fixed configuration has the same value at a path as the written one."""
     depth, value = _deepest(written_config, path)
     kept, other = _deepest(fixed_config, depth)
     return bool(depth) and value == (other if kept == depth else None)
 
 
 def _are_related(path: PathTuple, other: PathTuple) -> bool:
-    """Whether one of the paths contains the other."""
     return all(mine == others for mine, others in zip(path, other, strict=False))
 
 
 def _start(question: Question, config: dict[str, Any]) -> tuple[messages.Answer, NodeSetup | None]:
-    """The answer to a start with a configuration, and the node's setup if it starts."""
     with scratch_folder() as folder:
         asked = msgspec.structs.replace(question, config=config)
         reference, answer = start_reference(asked, str(folder))
@@ -241,7 +240,7 @@ def _fix_refused(
     refusal: messages.StartRefused,
     findings: list[ConfigurationFinding],
 ) -> dict[str, Any]:
-    """The configuration without what is refused, which is added to `findings`."""
+    """Adds the refused parts to `findings`, and returns the configuration without them."""
     after = config
     for problem in _problems(refusal.message):
         rule, meant = rule_for(refusal.stage, problem) or (UNKNOWN, ())
@@ -260,7 +259,7 @@ def _fix_refused(
 
 
 def _problems(message: str) -> Iterator[str]:
-    """The individual problems, as the kubelet's validation reports all at once."""
+    """Splits a message into problems, because the kubelet's validation reports all at once."""
     if not message.startswith(_VALIDATION):
         yield message
         return
@@ -274,7 +273,7 @@ def _problems(message: str) -> Iterator[str]:
 def _refine_path(
     question: Question, config: dict[str, Any], path: PathTuple, rule: Rule
 ) -> PathTuple:
-    """The smallest part of the value at a path whose removal makes the rule no longer match."""
+    """Finds the smallest part of the value at a path whose removal avoids the rule's error."""
     there, value = _deepest(config, path)
     if there != path:
         return path
@@ -292,10 +291,10 @@ def _narrow_path(
     value: Any,
     is_meant: Callable[[messages.Answer], bool],
 ) -> PathTuple:
-    """The smallest part of the value at a path without which a start ends as is meant."""
+    """Finds the smallest part of the value at a path whose removal leads to an expected answer."""
     while isinstance(value, dict | list):
         steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
-        # Policies last: usually the policy is intended, and something that it needs is wrong.
+        # Policies come last: usually the policy is intended, and a setting it needs is wrong.
         steps.sort(key=lambda step: str(step).endswith("Policy"))
         for step in steps[:MAX_TRIALS]:
             if is_meant(_start(question, _without(config, (*path, step)))[0]):
@@ -314,12 +313,11 @@ def _applies(rule: Rule, refusal: messages.StartRefused) -> bool:
 def _by_trial(
     question: Question, config: dict[str, Any], first_answer: messages.Answer
 ) -> PathTuple:
-    """The smallest part of the configuration whose removal changes why the start ended."""
+    """Finds the smallest part of the configuration whose removal changes the answer."""
     return _narrow_path(question, config, (), config, lambda answer: answer != first_answer)
 
 
 def _without(config: Any, path: PathTuple) -> Any:
-    """The configuration without the value at a path, unchanged if there is none."""
     if not path:
         return config
     step, rest = path[0], path[1:]
@@ -337,7 +335,7 @@ def _without(config: Any, path: PathTuple) -> Any:
 
 
 def _deepest(config: Any, path: PathTuple) -> tuple[PathTuple, Any]:
-    """The longest part of a path that the configuration has, and the value there."""
+    """Returns the longest part of a path that exists in the configuration, and the value there."""
     for length, step in enumerate(path):
         known = range(len(config)) if isinstance(config, list) else config
         if not (isinstance(known, dict | range) and step in known):

@@ -1,7 +1,7 @@
-"""Which named defects of the kubelet made its answers differ from the documented ones.
+"""Finds the named defects that make the kubelet's answers differ from the documented ones.
 
-A question is asked again of a kubelet without any defects. Only if its answers differ is the
-question asked once more for each defect of the release.
+A question is first repeated with no defects. Only if the answers differ is it repeated for each
+defect of the release.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from numaproof.reference.deviations.deviation import Defect
 
 Subject = TypeVar("Subject")
-"""What an answer is about."""
+"""The subject of an answer."""
 
 PAGE = "docs/findings.md"
-"""Where every named defect is described."""
+"""The page that describes every named defect."""
 
 
 class NamedDefect(msgspec.Struct, frozen=True):
-    """A defect: its name, what happens, the page that describes it, and its issue, if public."""
+    """A defect: its name, its effect, the page that describes it, and its public issue, if any."""
 
     name: str
     what: str
@@ -34,13 +34,13 @@ class NamedDefect(msgspec.Struct, frozen=True):
 
 
 class DefectNote(msgspec.Struct, frozen=True):
-    """An answer that named defects shaped.
+    """An answer affected by named defects.
 
     Attributes:
-        defects: the defects that took part.
-        part: the part of the whole answer that it belongs to.
-        subject: what it is about within that part; empty for all of it.
-        kubelet, documented: the kubelet's answer and the documented one; None for no such answer.
+        defects: the defects that contribute.
+        part: the part of the whole answer.
+        subject: the subject within that part; empty for all of it.
+        kubelet, documented_answer: the two answers; None if missing.
     """
 
     defects: tuple[NamedDefect, ...]
@@ -55,9 +55,9 @@ def notes(
     kubelet: Mapping[tuple[str, str], object],
     ask: Callable[[frozenset[str]], Mapping[tuple[str, str], object]],
 ) -> tuple[DefectNote, ...]:
-    """A note for each answer, by its part and its subject, that defects of the releases shaped.
+    """Returns a note for each answer affected by defects of the releases.
 
-    Arguments are as for `attributed`.
+    Answers are keyed by part and subject. The arguments are as for `attribute_defects`.
     """
     documented = ask(of_releases(releases))
     found = attribute_defects(differing_subjects(kubelet, documented), kubelet, releases, ask)
@@ -68,7 +68,7 @@ def notes(
 
 
 def of_releases(releases: Collection[str]) -> frozenset[str]:
-    """The names of the defects of any of these releases that end with an answer."""
+    """Returns the names of the defects of any of these releases that end with an answer."""
     return frozenset(
         one.name for one in DEFECTS if one.answers and not set(releases).isdisjoint(one.releases)
     )
@@ -77,7 +77,7 @@ def of_releases(releases: Collection[str]) -> frozenset[str]:
 def differing_subjects(
     kubelet: Mapping[Subject, object], documented_answers: Mapping[Subject, object]
 ) -> list[Subject]:
-    """What the kubelet answers differently from the documents, in the order of its answers."""
+    """Returns the subjects whose answers differ, in the order of the kubelet's answers."""
     subjects = dict.fromkeys((*kubelet, *documented_answers))
     return [one for one in subjects if kubelet.get(one) != documented_answers.get(one)]
 
@@ -88,16 +88,16 @@ def attribute_defects(
     releases: Collection[str],
     ask: Callable[[frozenset[str]], Mapping[Subject, object]],
 ) -> dict[Subject, tuple[NamedDefect, ...]]:
-    """The defects that made the kubelet's answers differ from the documented ones.
+    """Finds the defects that make the kubelet's answers differ from the documented ones.
 
-    These are the defects without any one of which the kubelet would answer differently. Where it
-    takes the lack of several, they are a smallest set that still leads to the kubelet's answer.
+    A defect counts if the kubelet would answer differently without it. If only the removal of
+    several defects changes the answer, the result is a smallest set that still produces it.
 
     Args:
-        subjects: what the documents answer differently.
+        subjects: the subjects whose documented answers differ.
         kubelet: the answers of a kubelet with all its defects.
-        releases: the releases that take part.
-        ask: gives the answers of a kubelet that lacks the defects of these names.
+        releases: the releases concerned.
+        ask: returns the answers of a kubelet without the named defects.
     """
     wanted = list(subjects)
     if not wanted:
@@ -120,7 +120,7 @@ def _smallest_set(
     names: list[str],
     ask: Callable[[frozenset[str]], Mapping[Subject, object]],
 ) -> list[str]:
-    """Defects that lead to an answer together, none of which can be spared."""
+    """Finds a set of defects that together produce an answer and are all necessary for it."""
     needed = list(names)
     for name in names:
         fewer = [one for one in needed if one != name]

@@ -1,4 +1,4 @@
-"""The devices of a simulated node, given as a short text or in a file."""
+"""Reads the devices of a simulated node from option values or files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
 
 MAX_DEVICES = 4096
-"""Maximum per resource; more than fits into one message from a device plugin."""
+"""Maximum per resource, more than one message from a device plugin can hold."""
 
 _WORDS = re.compile(r"(?P<count>[0-9]{1,9})(?:@(?P<nodes>[0-9,-]+))?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -29,11 +29,11 @@ _HOW = "use NAME=COUNT@NODES, such as vendor.example/nic=4@0, or a file name"
 
 
 class DevicesError(ValueError):
-    """A text does not describe devices; the message says which one and what is expected."""
+    """A text does not describe valid devices; the message quotes it and explains what to write."""
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Devices in a file: one with an `id`, or `count` of them; without `numa`, no topology."""
+    """Devices in a file: one with an `id`, or `count` devices; without `numa`, no topology."""
 
     id: str | None = None
     count: int | None = None
@@ -42,20 +42,20 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(texts: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ...]:
-    """What device plugins report, from texts of the form below or names of files.
+    """Returns the devices described by option values or files.
 
-    A text is ``RESOURCE=COUNT@NODES,...``: that many devices near those NUMA nodes (``2@0-1``
+    An option value is ``RESOURCE=COUNT@NODES,...``: COUNT devices near those NUMA nodes (``2@0-1``
     means near both). Without ``@NODES``, the plugin reports no topology. A file has a list of
     groups for each resource: ``{count: 4, numa: [0]}`` or ``{id: eth0, numa: [0], healthy:
     false}``.
 
     Raises:
-        DevicesError: a text is neither, or describes devices that this machine cannot have.
+        DevicesError: a text is neither, or describes devices that the machine cannot have.
         fakesys.DocumentError: a file is invalid.
     """
     found: dict[str, list[Device]] = {}
     for text in texts:
-        # A long text is no name of a file, which pathlib would complain of.
+        # pathlib raises an error for texts too long to be file names.
         is_file = os.path.exists(text)  # noqa: PTH110
         groups = _of_file(text) if is_file else _of_words(text)
         for resource, group, blame in groups:
@@ -76,7 +76,6 @@ def _error(
     message: str,
     fix: str = "",
 ) -> ValueError:
-    """The error about a group of devices, at its place in a file or in the words of the option."""
     if document is not None:
         return document.error(path, message, fix)
     how = fix or _HOW
@@ -88,7 +87,7 @@ def _of_words(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError
     blame = partial(_error, text, None, ())
     if not equals:
         raise blame("neither a file nor a description of devices")
-    # Commas also separate nodes, so groups are split only at a comma that COUNT@ follows.
+    # Commas also separate nodes, so split groups only at a comma followed by COUNT@.
     for part in re.split(r",(?=[0-9]+@)", groups):
         words = _WORDS.fullmatch(part)
         if words is None:
@@ -113,7 +112,7 @@ def _check(
     resource: str, group: _Group, machine: MachineInfo, blame: Callable[..., ValueError]
 ) -> None:
     if not _NAME.fullmatch(resource):
-        raise blame(f"invalid name of a device resource: {resource!r}", "use DOMAIN/NAME")
+        raise blame(f"invalid device resource name: {resource!r}", "use DOMAIN/NAME")
     if (group.id is None) == (group.count is None):
         raise blame("a group needs either an id or a count", "set exactly one of them")
     if not 0 < (1 if group.count is None else group.count) <= MAX_DEVICES:
@@ -122,7 +121,7 @@ def _check(
     for node in group.numa or ():
         if node not in nodes:
             known = ", ".join(map(str, nodes))
-            raise blame(f"the machine has no NUMA node {node}", f"its nodes are {known}")
+            raise blame(f"the machine has no NUMA node {node}", f"use one of {known}")
 
 
 def _devices(resource: str, group: _Group, before: int) -> Iterator[Device]:

@@ -1,4 +1,4 @@
-"""Kubernetes documents: YAML or JSON, possibly several in a file."""
+"""Reads Kubernetes documents: YAML or JSON, possibly several in a file."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ _OPENSHIFT_FIELDS: Mapping[PathTuple, tuple[str, ...]] = {
 _IN_CONFIGZ = ("kubeletconfig",)
 
 FROM_NODE = "kubectl get --raw /api/v1/nodes/NODE/proxy/configz"
-"""Prints the configuration in force on a node, which is read too."""
+"""The command that prints a node's effective configuration, which can also be read."""
 
 
 _K3S = (
-    "a k3s or RKE2 configuration, with flags of the kubelet",
+    "a k3s or RKE2 configuration with kubelet flags",
     "write the flags as a KubeletConfiguration",
 )
 _GKE = ("a GKE node system configuration", "write its fields as a KubeletConfiguration")
 _OTHERS = {"kubelet-arg": _K3S, "kubelet-arg+": _K3S, "kubeletConfig": _GKE, "linuxConfig": _GKE}
-"""Fields by which other products' files are known, with what they are and what to do."""
+"""Fields that identify other products' files, with a description and a fix."""
 
 
 def unwrap(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]]:
-    """The KubeletConfiguration of a document.
+    """Finds the KubeletConfiguration in a document.
 
     Returns:
-        The document of its fields, a note on where they were (empty: they are the document), and
-        errors about unknown fields around them.
+        The document of its fields, a note on their location (empty if they are the whole
+        document), and errors about unknown fields around them.
 
     Raises:
-        DocumentError: the document is something else; the message says what, and what to do.
+        DocumentError: the document is something else; the message says what, and suggests a fix.
     """
     content = document.data
     _refuse_others(document)
@@ -69,7 +69,7 @@ def unwrap(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]
         return _openshift(document)
     if content.keys() == {*_IN_CONFIGZ} and isinstance(content[_IN_CONFIGZ[0]], dict):
         note = (
-            f"{document.file}:{document.line(_IN_CONFIGZ)}: read kubeletconfig, as configz has it"
+            f"{document.file}:{document.line(_IN_CONFIGZ)}: read kubeletconfig from configz output"
         )
         return document.below(_IN_CONFIGZ), note, ()
     if kind is None or version is None:
@@ -84,7 +84,7 @@ def unwrap(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]
             (name, wanted), *_ = misspelt
             raise document.error((name,), "unknown field", f"did you mean {wanted}?")
         if not known:
-            message = "not a KubeletConfiguration: it has none of the fields of one"
+            message = "not a KubeletConfiguration: it has none of its fields"
             raise document.error((), message, _fix())
     if kind not in (None, fields.CONFIGURATION):
         raise document.error(("kind",), f"expected {fields.CONFIGURATION}, got {kind!r}", _fix())
@@ -96,7 +96,7 @@ def unwrap(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]
 
 
 def _fix() -> str:
-    return f"use the file that the kubelet reads with --config, or what `{FROM_NODE}` prints"
+    return f"use the file that the kubelet reads with --config, or the output of `{FROM_NODE}`"
 
 
 def _openshift(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]]:
@@ -119,28 +119,27 @@ def _openshift(document: Document) -> tuple[Document, str, tuple[DocumentError, 
 
 
 def _refuse_others(document: Document) -> None:
-    """Refuses what is another product's file, whatever its apiVersion and kind say."""
+    """Raises an error for files of other products, whatever their apiVersion and kind."""
     content = document.data
     if content.get("kind") == fields.CONFIGURATION and value_at(content, _IN_OPENSHIFT) is not None:
-        message = f"{_OPENSHIFT} under another kind: no kubelet reads spec.kubeletConfig"
+        message = f"{_OPENSHIFT} with another kind: the kubelet does not read spec.kubeletConfig"
         fix = f"set apiVersion: {_OPENSHIFT_GROUP}v1 and kind: KubeletConfig again"
         raise document.error(("spec",), message, fix)
     is_openshift = str(content.get("apiVersion")).startswith(_OPENSHIFT_GROUP)
     for name, (what, fix) in _OTHERS.items():
         if name in content and not is_openshift:
-            raise document.error((name,), what, f"{fix}, or use what `{FROM_NODE}` prints")
+            raise document.error((name,), what, f"{fix}, or use the output of `{FROM_NODE}`")
     if value_at(content, ("machine", "kubelet")) is not None:
-        fix = "use the file that Talos makes of it: talosctl read /etc/kubernetes/kubelet.yaml"
+        fix = "use the file that Talos generates: talosctl read /etc/kubernetes/kubelet.yaml"
         raise document.error(("machine",), "a Talos machine configuration", fix)
 
 
 def _names(value: Any) -> Iterable[str]:
-    """The fields of a mapping; none of anything else."""
     return value if isinstance(value, dict) else ()
 
 
 def value_at(value: Any, path: PathTuple) -> Any:
-    """What is at a path of mappings; None if there is nothing."""
+    """Returns the value at a path of mappings; None if there is none."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value
@@ -149,28 +148,27 @@ def value_at(value: Any, path: PathTuple) -> Any:
 _HEAD = ("apiVersion", "kind")
 
 MAX_DOCUMENTS = 10_000
-"""Documents in a file; a node has a few hundred pods."""
+"""Maximum number of documents in a file; a node has a few hundred pods."""
 
 MAX_PROBLEMS = 100
-"""Problems that are looked for in a document, and in all: the nearest name takes a while."""
+"""Maximum number of problems to report in a document and overall, because suggestions are slow."""
 
 _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-"""At the start of a line these characters always separate documents, even inside a scalar (YAML
-1.2, section 9.1.2)."""
+"""Separates documents wherever it starts a line, even inside a scalar (YAML 1.2, section 9.1.2)."""
 
 
 def split_documents(
     text: str, file: str, errors: list[DocumentError] | None = None
 ) -> Iterator[Document]:
-    """The non-empty documents in a file's text, with the line numbers of the file.
+    """Yields the non-empty documents in a file's text, with the line numbers of the file.
 
     Args:
         text: the text.
         file: the file's name.
-        errors: takes what is wrong with a document that cannot be read; the others follow.
+        errors: collects errors, so that reading continues after an unreadable document.
 
     Raises:
-        DocumentError: one of them cannot be read, unless `errors` takes it, or there are too many.
+        DocumentError: a document cannot be read and `errors` is None, or there are too many.
     """
     before = values = 0
     for number, part in enumerate(_MARK.split(text)):
@@ -196,15 +194,15 @@ def split_documents(
 
 
 class ConfigurationFile(NamedTuple):
-    """A KubeletConfiguration that a file holds.
+    """A KubeletConfiguration read from a file.
 
     Attributes:
         document: its fields, with the line numbers of the file.
         settings: its fields, without apiVersion and kind.
-        unknown: errors about the fields that no kubelet of the releases has.
-        type_errors: errors about values that are not of their fields' types, among the fields that
-            the resource managers do not read.
-        notes: what else to say about how the file was read.
+        unknown: errors about fields that the kubelets of the releases do not have.
+        type_errors: errors about values of the wrong type, for fields that the resource managers
+            do not read.
+        notes: remarks about how the file was read.
     """
 
     document: Document
@@ -215,16 +213,16 @@ class ConfigurationFile(NamedTuple):
 
 
 def configuration(text: str, file: str, releases: Sequence[str]) -> ConfigurationFile:
-    """The KubeletConfiguration in a file's text.
+    """Reads the KubeletConfiguration in a file's text.
 
     Args:
         text: the text.
         file: the file's name.
-        releases: those whose kubelets are to read it.
+        releases: the releases whose kubelets read it.
 
     Raises:
-        DocumentError: the file does not hold exactly one document, holds one of another kind, or
-            has nothing in it that a kubelet of the releases knows.
+        DocumentError: the file does not have exactly one document, or the document has another
+            kind, or none of its fields exist in the releases.
     """
     found = list(split_documents(text, file))
     if len(found) != 1:
@@ -241,13 +239,13 @@ def configuration(text: str, file: str, releases: Sequence[str]) -> Configuratio
     notes = [note] if note else []
     if not settings:
         where = f"{file}:{document.line()}"
-        notes.append(f"{where}: no field is set, so the kubelet's defaults are assumed")
+        notes.append(f"{where}: no field is set; assuming the kubelet's defaults")
     return ConfigurationFile(document, settings, unknown, mistyped, tuple(notes))
 
 
 @contextmanager
 def collect_errors(errors: list[DocumentError]) -> Iterator[None]:
-    """Adds what is wrong with documents to `errors`, so that more of them can be looked at."""
+    """Collects errors about documents in `errors` instead of raising them."""
     try:
         yield
     except DocumentError as error:
@@ -257,11 +255,11 @@ def collect_errors(errors: list[DocumentError]) -> Iterator[None]:
 
 
 def refuse(errors: Sequence[DocumentError]) -> None:
-    """Raises what is wrong with fields, if anything is.
+    """Raises the errors, if there are any.
 
     Raises:
-        DocumentError: about the only one.
-        DocumentErrors: about all of them.
+        DocumentError: there is a single error.
+        DocumentErrors: there are several.
     """
     if errors:
         raise _several(errors)
@@ -272,17 +270,18 @@ def _several(errors: Sequence[DocumentError]) -> DocumentError | DocumentErrors:
 
 
 def ignored_field_warnings(unknown: Sequence[DocumentError]) -> Iterator[str]:
-    """Warnings that unknown fields were ignored."""
+    """Yields warnings that unknown fields were ignored."""
     return (f"warning: ignored: {one}" for one in unknown)
 
 
 def field_errors(
     document: Document, value: Any, type_: str, releases: Sequence[str], path: documents.PathTuple
 ) -> tuple[tuple[DocumentError, ...], tuple[DocumentError, ...]]:
-    """Errors about unknown fields, and errors about values of the wrong type.
+    """Returns errors about unknown fields, and errors about values of the wrong type.
 
-    Arguments are as for `fields.problems`, of which the first `MAX_PROBLEMS` count. A field of a
-    configuration that the resource managers read is left to the kubelet, which words what is wrong.
+    The arguments are as for `fields.problems`. Only the first `MAX_PROBLEMS` problems count.
+    Configuration fields that the resource managers read are left out, because the kubelet has its
+    own messages about them.
     """
     unknown, mistyped = [], []
     for one in islice(fields.problems(value, type_, releases, path), MAX_PROBLEMS):
@@ -295,10 +294,10 @@ def field_errors(
 
 
 def mapping(document: Document, value: Any, path: documents.PathTuple) -> dict[str, Any]:
-    """The value at `path`, which must be a mapping.
+    """Returns the value at `path`, which must be a mapping.
 
     Raises:
-        DocumentError: it is not.
+        DocumentError: the value is not a mapping.
     """
     if not isinstance(value, dict):
         raise document.error(path, "must be a mapping", "see the Kubernetes API reference")

@@ -1,4 +1,4 @@
-"""Explains an admission step by step from what the reference's managers answered."""
+"""Explains an admission step by step from the answers of the reference's managers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Preference = Literal["preferred", "possible", "impossible"]
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A set of NUMA nodes for a request; `text` says what it has of what was asked for.
+    """A set of NUMA nodes for a request; `text` describes what is available there.
 
     `alike` is the number of other sets that differ only in node ids.
     """
@@ -65,14 +65,14 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """The sets worth showing (`sets`), and how many more there are."""
+    """The sets to show (`sets`), and the number of sets left out (`more`)."""
 
     sets: tuple[Candidate, ...] = ()
     more: int = 0
 
 
 class RequestedResources(msgspec.Struct, frozen=True, tag_field="step", tag="request"):
-    """The aligned resources that a container (None: the pod as a whole) asks for."""
+    """The aligned resources that a container (None: the whole pod) requests."""
 
     container: str | None
     asks: dict[str, int]
@@ -80,7 +80,7 @@ class RequestedResources(msgspec.Struct, frozen=True, tag_field="step", tag="req
 
 
 class ManagerHints(msgspec.Struct, frozen=True, tag_field="step", tag="hints"):
-    """The hints of a manager for a resource (None: it has no preference for any)."""
+    """The hints of a manager for a resource (None: the manager has no preference)."""
 
     manager: str
     resource: str | None
@@ -101,7 +101,7 @@ class Merge(msgspec.Struct, frozen=True, tag_field="step", tag="merge"):
 class Allocation(msgspec.Struct, frozen=True, tag_field="step", tag="allocation"):
     """A failed allocation; `message` is the kubelet's own.
 
-    `container` is None for the pod as a whole.
+    `container` is None for the whole pod.
     """
 
     manager: str
@@ -123,7 +123,7 @@ ExplanationStep = RequestedResources | ManagerHints | Merge | Allocation | Sched
 class Explanation(msgspec.Struct, frozen=True):
     """Why a pod was refused or admitted: in one sentence, and step by step.
 
-    `advice` says what would certainly help, if anything.
+    `advice` lists changes that would certainly help.
     """
 
     summary: str
@@ -135,13 +135,13 @@ MAX_SHOWN = 8
 MAX_OTHERS = 2
 _MAX_IN_SENTENCE = 3
 _MAX_SINGLE = 8
-"""On machines with more nodes, sets that differ only in node ids are shown as one."""
+"""On machines with more nodes, sets that differ only in node ids are shown once."""
 
 
 def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
-    """The sets worth showing: those preferred on an empty machine, then the other hints.
+    """Selects the sets to show: those preferred on an empty machine, then the other hints.
 
-    `resources` names the resource of each of the demand's needs.
+    `resources` names the resource of each need of the demand.
     """
     classes = _classes(demand)
     now = {hint.nodes: hint for hint in _among(demand, classes)}
@@ -151,7 +151,7 @@ def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
     others = [hint for nodes, hint in now.items() if nodes not in empty]
     if not (wanted or others):
         wanted = [reduce(or_, (1 << node for node in demand.nodes), 0)]
-    # If not all can be shown, prefer sets that work, then those that lack little.
+    # If space is limited, prefer sets that suffice, then those with the smallest shortage.
     best = sorted(
         wanted,
         key=lambda hint_or_nodes: (
@@ -167,7 +167,7 @@ def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
 
 
 def describe_shortages(lacking: Sequence[Candidate]) -> str:
-    """Says in a sentence which sets lack what; single nodes that lack the same are grouped."""
+    """Describes what each set lacks, grouping single nodes with equal shortages."""
     shown = []
     if all(len(one.numa) == 1 and not one.alike for one in lacking):
         nodes: dict[str, list[int]] = {}
@@ -181,12 +181,12 @@ def describe_shortages(lacking: Sequence[Candidate]) -> str:
 
 
 def alike_suffix(candidate: Candidate) -> str:
-    """A suffix for the set's name that says how many other sets are like it."""
+    """Returns a suffix for the set's name that counts the other sets like it."""
     return f" (and {candidate.alike} like it)" if candidate.alike else ""
 
 
 def shortage_reasons(demand: Demand, resources: tuple[str, ...], nodes: int) -> Iterator[str]:
-    """The reasons why a set of nodes is not a hint; none for a hint."""
+    """Yields the reasons why a set of nodes is not a hint; none for a hint."""
     for need, resource in zip(demand.needs, resources, strict=True):
         if need.free_on(nodes) < need.amount:
             total = need.total_on(nodes)
@@ -228,13 +228,11 @@ def _candidate(
 
 
 def _on_idle_machine(demand: Demand) -> Demand:
-    """The same request on an idle machine."""
     needs = tuple(replace(need, free=need.total, reusable=()) for need in demand.needs)
     return replace(demand, needs=needs, touching=(), cells=())
 
 
 def _groups_in_use(demand: Demand) -> list[int]:
-    """The groups of two or more nodes that are in use together."""
     return sorted({group for _, group in demand.cells if group.bit_count() > 1})
 
 
@@ -245,8 +243,6 @@ def _classes(demand: Demand) -> NodeClasses:
 
 
 def _among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
-    """The hints, those with fewer nodes first."""
-
     def order(hint: TopologyHint) -> tuple[int, tuple[int, ...]]:
         return hint.nodes.bit_count(), tuple(NUMASet.from_mask(hint.nodes))
 
@@ -254,7 +250,7 @@ def _among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
 
 
 def _alike(classes: NodeClasses, nodes: int) -> int:
-    """How many other sets have the same number of nodes from each class."""
+    """Counts the other sets that have the same number of nodes from each class."""
     sets = 1
     for members in classes.classes:
         inside = sum(nodes >> node & 1 for node in members)
@@ -263,7 +259,7 @@ def _alike(classes: NodeClasses, nodes: int) -> int:
 
 
 def _shortage(demand: Demand, hint_or_nodes: TopologyHint | int) -> float:
-    """How much of the request a set of nodes lacks, as a sum of fractions."""
+    """Returns how much of the request a set of nodes lacks, as a sum of fractions."""
     nodes = hint_or_nodes.nodes if isinstance(hint_or_nodes, TopologyHint) else hint_or_nodes
     return sum(
         max(0, need.amount - need.free_on(nodes)) / need.amount
@@ -274,9 +270,9 @@ def _shortage(demand: Demand, hint_or_nodes: TopologyHint | int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ObservedHints:
-    """A manager's hints, and the manager as it was when it was asked.
+    """A manager's hints, and a copy of the manager from that moment.
 
-    `container` is None for the pod as a whole.
+    `container` is None for the whole pod.
     """
 
     container: PodContainer | None
@@ -286,7 +282,7 @@ class ObservedHints:
 
 @dataclass(frozen=True, slots=True)
 class ObservedMerge:
-    """The hints for a container or for the pod, the merged hint, and whether it is admitted."""
+    """The hints for a container or the whole pod, the merged hint, and whether it is admitted."""
 
     container: PodContainer | None
     hints: tuple[ObservedHints, ...]
@@ -296,9 +292,9 @@ class ObservedMerge:
 
 @dataclass(frozen=True, slots=True)
 class FailedAllocation:
-    """A failed allocation, and the manager as it was before.
+    """A failed allocation, and a copy of the manager before it.
 
-    `container` is None for the pod as a whole.
+    `container` is None for the whole pod.
     """
 
     container: PodContainer | None
@@ -309,7 +305,7 @@ class FailedAllocation:
 
 @dataclass(frozen=True, slots=True)
 class ObservedAdmission:
-    """Everything that happened at an admission, in order; `failure` is None if nothing failed."""
+    """All steps of an admission, in order; `failure` is None if nothing failed."""
 
     pod: Pod
     merges: tuple[ObservedMerge, ...]
@@ -322,7 +318,7 @@ class ObservedAdmission:
 
 
 class _ObservedManager:
-    """A manager that records its hints and a failed allocation."""
+    """A manager that records its hints and its failed allocation."""
 
     def __init__(self, manager: Manager[Any], observed_hints: list[ObservedHints]) -> None:
         self._manager = manager
@@ -352,7 +348,7 @@ class _ObservedManager:
 
 
 def snapshot(node: StartedNode) -> StartedNode:
-    """A copy of the node that does not change when pods are admitted to the original."""
+    """Returns a copy of the node that admissions to the original do not change."""
     twin = copy.copy(node)
     twin.pods = dict(node.pods)
     twin.device_manager = copy.copy(node.device_manager)
@@ -362,10 +358,9 @@ def snapshot(node: StartedNode) -> StartedNode:
 
 
 def observe(node: StartedNode, pod: Pod, policy: TopologyPolicy | None) -> ObservedAdmission:
-    """What would happen if the pod were admitted now; the node does not change.
+    """Simulates an admission without changing the node.
 
-    The managers' states are immutable values, so a shallow copy of a manager is independent of it:
-    the functions that admit pods run here on copies.
+    The managers' states are immutable, so admission can run on shallow copies of the managers.
 
     `policy` is the Topology Manager's policy: the node's own, or another one to try.
     """
@@ -391,7 +386,7 @@ def _merges(
 
 
 _MAX_HOLDERS = 4
-_NOT_AGAIN = "too little is free without what the pod's init containers used"
+_NOT_AGAIN = "too little is free in addition to what the pod's init containers used"
 _NAMES: dict[type[Manager[Any]], str] = {
     CPUManager: "CPU Manager",
     DeviceManager: "Device Manager",
@@ -402,7 +397,7 @@ _NAMES: dict[type[Manager[Any]], str] = {
 def explain_shortage(
     setup: NodeSetup, pod: Pod, failure: FailedAllocation
 ) -> tuple[Allocation, tuple[str, ...]]:
-    """What was lacking, and what would certainly help, if anything."""
+    """Returns the shortage, and advice that would certainly help, if any."""
     manager = failure.manager
     if failure.error.reason == "EmptyPodSharedPoolError":
         return _allocation(failure, str(failure.error), Candidates()), ()
@@ -415,8 +410,8 @@ def explain_shortage(
 
 
 def manager_name(manager: Manager[Any]) -> str:
-    """The manager's name in the documentation."""
-    # A release may have a deviation of its own in place of the rule.
+    """Returns the manager's name in the documentation."""
+    # A release may use a subclass with deviations.
     return next(name for rule, name in _NAMES.items() if isinstance(manager, rule))
 
 
@@ -452,7 +447,7 @@ def _cpus(
 
 
 def _describe_holders(policy: StaticCPUPolicy, manager: CPUManager, reusable: int) -> str:
-    """Who holds the CPUs that are neither free nor `reusable` by the pod."""
+    """Describes who holds the CPUs that are neither free nor `reusable` by the pod."""
     held = [
         f"{uid}/{name} {CPUSet.from_mask(cpus & ~reusable)}"
         for uid, name, cpus in manager.state
@@ -471,7 +466,7 @@ def _memory(
     try:
         sizes = container_amounts(pod, failure.container) if failure.container else peak(pod)
     except AllocationError:
-        text = "an amount is not a whole number of bytes to the API machinery"
+        text = "an amount cannot be converted to a whole number of bytes"
         return _allocation(failure, text, Candidates()), ("use a whole number, such as 1536Mi",)
     demand = manager.state.demand(pod.uid, sizes)
     where = candidates(demand, tuple(sizes))
@@ -491,7 +486,7 @@ def _devices(
     state: DeviceState, pod: Pod, failure: FailedAllocation
 ) -> tuple[Allocation, tuple[str, ...]]:
     short = []
-    # Devices are never allocated to a pod as a whole.
+    # Devices are never allocated to a whole pod.
     assert failure.container is not None
     for resource, count in policy.requested_devices(state, failure.container).items():
         text = devices_text(state, pod, resource, count)
@@ -501,7 +496,7 @@ def _devices(
 
 
 def devices_text(state: DeviceState, pod: Pod, resource: str, count: int) -> str | None:
-    """How many devices of a resource there are and who holds them; None if enough are free."""
+    """Describes the devices of a resource and how many are in use; None if enough are free."""
     devices = state.lists.get(resource, Devices())
     free = len(state.available(resource) | state.reuse.of(pod.uid, resource))
     if free >= count:
@@ -522,7 +517,7 @@ def _allocation(failure: FailedAllocation, text: str, where: Candidates) -> Allo
 def hint_steps(
     setup: NodeSetup, pod: Pod, observed_hints: ObservedHints, requested_amounts: dict[str, int]
 ) -> Iterator[ManagerHints]:
-    """The manager's hints for each requested resource (`requested_amounts` has the amounts)."""
+    """Yields the manager's hints for each requested resource."""
     if not observed_hints.resources:
         yield _explain_no_preference(setup, pod, observed_hints, requested_amounts)
     first = None
@@ -540,7 +535,7 @@ def hint_steps(
 def why_not_preferred(
     policy: TopologyPolicy, pod: Pod, merge: ObservedMerge, requested_amounts: dict[str, int]
 ) -> str:
-    """What kept the hints from agreeing on a preferred set of nodes."""
+    """Explains why the hints do not agree on a preferred set of nodes."""
     wanted: dict[str, list[NUMASet]] = {}
     missing = []
     for hinted in merge.hints:
@@ -556,12 +551,13 @@ def why_not_preferred(
                 missing.append(reason)
             wanted[resource] = [one.numa for one in found if one.mark == "preferred"]
     return (
-        "; and ".join(missing) or f"no nodes are preferred by all: {_describe_preferences(wanted)}"
+        "; and ".join(missing)
+        or f"no set of nodes is preferred for every resource: {_describe_preferences(wanted)}"
     )
 
 
 def _describe_preferences(preferred_sets: dict[str, list[NUMASet]]) -> str:
-    """The nodes that each resource prefers: just their number, if those differ."""
+    """Describes the nodes that each resource prefers, by their number if the numbers differ."""
     counts = {resource: len(sets[0]) for resource, sets in preferred_sets.items()}
     if len(set(counts.values())) > 1:
         return ", ".join(f"{one} on {plural(count, 'node')}" for one, count in counts.items())
@@ -575,7 +571,7 @@ def _describe_preferences(preferred_sets: dict[str, list[NUMASet]]) -> str:
 def _judge_candidates(
     policy: TopologyPolicy, pod: Pod, observed_hints: ObservedHints, resource: str, count: int
 ) -> tuple[tuple[Candidate, ...], str | None]:
-    """The candidates for a resource, and why none is acceptable; None if one is."""
+    """Returns the candidates for a resource, and why none is acceptable (None if one is)."""
     hints = observed_hints.resources[resource]
     if not isinstance(hints, Demand):
         return (), _nowhere(pod, observed_hints, resource, count)
@@ -589,7 +585,7 @@ def _judge_candidates(
     nodes = best.nodes.bit_count()
     if policy.name == SINGLE_NUMA_NODE and nodes > 1:
         return found, (
-            f"even an empty machine needs {nodes} nodes for {wish}, and {policy.name} admits one"
+            f"even an empty machine needs {nodes} nodes for {wish}, but {policy.name} allows one"
         )
     return found, None
 
@@ -597,7 +593,6 @@ def _judge_candidates(
 def _explain_no_preference(
     setup: NodeSetup, pod: Pod, observed_hints: ObservedHints, requested_amounts: dict[str, int]
 ) -> ManagerHints:
-    """Why a manager has no preference for any resource."""
     manager, container = observed_hints.manager, observed_hints.container
     name = manager_name(manager)
     reason: str | None = "no devices are requested"
@@ -608,7 +603,7 @@ def _explain_no_preference(
         if reason is None:
             sizes = {kind: size for kind, size in requested_amounts.items() if is_memory(kind)}
             demand = manager.state.demand(pod.uid, sizes)
-            text = "no set of nodes has enough, which it reports as no preference"
+            text = "no set of nodes has enough, so it reports no preference"
             return ManagerHints(name, None, text, candidates(demand, tuple(sizes)))
     return ManagerHints(name, None, f"no preference: {reason}")
 
@@ -627,7 +622,7 @@ def _resource(
 
 
 def _need_resources(observed_hints: ObservedHints, resource: str) -> tuple[str, ...]:
-    """The resource of each need of a resource's hints: all types of memory share their hints."""
+    """Returns the resource of each need; all types of memory share their hints."""
     return tuple(observed_hints.resources) if is_memory(resource) else (resource,)
 
 
@@ -640,18 +635,18 @@ def _nowhere(pod: Pod, observed_hints: ObservedHints, resource: str, count: int)
 
 
 _WEAKER = {SINGLE_NUMA_NODE: (RESTRICTED, BEST_EFFORT), RESTRICTED: (BEST_EFFORT,)}
-"""Policies that admit everything that another one admits, and more."""
+"""For each policy, the more permissive ones."""
 
 
 def explain(node: StartedNode, pod: Pod) -> Explanation:
-    """Why the node would admit or refuse the pod now; the node does not change."""
+    """Explains why the node would admit or refuse the pod now, without changing the node."""
     setup = node.setup
     policy = setup.topology_policy
     observed = observe(node, pod, policy)
     steps: list[ExplanationStep] = []
     if policy is not None:
         for merged in observed.merges:
-            # A refusal is about the last container, so only that one needs the details.
+            # A refusal is about the last container, so only that container needs the details.
             in_full = observed.admitted or merged is observed.merges[-1]
             steps += _merge_steps(setup, policy, pod, merged, in_full=in_full)
     if observed.failure is not None:
@@ -699,7 +694,7 @@ def _request(
     name = container.name if container else None
     what = amounts(requested_amounts.items()) or "nothing that needs aligning"
     return RequestedResources(
-        name, requested_amounts, f"{_who(container)} asks for {what} ({pod.qos})"
+        name, requested_amounts, f"{_who(container)} requests {what} ({pod.qos})"
     )
 
 
@@ -711,5 +706,5 @@ def _advice(node: StartedNode, policy: TopologyPolicy, pod: Pod) -> Iterator[str
     for name in _WEAKER.get(policy.name, ()):
         weaker = replace(policy, name=name, rules=replace(policy.rules, single=False))
         if observe(node, pod, weaker).admitted:
-            yield f"with topologyManagerPolicy: {name} the pod would be admitted"
+            yield f"the pod would be admitted with topologyManagerPolicy: {name}"
             return

@@ -1,6 +1,6 @@
-"""The fields that people may write in a kubelet's configuration, in pods and in workloads.
+"""The fields allowed in kubelet configurations, pods and workloads.
 
-They are in the table ``fields.txt`` next to this module. (Kubernetes API reference; "Kubelet
+They are listed in ``fields.txt`` next to this module. (Kubernetes API reference; "Kubelet
 Configuration (v1beta1)".)
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Shape(NamedTuple):
-    """The Python types that stand for a type; what is wrong with others, and what to write."""
+    """The Python types that represent a type; the error for other values, and a fix."""
 
     takes: tuple[type, ...]
     message: str
@@ -33,11 +33,11 @@ _REFERENCE = "see the Kubernetes API reference"
 _LIST = _Shape((list,), "must be a list", _REFERENCE)
 _MAPPING = _Shape((dict,), "must be a mapping", _REFERENCE)
 _WHOLE = _Shape((int, float), "must be a whole number", "write digits without quotes")
-_QUANTITY = _Shape((str, int, float), "must be a quantity", "use one such as 2, 500m or 1Gi")
-_SECONDS = 'use a text such as "10s"'
+_QUANTITY = _Shape((str, int, float), "must be a quantity", "use a value such as 2, 500m or 1Gi")
+_SECONDS = 'use a value such as "10s"'
 
 _SCALARS = {
-    "string": _Shape((str,), "must be text", "write it in quotes"),
+    "string": _Shape((str,), "must be a string", "write it in quotes"),
     "bool": _Shape((bool,), "must be true or false", "write true or false, without quotes"),
     "int32": _WHOLE,
     "int64": _WHOLE,
@@ -45,17 +45,17 @@ _SCALARS = {
     "float64": _Shape((int, float), "must be a number", "write it without quotes"),
     "Quantity": _QUANTITY,
     "QuantityValue": _QUANTITY,
-    "IntOrString": _Shape((int, str), "must be a number or text", _REFERENCE),
+    "IntOrString": _Shape((int, str), "must be a number or a string", _REFERENCE),
     "Duration": _Shape((str,), "must be a duration", _SECONDS),
     "TimeOrMetaDuration": _Shape((int, float, str), "must be a duration", _SECONDS),
-    "Time": _Shape((str,), "must be a time", 'use a text such as "2026-01-31T12:00:00Z"'),
+    "Time": _Shape((str,), "must be a time", 'use a value such as "2026-01-31T12:00:00Z"'),
 }
 
 
 def fits(value: Any, type_: str) -> bool:
-    """Whether a plain value has the shape of a type of `fields.table`; null has that of any."""
+    """Whether a plain value has the shape of a type in `table`; null fits every type."""
     shape = _shape(type_)
-    if isinstance(value, bool):  # which Python takes for a number
+    if isinstance(value, bool):  # bool is a subclass of int
         return bool in shape.takes
     if isinstance(value, float) and shape is _WHOLE:
         return value.is_integer()
@@ -63,7 +63,7 @@ def fits(value: Any, type_: str) -> bool:
 
 
 def mismatch(type_: str) -> tuple[str, str]:
-    """What is wrong with a value that does not fit a type, and what to write instead."""
+    """Returns the error for a value that does not fit a type, and a fix."""
     _, message, fix = _shape(type_)
     return message, fix
 
@@ -75,18 +75,18 @@ def _shape(type_: str) -> _Shape:
 CONFIGURATION = "KubeletConfiguration"
 
 MAX_LISTED = 10
-"""Known fields that a message lists where none is like the unknown one."""
+"""Maximum number of known fields to list in a message if none resembles the unknown field."""
 
 
 class FieldProblem(msgspec.Struct, frozen=True):
-    """A field that nothing reads, or whose value is not of the field's type.
+    """An unknown field, or a value of the wrong type.
 
     Attributes:
-        path: where it is.
-        message: what is wrong.
-        fix: what to do.
-        unknown: whether no release has the field, so that a kubelet passes over it; a value of the
-            wrong type is refused.
+        path: the path of the field.
+        message: the problem.
+        fix: how to fix it.
+        unknown: whether the releases do not have the field, so that the kubelet ignores it. It
+            refuses values of the wrong type.
     """
 
     path: tuple[str | int, ...]
@@ -104,7 +104,7 @@ class KnownField(msgspec.Struct, frozen=True):
 
 @cache
 def table() -> Mapping[str, Mapping[str, KnownField]]:
-    """The fields of each type, by name."""
+    """Returns the fields of each type, by name."""
     text = Path(__file__).with_name("fields.txt").read_text(encoding="ascii")
     head, *lines = text.split("\n\n")[1].splitlines()
     releases = tuple(head.split()[1:])
@@ -128,7 +128,7 @@ def _expand_spans(spans: str, releases: Sequence[str]) -> Iterator[str]:
 
 
 def of(type_: str, releases: Sequence[str]) -> frozenset[str]:
-    """The fields that a type has in any of these releases."""
+    """Returns the fields that a type has in any of these releases."""
     known = table()[type_].items()
     return frozenset(name for name, field in known if set(releases) & set(field.releases))
 
@@ -136,15 +136,15 @@ def of(type_: str, releases: Sequence[str]) -> frozenset[str]:
 def problems(
     value: Any, type_: str, releases: Sequence[str], path: PathTuple = ()
 ) -> Iterator[FieldProblem]:
-    """What is wrong with the names of a value's fields and with the types of their values.
+    """Yields the unknown fields of a value and the fields with values of the wrong type.
 
     Null is a value of every type, as in Go.
 
     Args:
-        value: what a document has at the path.
-        type_: a type of the table, ``[]T`` for a list, ``map[]T`` for a mapping with any keys.
-        releases: the releases that are to read it.
-        path: where the value is.
+        value: the value.
+        type_: a type in the table, ``[]T`` for a list, ``map[]T`` for a mapping with any keys.
+        releases: the releases whose kubelets read the value.
+        path: the path of the value.
     """
     if value is None:
         return
@@ -166,7 +166,7 @@ def _in_mapping(
     known = table()[type_]
     for name, item in value.items():
         field = known.get(name)
-        # What a cluster says of an object need not be of the release that is asked about.
+        # A status comes from a cluster, which can run another release.
         having = RELEASES if name == "status" else releases
         if field is None:
             like = [one for one, other in known.items() if fits(item, other.type)]
@@ -180,23 +180,23 @@ def _in_mapping(
 def _of_other_releases(path: PathTuple, field: KnownField, releases: Sequence[str]) -> FieldProblem:
     asked, others = " and ".join(releases), field.releases
     span = others[0] if len(others) == 1 else f"{others[0]} to {others[-1]}"
-    message = f"not a field of Kubernetes {asked}, only of {span}"
+    message = f"not a field in Kubernetes {asked}, only in {span}"
     return FieldProblem(path, message, "remove it, or choose another release")
 
 
 def suggestion(name: str, known_names: Iterable[str]) -> str:
-    """How to fix an unknown name: the known one that is most like it, or the few there are."""
+    """Suggests a fix for an unknown name: the most similar name, or all if there are few."""
     listed = list(known_names)
-    # Names that differ only in case are alike, and case counts.
+    # Compare without case: a name in the wrong case should match the right one.
     by_folded = {one.casefold(): one for one in listed}
     close = get_close_matches(name.casefold(), by_folded, n=1)
     if close:
         return f"did you mean {by_folded[close[0]]}?"
-    return f"known: {', '.join(listed)}" if len(listed) <= MAX_LISTED else "remove it"
+    return f"use one of {', '.join(listed)}" if len(listed) <= MAX_LISTED else "remove it"
 
 
 def is_slip(name: str, known_name: str) -> bool:
-    """Whether a name is a known one but for case, or one letter left out, put in or swapped."""
+    """Whether two names differ only in case, or by one missing, extra or swapped letter."""
     one, other = sorted((name.casefold(), known_name.casefold()), key=len)
     if len(one) == len(other):
         apart = [n for n, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]]

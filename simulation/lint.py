@@ -1,4 +1,4 @@
-"""Settings that the kubelet accepts but that have no effect, or do harm, on a machine."""
+"""Finds settings that the kubelet accepts but that have no effect or are harmful on a machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numaproof.simulation.admission import Question
 
 Warning_ = tuple[tuple[str | int, ...], str, str, str]
-"""Path of the field, what is wrong, how to fix it, and the page of the documentation."""
+"""The path of the field, the problem, a fix, and the page of the documentation."""
 
 CPU = "Control CPU Management Policies on the Node"
 MEMORY = "Control Memory Management Policies on a Node"
@@ -37,7 +37,7 @@ _HALF = 1 << 63
 
 
 def warnings(question: Question, setup: NodeSetup) -> Iterator[Warning_]:
-    """The warnings about a valid configuration, field by field."""
+    """Yields the warnings about a valid configuration, field by field."""
     config = question.config
     yield from _overridden(config)
     if setup.cpu is not None:
@@ -103,8 +103,8 @@ def _reserved_cpus(config: dict[str, Any], cpu: StaticCPUPolicy) -> Iterator[War
     nodes = touching(topology.nodes, cpu.reserved)
     if len(nodes) > 1:
         message = (
-            f"takes CPUs from NUMA nodes {NUMASet(nodes)}: a pod as large as one of them no longer "
-            "fits it, and policy restricted may never admit such a pod"
+            f"takes CPUs from NUMA nodes {NUMASet(nodes)}: a pod that needs all CPUs of a node "
+            "no longer fits, and policy restricted may never admit it"
         )
         yield path, message, "reserve CPUs of a single NUMA node if it has enough", CPU
     for node in nodes:
@@ -123,13 +123,13 @@ def _cpu_options(
         if reason:
             yield path, f"has no effect: {reason}", "remove it", CPU
     if options.across_numa and options.by_socket and topology.socket_count > 1:
-        message = "has no effect on CPUs distributed across NUMA nodes, which ignores sockets"
+        message = "has no effect: distribute-cpus-across-numa ignores sockets"
         fix = "remove distribute-cpus-across-numa or align-by-socket"
         yield ("cpuManagerPolicyOptions", cpu_options.BY_SOCKET), message, fix, CPU
 
 
 def _void_cpu_option(name: str, setup: NodeSetup, topology: CPUTopology) -> str:
-    """Why the option has no effect here; empty if it has one."""
+    """Explains why an option has no effect here; empty if it has one."""
     given = setup.cpu
     assert given is not None
     on = {
@@ -178,8 +178,8 @@ def _memory(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
         path: Path = ("reservedMemory", places[node]) if node in places else ("reservedMemory",)
         if table.allocatable >= _HALF:
             message = (
-                f"reserves more than NUMA node {node} has besides its huge pages; the kubelet then "
-                "believes that the node has almost unlimited memory"
+                f"reserves more than NUMA node {node} has outside its huge pages; the kubelet then "
+                "assumes that the node has almost unlimited memory"
             )
             yield path, message, "reserve less there, and more on other nodes", MEMORY
         elif table.total and not table.allocatable and table.system:
@@ -201,7 +201,8 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
                 f"must be none on this machine with {plural(len(nodes), 'NUMA node')}, unless "
                 "max-allowable-numa-nodes is set"
             )
-            yield ("topologyManagerPolicy",), message, "nothing to do if you want none", TOPOLOGY
+            fix = "no action is needed if you want none"
+            yield ("topologyManagerPolicy",), message, fix, TOPOLOGY
         return
     if setup.cpu is None and setup.memory is None:
         message = "aligns only devices: neither the CPU nor the Memory Manager is static"
@@ -209,7 +210,7 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
     if len(nodes) > _MANY_NODES:
         message = (
             f"makes the kubelet try all sets of {len(nodes)} NUMA nodes: an admission takes "
-            "seconds with 12 nodes, doubles with each further node, and may never end"
+            "seconds with 12 nodes, twice as long with each additional node, and may never end"
         )
         path = ("topologyManagerPolicyOptions", topology_options.MAX_ALLOWABLE_NUMA_NODES)
         yield path, message, "use policy none, or fewer NUMA nodes per socket", TOPOLOGY

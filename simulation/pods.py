@@ -1,4 +1,4 @@
-"""The pods that documents describe: Pods, and the replicas of each workload's template."""
+"""Reads pods from documents: Pods, and the replicas of workloads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def with_default_requests(document: Document, value: Any, path: PathTuple) -> dict[str, Any]:
-    """The container at `path` as the API server stores it: requests default to the limits.
+    """Returns the container as the API server stores it, with requests defaulting to limits.
 
     Raises:
         DocumentError: its resources are malformed.
@@ -51,14 +51,14 @@ def _amounts(
     document: Document, resources: dict[str, Any], kind: str, place: PathTuple
 ) -> dict[str, Any]:
     given = mapping(document, resources.get(kind) or {}, (*place, kind))
-    # Null is an amount of zero.
+    # Null means zero.
     return {resource: 0 if amount is None else amount for resource, amount in given.items()}
 
 
 def check_containers(
     document: Document, containers: Sequence[tuple[PathTuple, dict[str, Any]]]
 ) -> None:
-    """Validates the containers of a pod, each at its path; all amounts must be quantities.
+    """Validates the containers of a pod, given with their paths; all amounts must be quantities.
 
     Raises:
         DocumentError: the API server would reject the pod.
@@ -74,7 +74,7 @@ def check_containers(
 
 
 def check_restart_policy(document: Document, fields: dict[str, Any], path: PathTuple) -> None:
-    """Validates when a pod or a container is to be restarted.
+    """Validates the restart policy of a pod or container.
 
     Raises:
         DocumentError: the API server would reject the value.
@@ -94,7 +94,7 @@ def _check_amounts(document: Document, resources: dict[str, Any], path: PathTupl
         for resource in resources[kind]:
             if not _is_qualified(resource):
                 fix = suggestion(resource, _STANDARD)
-                raise document.error((*path, kind, resource), "not a resource of containers", fix)
+                raise document.error((*path, kind, resource), "not a container resource", fix)
     for resource, text in resources["requests"].items():
         asked, limit = quantity.parse(text), limits.get(resource)
         place = (*path, "requests" if limit is None or limit != text else "limits", resource)
@@ -119,12 +119,12 @@ _STANDARD = ("cpu", "memory", "ephemeral-storage")
 
 
 def _is_qualified(resource: str) -> bool:
-    """Whether it is a resource of Kubernetes, or one with a domain."""
+    """Whether it is a standard resource, huge pages, or a resource with a domain."""
     return resource in _STANDARD or resource.startswith("hugepages-") or "/" in resource
 
 
 def _overcommits(resource: str) -> bool:
-    """Whether a limit may exceed the request; false for huge pages and extended resources."""
+    """Whether the limit may exceed the request; false for huge pages and extended resources."""
     if resource.startswith("hugepages-"):
         return False
     domain, slash, _ = resource.partition("/")
@@ -132,7 +132,7 @@ def _overcommits(resource: str) -> bool:
 
 
 _APPS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
-"""The workloads of the group ``apps``."""
+"""The workloads in the API group ``apps``."""
 
 _TEMPLATE: dict[str, tuple[str, ...]] = {
     "Pod": (),
@@ -143,10 +143,10 @@ _TEMPLATE: dict[str, tuple[str, ...]] = {
 """The path of the pod template in each kind."""
 
 _GROUPS = {**dict.fromkeys(_APPS, "apps"), "Job": "batch", "CronJob": "batch"}
-"""The API group of each kind that has one. Its version is v1, as everywhere here."""
+"""The API group of each kind that has one. Only version v1 is supported."""
 
 _FORMER_GROUP = "extensions"
-"""Where the workloads of ``apps`` were at first (Kubernetes, "Deprecated API Migration Guide")."""
+"""The former group of the workloads in ``apps`` (Kubernetes, "Deprecated API Migration Guide")."""
 
 _REPLICAS: dict[str, tuple[PathTuple, ...]] = {
     **dict.fromkeys(
@@ -159,24 +159,24 @@ _REPLICAS: dict[str, tuple[PathTuple, ...]] = {
         ("spec", "jobTemplate", "spec", "completions"),
     ),
 }
-"""The paths of the number of pods that run at once: the smallest one set counts; default 1."""
+"""Paths of the number of pods that run at once. The smallest value counts (default: 1)."""
 
 _LIST = ("apiVersion", "kind", "metadata", "items")
 """The fields of a list of objects."""
 
 _LIST_METADATA = ("continue", "remainingItemCount", "resourceVersion", "selfLink")
-"""The fields of its metadata."""
+"""The fields of a list's metadata."""
 
 _FIELD = re.compile(r"(spec[^ :]*):? *(.*)", re.DOTALL)
 
 MAX_PODS = 1000
-"""More than any node runs (Kubernetes documentation, "Considerations for large clusters": 110)."""
+"""Far more than a node runs ("Considerations for large clusters" recommends at most 110)."""
 
 
 class DescribedPod(msgspec.Struct, frozen=True):
-    """A pod that a document describes; `name` is also its uid, unless it runs on a node.
+    """A pod described by a document; `name` is also its uid, unless it runs on a node.
 
-    The name is ``KIND/NAMESPACE/NAME``, followed by ``#NUMBER`` for one of several replicas.
+    The name is ``KIND/NAMESPACE/NAME``, followed by ``#NUMBER`` for replicas.
     """
 
     name: str
@@ -184,7 +184,7 @@ class DescribedPod(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The pods of some documents in order, and notes on what was skipped."""
+    """The pods in some documents, in order, and notes on skipped parts."""
 
     pods: tuple[DescribedPod, ...]
     notes: tuple[str, ...]
@@ -198,21 +198,21 @@ def read(
     releases: Sequence[str] = RELEASES,
     lenient: bool = False,
 ) -> Reading:
-    """The pods in files, each given by its name and its text.
+    """Reads the pods in files, each given by its name and text.
 
     Args:
         files: the names and texts.
-        replicas: overrides the number of pods of each workload that can have several.
-        running: the pods are on a node, as ``kubectl get pods`` lists them: they keep their uids,
-            the oldest comes first, as a kubelet admits them after a restart, and those that have
-            ended are skipped.
-        releases: those whose fields the documents may have.
-        lenient: fields that are unknown are noted, where they are errors otherwise.
+        replicas: overrides the number of replicas of each workload that can have several.
+        running: whether the pods run on a node, as listed by ``kubectl get pods``. They keep their
+            uids and are sorted by age, because a kubelet admits the oldest first after a restart.
+            Pods that have terminated are skipped.
+        releases: the releases whose fields the documents may use.
+        lenient: whether unknown fields cause notes instead of errors.
 
     Raises:
-        DocumentError: a document cannot be read or has an unknown field or a value of the wrong
-            type, two describe the same pod, or there are more than `MAX_PODS`.
-        DocumentErrors: there are several such errors, of which about `MAX_PROBLEMS` are named.
+        DocumentError: a document cannot be read, has an unknown field or a value of the wrong
+            type, two documents describe the same pod, or there are more than `MAX_PODS`.
+        DocumentErrors: there are several such errors; about `MAX_PROBLEMS` are reported.
     """
     reader = _Reader(replicas, running, releases, lenient)
     with collect_errors(reader.errors):
@@ -226,7 +226,7 @@ def read(
 
 @dataclass
 class _Reader:
-    """What was read so far; the fields without a default are the arguments of `read`."""
+    """The pods read so far; the fields without a default are the arguments of `read`."""
 
     replicas: int | None
     running: bool
@@ -240,18 +240,16 @@ class _Reader:
 
     @property
     def is_done(self) -> bool:
-        """Whether no more documents are to be read."""
         return self._full or len(self.errors) >= MAX_PROBLEMS
 
     def reading(self) -> Reading:
-        """The result."""
         names = list(self._pods)
         if self.running:
             names.sort(key=lambda name: self._creation_times[name])
         return Reading(tuple(self._pods[name] for name in names), tuple(self._notes))
 
     def read(self, file: str, text: str) -> None:
-        """Reads a file, and goes on after a document with errors."""
+        """Reads a file, continuing after documents with errors."""
         with collect_errors(self.errors):
             for document in split_documents(text, file, self.errors):
                 with collect_errors(self.errors):
@@ -265,14 +263,14 @@ class _Reader:
         where = f"{document.file}:{document.line(path)}"
         kind = _kind(document, item, path)
         if kind not in _TEMPLATE:
-            self._notes.append(f"{where}: skipped {kind}: numaproof reads no pods from this kind")
+            self._notes.append(f"{where}: skipped {kind}: numaproof reads no pods of this kind")
             return
         unknown, mistyped = field_errors(document, item, kind, self.releases, path)
         refuse(mistyped if self.lenient else (*unknown, *mistyped))
         self._notes += ignored_field_warnings(unknown)
         asked = _describe_pod(document, item, path, keep_uid=self.running)
         if self.running and _has_ended(item):
-            self._notes.append(f"{where}: skipped {asked.name}: it has ended")
+            self._notes.append(f"{where}: skipped {asked.name}: it has terminated")
             return
         count = _count(document, item, path, self.replicas)
         if asked.name in self._pods or f"{asked.name}#1" in self._pods:
@@ -288,18 +286,18 @@ class _Reader:
 
 
 def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
-    """The kind of an object, with its apiVersion if another group has a kind of the same name.
+    """Returns an object's kind, with its apiVersion if the kind belongs to an unrelated group.
 
     Raises:
-        DocumentError: it has no kind, a misspelt kind of object that has pods, or one in a version
-            that no cluster serves.
+        DocumentError: the object has no kind, a misspelt one, or a version that clusters do not
+            serve.
     """
     kind = item.get("kind")
     if kind is None:
         misspelt = next((name for name in item if fields.is_slip(name, "kind")), None)
         if misspelt:
             raise document.error((*path, misspelt), "unknown field", "did you mean kind?")
-        raise document.error(path, "an object without a kind", "add kind, such as kind: Pod")
+        raise document.error(path, "the object has no kind", "add kind, such as kind: Pod")
     if not isinstance(kind, str):
         raise document.error((*path, "kind"), *fields.mismatch("string"))
     meant = next((one for one in _TEMPLATE if fields.is_slip(kind, one)), None)
@@ -325,7 +323,7 @@ def _has_ended(item: dict[str, Any]) -> bool:
 
 
 def _creation_time(item: dict[str, Any]) -> str:
-    """When an object was created; the API server writes it in a form that sorts by time."""
+    """Returns the creation time, which the API server writes in a sortable form."""
     return str(item["metadata"].get("creationTimestamp") or "")
 
 
@@ -342,7 +340,7 @@ def _objects(
     _check_names(document, item, _LIST, path)
     _check_names(document, about, _LIST_METADATA, (*path, "metadata"))
     for number, one in enumerate(_sequence(document, item.get("items"), (*path, "items"))):
-        # The items of a typed list have no kind of their own.
+        # The items of a typed list have no kind.
         typed = {"kind": of, **one} if of and isinstance(one, dict) else one
         yield from _objects(document, typed, (*path, "items", number))
 

@@ -1,4 +1,4 @@
-"""What a container, or a pod as a whole, is entitled to from the managers, and why not more."""
+"""Computes and formats the resources that containers and pods request from the managers."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _MAX_DIGITS = 4
 
 
 def is_memory(resource: str) -> bool:
-    """Whether amounts of the resource are bytes."""
+    """Whether amounts of the resource are in bytes."""
     return resource == "memory" or resource.startswith("hugepages-")
 
 
 def amount(resource: str, count: int) -> str:
-    """``4 CPUs``, ``1.5 GiB of memory``, ``2 vendor.example/nic``."""
+    """Formats an amount: ``4 CPUs``, ``1.5 GiB of memory``, ``2 vendor.example/nic``."""
     if resource == CPU:
         return plural(count, "CPU")
     return f"{size(count)} of {resource}" if is_memory(resource) else f"{count} {resource}"
 
 
 def amounts(counts: Iterable[tuple[str, int]]) -> str:
-    """Several amounts, separated by commas."""
+    """Formats several amounts, separated by commas."""
     return ", ".join(amount(resource, count) for resource, count in counts)
 
 
 def free_of(resource: str, free: int, requested_amount: int) -> str:
-    """``3 CPUs free, 4 needed``, or ``5 CPUs free`` if that is enough.
+    """Formats a free amount: ``3 CPUs free, 4 needed``, or ``5 CPUs free`` if that is enough.
 
-    Sizes that are close are written with as many digits as it takes to distinguish them.
+    Similar sizes get as many digits as needed to distinguish them.
     """
     if free >= requested_amount:
         return f"{amount(resource, free)} free"
@@ -60,30 +60,30 @@ def free_of(resource: str, free: int, requested_amount: int) -> str:
 
 
 def size(count: int, digits: int = 1) -> str:
-    """Bytes in the largest binary unit, with at most `digits` digits after the point."""
+    """Formats bytes in the largest binary unit, with at most `digits` decimal places."""
     value, unit = float(count), 0
     while value >= 1024 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - the step between units
         value, unit = value / 1024, unit + 1
-    # Rounded down, so that no more is reported as free than there is.
+    # Round down, so that free memory is never overstated.
     factor = 10**digits
     text = f"{int(value * factor) / factor:.{digits}f}".rstrip("0").removesuffix(".")
     return f"{text} {_UNITS[unit]}"
 
 
 def nodes_text(nodes: NUMASet) -> str:
-    """``node 0``, ``nodes 0-1``."""
+    """Formats nodes: ``node 0``, ``nodes 0-1``."""
     return format_numbers("node", nodes)
 
 
 def mask_text(nodes: int) -> str:
-    """Like `nodes_text`, for a bit mask."""
+    """Formats a bit mask of nodes like `nodes_text`."""
     return nodes_text(NUMASet.from_mask(nodes))
 
 
 def requested_amounts(
     setup: NodeSetup, devices: DeviceState, pod: Pod, container: PodContainer | None
 ) -> dict[str, int]:
-    """Amounts by resource, in CPUs, bytes and devices; `container` is None for the whole pod."""
+    """Returns CPUs, bytes and devices by resource; `container` is None for the whole pod."""
     found = {CPU: exclusive_cpus(pod, container)} if setup.cpu else {}
     if setup.memory and why_no_memory(setup, pod, container) is None:
         found |= requests.container_amounts(pod, container) if container else setup.memory.peak(pod)
@@ -97,12 +97,12 @@ def requested_amounts(
 
 
 def exclusive_cpus(pod: Pod, container: PodContainer | None) -> int:
-    """The number of exclusive CPUs; `container` is None for the whole pod."""
+    """Returns the number of exclusive CPUs; `container` is None for the whole pod."""
     return pod.exclusive_cpus(container) if container else pod.peak_exclusive_cpus()
 
 
 def why_no_cpus(setup: NodeSetup, pod: Pod, container: PodContainer | None) -> str | None:
-    """Why there are no exclusive CPUs to assign; None if there are some."""
+    """Explains why there are no exclusive CPUs to assign; None if there are some."""
     if setup.cpu is None:
         return "its policy is none"
     if exclusive_cpus(pod, container):
@@ -116,7 +116,7 @@ def why_no_cpus(setup: NodeSetup, pod: Pod, container: PodContainer | None) -> s
 
 
 def why_no_memory(setup: NodeSetup, pod: Pod, container: PodContainer | None) -> str | None:
-    """Why there is no memory to pin to nodes; None if there is some."""
+    """Explains why there is no memory to pin; None if there is some."""
     if setup.memory is None:
         return "its policy is None"
     if (reason := _not_served(pod)) is not None:
@@ -126,7 +126,7 @@ def why_no_memory(setup: NodeSetup, pod: Pod, container: PodContainer | None) ->
             requests.container_amounts(pod, container) if container else setup.memory.peak(pod)
         )
     except AllocationError:
-        return "an amount is not a whole number of bytes to the API machinery"
+        return "an amount cannot be converted to a whole number of bytes"
     return None if amounts else "no memory is requested"
 
 
@@ -141,7 +141,7 @@ def _devices(state: DeviceState, resource: str, container: PodContainer) -> int:
 
 
 def extended_resources(pod: Pod) -> dict[str, int]:
-    """How much the pod requests of each extended resource, which usually means devices.
+    """Returns the pod's requests for extended resources, which usually represent devices.
 
     (Kubernetes documentation, "Extended resources".)
     """

@@ -1,7 +1,7 @@
-"""Plays an upgrade of a node: the kubelet of one release, then that of another on its files.
+"""Simulates upgrading a node: the kubelet of one release, then that of another on its files.
 
-Two ways are played: the pods stay while the kubelet changes, and the node is drained before. A file
-that the new kubelet refuses is removed, as its message asks for, to see how the node goes on.
+Both ways are simulated: pods stay on the node during the upgrade, or the node is drained first. If
+the new kubelet refuses a file, the file is removed, as the error message advises.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 
 _OF_MANAGERS = ("CPUManager", "MemoryManager", "PodLevelResource", "TopologyManager")
-"""What the names of the resource managers' own gates begin with."""
+"""Prefixes of the resource managers' own feature gates."""
 
 Kind = Literal["gone", "new", "locked", "unlocked", "default", "maturity"]
 
 
 class GateChange(msgspec.Struct, frozen=True):
-    """A feature gate that is not in both releases as it was.
+    """A feature gate that differs between two releases.
 
-    `before` and `after` say how it stands, such as ``beta, on``, and are None where the release
-    does not know it. `configured_value` is its value in the configuration, None if it has none.
+    `before` and `after` describe its state, such as ``beta, on``, and are None if the release does
+    not have the gate. `configured_value` is its value in the configuration, if any.
     """
 
     gate: str
@@ -57,7 +57,7 @@ class GateChange(msgspec.Struct, frozen=True):
 
 
 class OptionChange(msgspec.Struct, frozen=True):
-    """A policy option whose maturity differs; None where the release does not know it."""
+    """A policy option whose maturity changes; None if a release does not have the option."""
 
     field: str
     option: str
@@ -66,7 +66,7 @@ class OptionChange(msgspec.Struct, frozen=True):
 
 
 def gates(before: str, after: str) -> Iterator[GateChange]:
-    """Every feature gate that differs, by name."""
+    """Yields every feature gate that differs, sorted by name."""
     old, new = release(before).gates, release(after).gates
     for name in sorted(old.keys() | new.keys()):
         mine, theirs = old.get(name), new.get(name)
@@ -78,7 +78,7 @@ def gates(before: str, after: str) -> Iterator[GateChange]:
 def gates_of_interest(
     before: str, after: str, config: KubeletConfiguration
 ) -> tuple[GateChange, ...]:
-    """The changes of gates that a configuration sets, and of those of the resource managers."""
+    """Returns changes of gates that the configuration sets or that belong to the managers."""
     given = config.get("featureGates")
     values = given if isinstance(given, dict) else {}
     return tuple(
@@ -89,7 +89,7 @@ def gates_of_interest(
 
 
 def options(before: str, after: str) -> Iterator[OptionChange]:
-    """Every policy option that differs, field by field."""
+    """Yields every policy option that differs, field by field."""
     old, new = options_of(release(before)), options_of(release(after))
     for field, known in old.items():
         for name in sorted(known.keys() | new[field].keys()):
@@ -101,14 +101,14 @@ def options(before: str, after: str) -> Iterator[OptionChange]:
 def options_of_interest(
     before: str, after: str, config: KubeletConfiguration
 ) -> tuple[OptionChange, ...]:
-    """The changes of options that a configuration sets."""
+    """Returns the changes of options that the configuration sets."""
     return tuple(
         one for one in options(before, after) if one.option in (config.get(one.field) or {})
     )
 
 
 def options_of(kubelet_release: Release) -> Mapping[str, Mapping[str, Maturity]]:
-    """The options of a release by the field that sets them."""
+    """Returns the options of a release by the field that sets them."""
     return {
         "cpuManagerPolicyOptions": kubelet_release.cpu_options,
         "topologyManagerPolicyOptions": kubelet_release.topology_options,
@@ -134,19 +134,19 @@ def _standing(gate: Gate | None) -> str | None:
 
 CPU, MEMORY = cpu.FILE_NAME, memory.FILE_NAME
 NAMES = (CPU, MEMORY, devices.FILE_NAME)
-"""The checkpoints of the CPU, Memory and Device Managers, below the kubelet's directory."""
+"""The checkpoints of the CPU, Memory and Device Managers, relative to the kubelet's directory."""
 
 BY_STAGE = {"cpu": CPU, "memory": MEMORY}
-"""The file that a start has read by the stage at which it is refused."""
+"""The file that causes a refusal at each stage."""
 
 Files = dict[str, bytes]
 
 
 class FileOutcome(msgspec.Struct, frozen=True):
-    """What the new kubelet makes of a file.
+    """What the new kubelet does with a file.
 
-    It reads it and leaves it as it is, or `rewritten` in its own form; or it refuses to start with
-    it, for the reason in `message`.
+    It reads the file unchanged, rewrites it in its own format (`rewritten`), or refuses to start
+    because of it (`message` has the reason).
     """
 
     file: str
@@ -155,28 +155,28 @@ class FileOutcome(msgspec.Struct, frozen=True):
 
 
 class NoStateError(ValueError):
-    """A directory has no checkpoint of the managers; the message names it."""
+    """A directory has none of the managers' checkpoints; the message names the directory."""
 
 
 def load_files(folder: Path) -> Files:
-    """The checkpoints in a kubelet's directory, or in a copy of it.
+    """Reads the checkpoints in a kubelet's directory, or in a copy of it.
 
     Raises:
-        NoStateError: there is none of the CPU Manager and none of the Memory Manager.
-        DocumentError: a file cannot be read, or is no file of sane size.
+        NoStateError: there is no checkpoint of the CPU Manager or the Memory Manager.
+        DocumentError: a file cannot be read, is not a regular file, or is too large.
     """
     found = read_files(folder)
     if not found.keys() & {CPU, MEMORY}:
-        message = f"{folder}: found neither {CPU} nor {MEMORY}; name a copy of /var/lib/kubelet"
+        message = f"{folder}: found neither {CPU} nor {MEMORY}; use a copy of /var/lib/kubelet"
         raise NoStateError(message)
     return found
 
 
 def read_files(folder: Path) -> Files:
-    """The checkpoints that are in a directory.
+    """Reads the checkpoints that exist in a directory.
 
     Raises:
-        DocumentError: one cannot be read, or is no file of sane size.
+        DocumentError: a file cannot be read, is not a regular file, or is too large.
     """
     return {
         name: door.read(folder / name, most=MAX_BYTES)
@@ -186,13 +186,13 @@ def read_files(folder: Path) -> Files:
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Puts checkpoints into a directory."""
+    """Writes checkpoints to a directory."""
     for name, content in contents.items():
         files.write(folder / name, content)
 
 
 def holders(contents: Mapping[str, bytes]) -> tuple[str, ...]:
-    """The uids of the pods that hold something by the files, sorted."""
+    """Returns the sorted uids of the pods that hold resources according to the files."""
     uids: set[str] = set()
     for name in (CPU, MEMORY):
         try:
@@ -207,11 +207,11 @@ def holders(contents: Mapping[str, bytes]) -> tuple[str, ...]:
 
 Held = messages.Containers
 Effect = Literal["stays", "moves", "changes", "refused"]
-"""A pod has what it had, as much elsewhere, something else than it had, or it is refused."""
+"""A pod keeps its resources, gets equal amounts elsewhere, gets other amounts, or is refused."""
 
 
 class PodOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What becomes of a pod: what its containers held and hold, or why it is refused."""
+    """The outcome for a pod: its containers before and after, or the refusal."""
 
     pod: str
     effect: Effect
@@ -221,14 +221,14 @@ class PodOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How the new kubelet goes on.
+    """The outcome of an upgrade under the new kubelet.
 
     Attributes:
-        starts: whether it starts in the end: once the configuration is fixed, and without the files
-            that it refuses.
-        files: what it makes of each file.
-        pods: the fates of the pods in the order of their admission; empty if it does not start, or
-            for pods that stay, if it starts without a file only.
+        starts: whether the kubelet starts in the end, with a fixed configuration and without the
+            files that it refuses.
+        files: the outcome for each file.
+        pods: the outcomes for the pods in the order of their admission. Empty if the kubelet does
+            not start, or if pods stay and it only starts without a file.
     """
 
     starts: bool
@@ -237,29 +237,30 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def refused_files(self) -> tuple[str, ...]:
-        """The files that have to go."""
+        """The files to delete."""
         return tuple(one.file for one in self.files if one.effect == "refused")
 
     def having(self, effect: Effect) -> tuple[PodOutcome, ...]:
-        """The pods with a fate."""
+        """Returns the pods with this outcome."""
         return tuple(one for one in self.pods if one.effect == effect)
 
 
 class Upgrade(msgspec.Struct, frozen=True):
-    """What becomes of a node.
+    """The result of a simulated upgrade.
 
     Attributes:
         before, after: the releases.
-        today: why the kubelet does not even start before the upgrade; None where it does.
-        errors_today: what the old kubelet refuses in the configuration.
-        errors: what the new kubelet alone refuses in it. All other fields are about the
-            configuration without what either kubelet refuses.
-        gates, options: what changes of what the node uses.
-        unknown: uids of pods that hold something by the given files and are not among the pods.
+        today: why the kubelet does not start even before the upgrade; None if it does.
+        errors_today: the errors that the old kubelet finds in the configuration.
+        errors: the errors that only the new kubelet finds. All other fields assume a configuration
+            without the parts that either kubelet refuses.
+        gates, options: changes that affect the node.
+        unknown: uids of pods that hold resources according to the given files but are not among
+            the pods.
         never_here: pods that the old kubelet refuses.
         staying: the outcome if the pods stay on the node.
-        after_drain: the outcome if the node is drained before.
-        warnings: what named defects of either kubelet shaped; empty if other programs answered.
+        after_drain: the outcome if the node is drained first.
+        warnings: the effects of named defects of either kubelet; empty if a program answered.
     """
 
     before: str
@@ -277,7 +278,7 @@ class Upgrade(msgspec.Struct, frozen=True):
 
     @property
     def attention(self) -> bool:
-        """Whether there is anything to do or to know before the upgrade."""
+        """Whether the upgrade needs attention."""
         staying, drained = self.staying, self.after_drain
         calm = staying.starts and len(staying.having("stays")) == len(staying.pods)
         lost = drained.having("changes") or drained.having("refused")
@@ -285,7 +286,7 @@ class Upgrade(msgspec.Struct, frozen=True):
 
 
 def answers(result: Upgrade) -> dict[tuple[str, str], object]:
-    """The answers by the part of the upgrade and what they are about."""
+    """Returns the answers by part of the upgrade and subject."""
     by_subject: dict[tuple[str, str], object] = {("today", ""): result.today or True}
     by_subject |= {("today", name): "refused" for name in result.never_here}
     for part, errors in (("today", result.errors_today), ("configuration", result.errors)):
@@ -299,7 +300,7 @@ def answers(result: Upgrade) -> dict[tuple[str, str], object]:
 
 
 def two_sided_notes(notes: tuple[DefectNote, ...]) -> tuple[DefectNote, ...]:
-    """The notes without those about what only one side has, which follows from the others."""
+    """Drops notes on answers that only one side has, because they follow from the others."""
     on_both_sides = (one for one in notes if None not in (one.kubelet, one.documented_answer))
     return tuple(on_both_sides) or notes
 
@@ -307,7 +308,7 @@ def two_sided_notes(notes: tuple[DefectNote, ...]) -> tuple[DefectNote, ...]:
 class UpgradeQuestion(msgspec.Struct, frozen=True):
     """A node before an upgrade.
 
-    `files` are the checkpoints of its kubelet, None to have them written by the pods.
+    `files` are its kubelet's checkpoints; None if admitting the pods should write them.
     """
 
     machine: MachineInfo
@@ -321,16 +322,16 @@ class UpgradeQuestion(msgspec.Struct, frozen=True):
 def upgrade(
     question: UpgradeQuestion, pods: Pods, scratch: Path, kubelet: Kubelet | None = None
 ) -> Upgrade:
-    """Upgrades a node with pods, in the order of their admission.
+    """Upgrades a node with pods.
 
     Args:
         question: the node.
-        pods: those on it; with files given, they have the uids that the files name.
+        pods: its pods in the order of admission; with `files`, they have the uids in the files.
         scratch: an empty directory.
-        kubelet: answers as both releases, each start naming its own (default: the reference).
+        kubelet: answers as both releases, named in each start (default: the reference).
 
     Raises:
-        CannotAnswerError: what the configuration asks for is not supported.
+        CannotAnswerError: the configuration is not supported.
     """
     if kubelet is not None:
         return _play(question, pods, scratch, kubelet)
@@ -354,7 +355,7 @@ def _play(
     kubelet: Kubelet,
     without: frozenset[str] = frozenset(),
 ) -> Upgrade:
-    """Upgrades a node whose kubelets lack these defects."""
+    """Simulates an upgrade with kubelets that lack these defects."""
     node = _Node(kubelet, question, scratch)
     before, after, config = question.before, question.after, question.config
     old, new = (
@@ -402,7 +403,6 @@ def _play(
 
 
 def _in_order(pod: DescribedPod, containers: Held) -> Held:
-    """The containers in the order of the manifest, init containers first."""
     spec = pod.manifest["spec"]
     listed = (*(spec.get("initContainers") or ()), *spec["containers"])
     return {one["name"]: containers[one["name"]] for one in listed}
@@ -419,9 +419,9 @@ def _outcome(
     staying: Pods = (),
     drained_pods: Pods = (),
 ) -> Outcome:
-    """How the new kubelet goes on: with pods on the node, or without and then with like ones."""
+    """Returns the outcome for pods that stay on the node, or are drained and recreated."""
     starts, fates = restart
-    # The pods lose what a refused file has of them.
+    # The pods lose the resources recorded in a refused file.
     if not starts or (staying and any(one.effect == "refused" for one in fates)):
         return Outcome(starts, fates)
     pods = (
@@ -457,17 +457,16 @@ def _pod_outcome(
 
 
 def _same(before: Container, after: Container) -> bool:
-    """Whether a container keeps what it has of its own."""
+    """Whether a container keeps its own resources."""
     return _alike(before, after) and (before.devices or {}) == (after.devices or {})
 
 
 def _alike(before: Container, after: Container) -> bool:
-    """The same for a container that starts anew: which of equal devices it gets is chance."""
+    """Whether a recreated container gets the same; equal devices are interchangeable."""
     return (before.exclusive, before.memory) == (after.exclusive, after.memory)
 
 
 def _amounts(container: Container) -> tuple[object, ...]:
-    """How much a container has of its own."""
     memory: dict[str, int] = {}
     for block in container.memory:
         memory[block.type] = memory.get(block.type, 0) + block.size
@@ -476,7 +475,7 @@ def _amounts(container: Container) -> tuple[object, ...]:
 
 
 class _Node:
-    """One node: its kubelet, which is one release at a time, and its files."""
+    """A node: its kubelet, running one release at a time, and its files."""
 
     def __init__(self, kubelet: Kubelet, question: UpgradeQuestion, scratch: Path) -> None:
         self._kubelet = kubelet
@@ -486,15 +485,15 @@ class _Node:
         self._folder = scratch
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer to a call that the running kubelet must have an answer to."""
+        """Sends a request that the running kubelet must be able to answer."""
         return require_answer(self._kubelet, operation, args)
 
     def start(
         self, release: str, config: messages.KubeletConfiguration, files: Files, pods: Pods
     ) -> messages.StartRefused | None:
-        """Starts the kubelet of a release on a copy of the files; why it refuses, if it does.
+        """Starts the kubelet of a release on a copy of the files; returns its refusal, if any.
 
-        A kubelet that panics at its start does not start either.
+        A kubelet that panics also counts as refusing.
         """
         self._starts += 1
         self._folder = self._scratch / str(self._starts)
@@ -522,7 +521,7 @@ class _Node:
     def restart(
         self, config: messages.KubeletConfiguration, files: Files, pods: Pods
     ) -> tuple[bool, tuple[FileOutcome, ...]]:
-        """Starts the new kubelet, without the files that it refuses; whether it starts at last."""
+        """Starts the new kubelet without the files it refuses; returns whether it starts."""
         kept = dict(files)
         refused: list[FileOutcome] = []
         while (refusal := self.start(self._question.after, config, kept, pods)) is not None:
@@ -532,7 +531,7 @@ class _Node:
             del kept[file]
             refused.append(FileOutcome(file, "refused", refusal.message))
         now = read_files(self._folder)
-        # A kubelet never refuses what the Device Manager wrote.
+        # A kubelet never refuses the Device Manager's file.
         read = [
             FileOutcome(name, "read" if now.get(name) == content else "rewritten")
             for name, content in kept.items()
@@ -541,12 +540,11 @@ class _Node:
         return True, (*refused, *read)
 
     def admit(self, pod: DescribedPod) -> messages.Admitted | messages.AdmissionRefused:
-        """Offers a pod."""
         answer = self.call("admit", messages.AdmitArgs(pod.manifest))
         assert isinstance(answer, messages.Admitted | messages.AdmissionRefused)
         return answer
 
     def files(self) -> Files:
-        """The checkpoints as they are now, what belongs to pods that have gone reclaimed."""
+        """Returns the current checkpoints, without the resources of removed pods."""
         self.call("state", messages.NoArgs())
         return read_files(self._folder)

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Shared fixtures."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 freeze_at_exit()
 collect_seldom()
 
-# Trees are tens of thousands of small files: keep them in memory where the system has room.
+# Trees have tens of thousands of small files, so keep them in memory if there is room.
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
 if "TMPDIR" not in os.environ and os.access(_IN_MEMORY, os.W_OK | os.X_OK):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
 
-# pytest-xdist sets it for its workers; commands would take it for the user's wish.
+# pytest-xdist sets it for its workers, but commands would treat it as the user's choice.
 os.environ.pop("COLUMNS", None)
 
 _TESTS = Path(__file__).parent

@@ -26,7 +26,7 @@ EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
 
 
 def fill_in(text: str, inputs: dict[str, str]) -> str:
-    """A value of the action with its expressions replaced, as GitHub does."""
+    """Replaces expressions in the action's values like GitHub."""
     values = {f"inputs.{name}": one.get("default") for name, one in ACTION["inputs"].items()}
     values |= {f"inputs.{name}": value for name, value in inputs.items()}
     values["steps.python.outputs.python-path"] = sys.executable
@@ -34,7 +34,7 @@ def fill_in(text: str, inputs: dict[str, str]) -> str:
 
 
 class Job:
-    """A job on GitHub that uses the action: its folder, and what it wrote."""
+    """A GitHub job that uses the action: its folder and output."""
 
     def __init__(self, folder: Path, **inputs: str) -> None:
         self.folder = folder / "workspace"
@@ -43,7 +43,7 @@ class Job:
         self.summary = folder / "summary.md"
         temporary = folder / "runner"
         temporary.mkdir()
-        # What the step that installs would have made.
+        # The result of the install step.
         (temporary / "numaproof").symlink_to(sys.prefix)
         self.environment = {
             "GITHUB_STEP_SUMMARY": str(self.summary),
@@ -52,7 +52,7 @@ class Job:
         }
 
     def run(self, name: str) -> subprocess.CompletedProcess[str]:
-        """Runs a step as GitHub does."""
+        """Runs a step like GitHub."""
         (step,) = [step for step in STEPS if step.get("name") == name]
         given = {key: fill_in(value, self.inputs) for key, value in step.get("env", {}).items()}
         return subprocess.run(
@@ -119,7 +119,7 @@ def test_every_input_is_described_and_used() -> None:
     ]
 
 
-def test_every_step_either_runs_bash_or_uses_an_action_of_a_fixed_major_release() -> None:
+def test_every_step_runs_bash_or_a_pinned_action() -> None:
     for step in STEPS:
         assert ("run" in step) != ("uses" in step)
         assert "uses" in step or step["shell"] == "bash"
@@ -127,14 +127,14 @@ def test_every_step_either_runs_bash_or_uses_an_action_of_a_fixed_major_release(
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
-    """The instructions of a container recipe, each with its arguments."""
+    """Returns the instructions of a container recipe with their arguments."""
     for line in text.splitlines():
         if line and not line.startswith("#"):
             name, _, rest = line.partition(" ")
             yield name, rest
 
 
-def test_the_container_runs_numaproof_and_not_as_root() -> None:
+def test_the_container_runs_numaproof_as_a_normal_user() -> None:
     recipe = list(instructions((ROOT / "Containerfile").read_text()))
     last: dict[str, Any] = dict(recipe)
     assert last["USER"] == "numaproof"
@@ -145,7 +145,7 @@ def test_the_container_runs_numaproof_and_not_as_root() -> None:
     assert names.index("USER") > max(at for at, name in enumerate(names) if name == "RUN")
 
 
-def test_the_container_is_built_from_all_that_the_package_is_made_of() -> None:
+def test_the_container_gets_every_folder_of_the_package() -> None:
     kept = {
         line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"
     }

@@ -1,4 +1,4 @@
-"""A count and its noun agree: `plural` joins them wherever the count may be one."""
+"""Counts and nouns agree: `plural` joins them wherever a count may be one."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("cli", "conformance", "fakesys", "campaign", "inputs", "plugin", "reports", "simulation")
 
 PROFILES = {ROOT / "fakesys/cache_rows.py"}
-"""What writes words of profiles, such as ``1 cores``, which is not English."""
+"""Code that writes words of profiles, such as ``1 cores``."""
 
 NOUNS = re.compile(r" (?:[a-z]+ )?([A-Za-z]{2,}s)\b")
 NO_NOUNS = {"is", "as", "has", "was", "less", "this", "does", "its", "ms"}
-"""Words that end like plurals."""
+"""Words that look like plurals."""
 
 LIMITS = re.compile(r"(more|larger|longer) than|too many|the limit is|cut after|MAX_")
-"""What texts say that name a number beyond a limit, which is never one."""
+"""Texts with a number beyond a limit, which is never one."""
 
 
 def counts(file: Path) -> Iterator[str]:
-    """The texts of a file that put a bare number of things before a noun in the plural."""
+    """Yields texts that put a bare number before a plural noun."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if not isinstance(node, ast.JoinedStr):
             continue
@@ -42,7 +42,7 @@ def counts(file: Path) -> Iterator[str]:
 
 
 def is_count(value: ast.FormattedValue) -> bool:
-    """Whether a value is a length, or a number with separators."""
+    """Returns whether a value is a length or a number with separators."""
     shown = value.value
     if isinstance(shown, ast.BinOp):
         shown = shown.left
@@ -51,14 +51,14 @@ def is_count(value: ast.FormattedValue) -> bool:
     return value.format_spec is not None and ast.unparse(value.format_spec) == "f','"
 
 
-def test_one_of_a_thing_is_not_written_in_the_plural() -> None:
+def test_a_count_of_one_is_not_in_the_plural() -> None:
     files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
     read = [file for file in files if file not in PROFILES]
     found = [text for file in read for text in counts(file)]
     assert not found, "\n".join(found)
 
 
-def test_a_count_has_separators_and_its_noun_a_number() -> None:
+def test_counts_have_separators_and_nouns_agree() -> None:
     assert [plural(count, "case run") for count in (0, 1, 1234)] == [
         *("0 case runs", "1 case run", "1,234 case runs"),
     ]

@@ -1,4 +1,4 @@
-"""The pages name only what exists: files, links, modules, commands and tox environments."""
+"""Files, links, modules, commands and tox environments named on pages exist."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 OURS = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(FOLDERS)})/[\w./*-]*\w\*?")
+<<<<<<< HEAD
 PATH = re.compile(r"[\w-]+\.(?:py|sh)|(?:[a-z_][\w.-]*/)+[\w.*-]*")
 ELSEWHERE = (
     *("numaproof-report/", "site/"),  # reports
@@ -49,13 +50,18 @@ ELSEWHERE = (
     *("vendor.example/", "target/", "releases/MINOR.mod"),  # a user's
 )
 """What paths begin with that are not in the repository."""
+=======
+SUFFIX = re.compile(r"(?:[\w.-]+/)*[\w-]+\.py|[\w.-]+(?:/[\w.-]+)+\.(?:yaml|md|sh|go)")
+ELSEWHERE = ("numaproof-report/", "pkg/", "site/", "sys/", "proc/")
+"""Prefixes of paths in other trees: reports, the kubelet's sources, a board, machines."""
+>>>>>>> origin/main
 NAME = re.compile(r"(?<![\w./-])numaproof(?:\.[A-Za-z_]\w*)+")
 CASE_RUN = re.compile(r"`([a-z0-9-]+) \[([a-z0-9-]+)\]`")
 COMMAND = re.compile(r"(?<![\w./-])(?<!from )numaproof ([a-z].*)")
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 OF_OTHERS = {*(ROOT / "adapters").glob("*/*.md")} - {ROOT / "adapters" / "kubelet" / "README.md"}
-"""Pages about other implementations, which name files of theirs."""
+"""Pages about other implementations, which name those projects' files."""
 own_pages = pytest.mark.parametrize(
     "page",
     [page for page in PAGES if page not in OF_OTHERS],
@@ -64,12 +70,12 @@ own_pages = pytest.mark.parametrize(
 
 
 def prose(page: Path) -> str:
-    """A page without its code blocks."""
+    """Returns a page without code blocks."""
     return FENCE.sub("", page.read_text("utf-8"))
 
 
 def code_texts(page: Path) -> Iterator[str]:
-    """Everything set as code: the lines of code blocks, continued ones joined, and spans."""
+    """Yields all code on a page: lines of code blocks, with continuations joined, and spans."""
     text = page.read_text("utf-8")
     for _, block in FENCE.findall(text):
         yield from block.replace("\\\n", " ").splitlines()
@@ -78,7 +84,7 @@ def code_texts(page: Path) -> Iterator[str]:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page: those that GitHub makes of its headings, and those set in it."""
+    """Returns the anchors of a page: those of its headings on GitHub, and explicit ones."""
     heads = HEADING.findall(prose(page))
     made = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
     return made | set(ANCHOR.findall(prose(page)))
@@ -101,6 +107,7 @@ def test_paths_in_the_repository_exist(page: Path) -> None:
     assert not [path for path in found if not list(ROOT.glob(path))]
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if page.parent != ROOT],
@@ -113,6 +120,9 @@ def test_every_column_of_a_table_has_a_heading(page: Path) -> None:
 
 
 def test_where_to_look_is_there() -> None:
+=======
+def test_the_files_under_where_to_look_exist() -> None:
+>>>>>>> origin/main
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     rows = text.partition("## Where to look")[2].partition("\n## ")[0].splitlines()
     places = [place for row in rows for place in SPAN.findall(row[2:].partition(" | ")[2])]
@@ -128,6 +138,7 @@ def test_where_to_look_is_there() -> None:
 
 
 @own_pages
+<<<<<<< HEAD
 def test_paths_named_by_their_end_exist(page: Path) -> None:
     spans = [span for span in SPAN.findall(prose(page)) if PATH.fullmatch(span)]
     named = [span.rstrip("/") for span in spans if not span.startswith(ELSEWHERE)]
@@ -152,21 +163,27 @@ def test_a_path_that_no_file_has_is_noticed() -> None:
     assert is_path("execution/runner")
     assert not is_path("judging/no_such_module.py")
     assert not is_path("no-such-folder")
+=======
+def test_files_named_by_partial_paths_exist(page: Path) -> None:
+    spans = [span for span in SPAN.findall(prose(page)) if SUFFIX.fullmatch(span)]
+    named = [span for span in spans if not span.startswith(ELSEWHERE)]
+    assert not [span for span in named if not any(ROOT.glob(f"**/{span}"))]
+>>>>>>> origin/main
 
 
 @pages
 def test_dotted_names_can_be_imported(page: Path) -> None:
     for text in code_texts(page):
         for name in NAME.findall(text):
-            # `numaproof` is a pytest fixture, too.
+            # `numaproof` is also a pytest fixture.
             assert hasattr(Checker, name.removeprefix("numaproof.")) or import_name(name)
 
 
 def import_name(name: str) -> object:
-    """A module, or what a module has by that name.
+    """Returns a module or its attribute.
 
     Raises:
-        ImportError, AttributeError: there is none.
+        ImportError, AttributeError: it doesn't exist.
     """
     try:
         return import_module(name)
@@ -183,7 +200,7 @@ def test_cases_and_machines_of_case_runs_exist(page: Path) -> None:
 
 
 def subcommand(words: list[str]) -> tuple[click.Command, list[str]]:
-    """The command that these words begin with, and the words after its name."""
+    """Returns the command at the start of these words, and the remaining words."""
     command: click.Command = cli
     while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z-]+", words[0]):
         assert words[0] in command.commands, f"no command {words[0]}"
@@ -201,7 +218,7 @@ def test_commands_and_their_options_exist(page: Path) -> None:
 
 
 def command_line_problems(line: str) -> set[str]:
-    """The options that a command line uses and its command lacks."""
+    """Returns the options in a command line that the command lacks."""
     try:
         words = shlex.split(re.split(r"\s[|>&;]|\)", line)[0])
     except ValueError:
@@ -213,7 +230,7 @@ def command_line_problems(line: str) -> set[str]:
 
 
 def all_commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command with the words that call it."""
+    """Yields every command with the words that call it."""
     yield path, group
     for name in group.commands:
         command, _ = subcommand([*path, name])
@@ -256,7 +273,7 @@ def test_the_verbs_of_a_group_are_its_commands(path: tuple[str, ...]) -> None:
 
 
 def environments(section: str) -> Iterator[str]:
-    """The environments that a section of a tox.ini is about, such as ``testenv:{a,b}-c``."""
+    """Returns the environments of a section in tox.ini, such as ``testenv:{a,b}-c``."""
     before, brace, rest = section.removeprefix("testenv:").partition("{")
     choices, _, after = rest.partition("}")
     yield from (f"{before}{one}{after}" for one in choices.split(",")) if brace else (before,)

@@ -1,6 +1,6 @@
-"""Which module may import which: the table of ARCHITECTURE.md and the order of the rooms.
+"""Allowed imports between modules: the table in ARCHITECTURE.md and the order of packages.
 
-Imports for type checking count as well: what a module names, a reader has to know.
+Imports for type checking count, because readers follow them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAYERS = {
     "campaign": ("protocol", "workdir", "reference", "inputs", "fakesys", "conformance"),
     "reports": ("protocol", "workdir", "inputs"),
 }
-"""The folders of ARCHITECTURE.md and what each may import; the command imports them all."""
+"""The folders in ARCHITECTURE.md and their allowed imports; `cli` and `plugin` import all."""
 
 ROOMS = (
     "cases",
@@ -44,7 +44,7 @@ ROOMS = (
     "library",
     "promotion",
 )
-"""The rooms of `numaproof.conformance` in order: each imports only from those before it."""
+"""The packages of `numaproof.conformance` in order: each imports only from earlier ones."""
 
 
 REFERENCE = (
@@ -62,7 +62,7 @@ REFERENCE = (
     ("implementation",),
     ("server",),
 )
-"""The layers of `numaproof.reference`, lowest first; what shares a layer is independent."""
+"""The layers of `numaproof.reference`, lowest first. Modules in one layer are independent."""
 
 
 modules = cache(checkout.modules)
@@ -70,7 +70,7 @@ modules = cache(checkout.modules)
 
 @cache
 def imports_of(name: str) -> frozenset[str]:
-    """The project's modules that a module imports when it is loaded, or for type checking."""
+    """Returns the project's modules that a module imports on load or for type checking."""
     statements = list(ast.parse(modules()[name].read_text(encoding="utf-8")).body)
     found: set[str] = set()
     while statements:
@@ -88,18 +88,18 @@ def imports_of(name: str) -> frozenset[str]:
 
 
 def folder_of(name: str) -> str:
-    """The folder of a module; empty for the package itself."""
+    """Returns the folder of a module, or an empty text for the package itself."""
     return (*name.split("."), "")[1]
 
 
 def room_of(name: str, folder: str = "conformance") -> str | None:
-    """The room of a module of a folder, by default of the harness."""
+    """Returns the package of a module within a folder, by default the harness."""
     parts = name.split(".")
     return parts[2] if parts[1:2] == [folder] and len(parts) > 2 else None
 
 
 @pytest.mark.parametrize("folder", LAYERS)
-def test_a_folder_imports_only_what_is_above_it_in_the_table(folder: str) -> None:
+def test_a_folder_imports_only_from_folders_in_its_row(folder: str) -> None:
     allowed = {folder, *LAYERS[folder]}
     beyond = {
         f"{name} imports {other}"
@@ -128,7 +128,7 @@ def test_architecture_has_the_same_table() -> None:
     assert table.keys() >= LAYERS.keys()
 
 
-def test_the_rooms_of_the_harness_import_in_one_direction() -> None:
+def test_packages_of_the_harness_import_in_one_direction() -> None:
     place = {room: number for number, room in enumerate(ROOMS)}
     assert {room_of(name) for name in modules()} - {None} == place.keys()
     backwards = {
@@ -155,13 +155,13 @@ def test_the_layers_of_the_reference_import_downward_only() -> None:
     assert not upward
 
 
-def test_the_harness_states_the_order_of_its_rooms() -> None:
+def test_the_harness_documents_the_order_of_its_packages() -> None:
     text = ast.get_docstring(ast.parse(modules()["numaproof.conformance"].read_text())) or ""
     places = [text.index(f"`{room}`") for room in ROOMS]
     assert places == sorted(places)
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_no_modules_import_each_other_in_a_cycle() -> None:
     graph = {name: imports_of(name) for name in modules()}
     try:
         TopologicalSorter(graph).prepare()

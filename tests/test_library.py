@@ -1,4 +1,4 @@
-"""What `import numaproof` offers to programs that use it as a library."""
+"""The public names of numaproof as a library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ print(sorted(set(sys.modules) - before))
 """
 
 
-def test_to_import_it_does_nothing_and_loads_nothing_else() -> None:
+def test_importing_numaproof_loads_nothing_else() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", UNTOUCHED], capture_output=True, text=True, check=True
     )
@@ -29,17 +29,17 @@ def test_to_import_it_does_nothing_and_loads_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("name", numaproof.__all__)
-def test_every_name_is_there_and_described(name: str) -> None:
+def test_every_public_name_exists_and_is_documented(name: str) -> None:
     assert getattr(numaproof, name).__doc__
     assert f"`{name}`" in (numaproof.__doc__ or "")
 
 
-def test_no_other_name_is_there() -> None:
+def test_there_are_no_other_public_names() -> None:
     with pytest.raises(AttributeError, match="no attribute 'chekc'"):
         numaproof.chekc  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_check_plays_the_cases_that_are_selected() -> None:
+def test_check_plays_the_selected_cases() -> None:
     *_, finished, ended = numaproof.check(select=["example-*"], machines=["laptop-4c8t"])
     assert isinstance(finished, numaproof.events.CaseFinished)
     assert (finished.machine, finished.outcome) == ("laptop-4c8t", "pass")
@@ -47,7 +47,7 @@ def test_check_plays_the_cases_that_are_selected() -> None:
     assert ended.complete
 
 
-def test_check_says_what_does_not_fit() -> None:
+def test_check_reports_wrong_arguments() -> None:
     with pytest.raises(SelectionError, match="no case matches"):
         next(numaproof.check(select=["nothing-*"]))
     with pytest.raises(TargetError, match="the command is empty"):

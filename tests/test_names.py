@@ -1,4 +1,4 @@
-"""Names that the field's terms have replaced do not come back."""
+"""Replaced names don't come back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REPLACED = {
 
 
 def definitions(path: Path) -> Iterator[tuple[str, int]]:
-    """The names of classes, functions, parameters, attributes and constants in a module."""
+    """Returns the names of classes, functions, parameters, attributes and constants in a module."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         match node:
             case ast.ClassDef(name=name, body=body):
@@ -78,7 +78,7 @@ NOUNS = {"bed", "deed", "feed", "hundred", "need", "seed", "shed", "speed"}
 
 
 def is_bare_participle(name: str) -> bool:
-    """Whether a name says what was done, and not to what; `one` says even less."""
+    """Returns whether a name is a bare participle, or `one`."""
     bare = name.strip("_")
     if bare in ALLOWED | NOUNS:
         return False
@@ -97,7 +97,7 @@ def test_no_name_is_a_bare_participle() -> None:
     assert found == []
 
 
-def test_a_replaced_name_is_not_given_again() -> None:
+def test_a_replaced_name_does_not_return() -> None:
     again = [
         f"{path.relative_to(ROOT)}:{line}: {name} (say {REPLACED.get(name, 'MAX_...')})"
         for path in checkout.modules().values()

@@ -1,4 +1,4 @@
-"""The documentation site: complete, linked, and without requests to other hosts."""
+"""The documentation site is complete, linked, and loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOADED = re.compile(r"""<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)=["']?(h
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site; the generator fails for a broken link or anchor."""
+    """The site. The generator fails on a broken link or anchor."""
     pytest.importorskip("zensical", reason="needs zensical")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, str(BUILD), str(folder)]

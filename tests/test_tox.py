@@ -1,4 +1,4 @@
-"""The README's test command runs every test on whichever interpreter it is started with."""
+"""The README's test command runs every test on the interpreter that starts it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_plain_tox_runs_the_tests_the_linter_and_the_type_checker(
 
 
 @pytest.mark.parametrize("name", ["testenv", *(f"testenv:{name}" for name in DEFAULT)])
-def test_plain_tox_asks_for_no_particular_interpreter(
+def test_plain_tox_requires_no_particular_interpreter(
     tox: configparser.ConfigParser, name: str
 ) -> None:
     assert "base_python" not in tox[name]

@@ -1,7 +1,7 @@
-"""Folders that others write to, too: temporary ones, state directories, trees of files.
+"""Folders that other programs also write to: temporary folders, state directories and trees.
 
-Whoever runs a stranger's program finds anything in them: symbolic links, pipes, devices, files
-without end, a hundred thousand files, a thousand levels. Everything that this project makes, reads,
-writes and removes in such a folder goes through this package. So do the files and folders that
-commands write their output to: `output_files` and `output_folder`.
+An untrusted program can leave anything in them: symbolic links, pipes, devices, endless files, a
+hundred thousand files, a thousand levels. Code that creates, reads, writes or removes files in
+such a folder must use this package. `output_files` and `output_folder` are for the output of
+commands.
 """

@@ -1,8 +1,8 @@
-"""What commands compute again and again from the same files, kept between them.
+"""Caches results that commands compute repeatedly from the same files.
 
-Parsing two megabytes of YAML and discovering fifty machines take two seconds, which every command
-would spend before it begins. Each result is one file in the user's cache folder, under a digest of
-all that it was made of: files, and the code that reads them.
+Parsing two megabytes of YAML and discovering fifty machines would delay every command by two
+seconds. Each result is one file in the user's cache folder, with a digest of the files and the code
+that produced it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIGEST_BYTES = 32
 
 
 def digest(packages: Iterable[str], contents: Iterable[bytes]) -> bytes:
-    """The digest of some packages of numaproof, by their names, and of other contents."""
+    """Returns a digest of the code of some numaproof packages and of other contents."""
     total = hashlib.sha256(b"".join(map(_code, packages)))
     for content in contents:
         total.update(hashlib.sha256(content).digest())
@@ -42,9 +42,9 @@ def _code(package: str) -> bytes:
 
 
 def read(name: str, key: bytes, kind: Any) -> Any:
-    """The value saved under this name and digest, as msgspec reads `kind`; None if there is none.
+    """Reads the value saved with this name and digest as `kind`; None if there is none.
 
-    Values that may be None themselves need a structure around them.
+    Values that can themselves be None need a structure around them.
     """
     try:
         saved = _file(name).read_bytes()
@@ -56,7 +56,7 @@ def read(name: str, key: bytes, kind: Any) -> Any:
 
 
 def write(name: str, key: bytes, value: Any) -> None:
-    """Saves a value, in the place of any other of this name; without room, does nothing."""
+    """Saves a value, replacing any other with this name; does nothing if it cannot be written."""
     with suppress(OSError, RuntimeError):
         output_files.write_file(_file(name), key + msgspec.msgpack.encode(value))
 

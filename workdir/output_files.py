@@ -1,7 +1,7 @@
-"""Writes the files that commands are asked for: whole or not at all.
+"""Writes the output files of commands, completely or not at all.
 
-A file is written next to its target under a temporary name and then renamed. If anything fails, the
-temporary file is removed and the earlier file is intact. Every error names the target.
+A file is written under a temporary name next to its target and then renamed. If anything fails, the
+temporary file is removed and the previous file is unchanged. Every error names the target.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _PARTIAL, _SUFFIX = ".numaproof-", ".part"
-"""The first and last characters of temporary names; a killed command can leave such a file."""
+"""Prefix and suffix of temporary names; a killed command can leave such a file behind."""
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 """Errors of file systems without hard links."""
@@ -34,18 +34,18 @@ _KINDS = {
 
 
 def write_file(path: Path, content: str | bytes, *, new: bool = False) -> None:
-    """Writes a file, atomically; a symbolic link keeps pointing to the file it points to.
+    """Writes a file atomically; a symbolic link stays, and its target is replaced.
 
-    Missing folders are created; an existing file keeps its permissions. Characters of text that
-    UTF-8 cannot encode, as in file names that are not UTF-8, are escaped.
+    Missing folders are created, and an existing file keeps its permissions. Characters that UTF-8
+    cannot encode, as in some file names, are escaped.
 
     Args:
         path: the target.
-        content: of the file; text becomes UTF-8.
+        content: the content; text is encoded as UTF-8.
         new: whether an existing file is an error instead of being replaced.
 
     Raises:
-        FileExistsError: there is such a file, and it should be new.
+        FileExistsError: the file exists, and `new` is set.
         OSError: the file cannot be written; names the target.
     """
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
@@ -63,7 +63,7 @@ def write_file(path: Path, content: str | bytes, *, new: bool = False) -> None:
                 file.flush()
                 if found:
                     os.fchmod(number, stat.S_IMODE(found.st_mode))
-                # A full disk may show only now.
+                # A full disk may only be detected now.
                 os.fsync(number)
             (_link if new else os.replace)(partial, target)
         except BaseException:
@@ -73,12 +73,12 @@ def write_file(path: Path, content: str | bytes, *, new: bool = False) -> None:
 
 
 def update_file(path: Path, make: Callable[[], str]) -> None:
-    """Replaces a file with text made from its content, while other processes wait to do the same.
+    """Replaces a file with text derived from its content, while other processes wait.
 
     Args:
         path: the file; it need not exist.
-        make: reads the file if there is one and returns the new text. It is called again if another
-            process replaced or created the file first.
+        make: reads the file, if it exists, and returns the new text. It is called again if another
+            process replaces or creates the file first.
 
     Raises:
         OSError: the file cannot be written; names the target.
@@ -94,12 +94,11 @@ def update_file(path: Path, make: Callable[[], str]) -> None:
 
 
 class _Outpaced(Exception):  # noqa: N818 - it never leaves this module
-    """Another process replaced or created a file first."""
+    """Another process replaced or created the file first."""
 
 
 @contextmanager
 def _lock_file(path: Path) -> Iterator[bool]:
-    """Locks a file, and yields whether the file exists."""
     with naming(path):
         try:
             _require_regular(resolve_target(path))
@@ -124,10 +123,10 @@ def _lock_file(path: Path) -> Iterator[bool]:
 
 
 def require_writable(path: Path) -> None:
-    """Checks, before long work, that a file can be written, without writing anything.
+    """Checks before long work that a file can be written, without writing it.
 
-    Missing parent folders are not an error. What can be known only by writing, such as a full disk,
-    is not checked.
+    Missing parent folders are allowed. Problems that only writing reveals, such as a full disk, are
+    not detected.
 
     Raises:
         OSError: the file cannot be written; names the file.
@@ -142,7 +141,7 @@ def require_writable_folder(path: Path) -> None:
     """Checks that files can be created in a folder, or that the folder can be created.
 
     Raises:
-        OSError: they cannot be; names the folder, or the one above that exists.
+        OSError: they cannot be created; names the folder, or its nearest existing parent.
     """
     resolve_target(path)
     with naming(path):
@@ -162,23 +161,23 @@ def clear_partials(folder: Path) -> None:
     """Removes temporary files that a killed command left in a folder.
 
     Raises:
-        OSError: one cannot be removed.
+        OSError: a file cannot be removed.
     """
     for file in partials(folder):
         file.unlink(missing_ok=True)
 
 
 def partials(folder: Path) -> Iterator[Path]:
-    """The temporary files in a folder, which only a command that is killed leaves there."""
+    """Returns the temporary files that a killed command left in a folder."""
     return folder.glob(f"{_PARTIAL}*{_SUFFIX}")
 
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Adds a file's name to the errors of a block that writes it.
+    """Adds a file's name to errors in a block.
 
     Raises:
-        OSError: as raised in the block, of the same class, with the name.
+        OSError: as raised in the block, with the same class and the name.
     """
     try:
         yield
@@ -189,11 +188,11 @@ def naming(path: Path | str) -> Iterator[None]:
 
 
 def resolve_target(path: Path) -> Path:
-    """Where output to a path goes.
+    """Resolves the path that output goes to.
 
     Raises:
-        OSError: nowhere: the path, or a folder above it, is a symbolic link that leads to nothing
-            or to itself; names the path.
+        OSError: the path, or a folder above it, is a symbolic link to nothing or to itself; names
+            the path.
     """
     target = Path(os.path.realpath(path))  # `Path.resolve` raises RuntimeError for a loop
     with naming(path):
@@ -203,14 +202,14 @@ def resolve_target(path: Path) -> Path:
             if one.is_symlink() and not _exists(one, follow_links=True):
                 link = "" if one == path else f"{one} "
                 fix = "remove it or name another path"
-                raise OSError(errno.EINVAL, f"{link}is a symbolic link that leads nowhere; {fix}")
+                raise OSError(errno.EINVAL, f"{link}is a broken symbolic link; {fix}")
     return target
 
 
 def _exists(path: Path, *, follow_links: bool = False) -> bool:
-    """Whether there is something; unlike `Path.exists`, says when this cannot be known.
+    """Whether a path exists; unlike `Path.exists`, raises an error if this is unknown.
 
-    A link that is `follow_links` must lead to something; one that leads to itself is an error.
+    With `follow_links`, the target of a link must exist; a link to itself is an error.
     """
     try:
         path.stat(follow_symlinks=follow_links)
@@ -220,10 +219,10 @@ def _exists(path: Path, *, follow_links: bool = False) -> bool:
 
 
 def _require_regular(target: Path) -> os.stat_result | None:
-    """What a target is, which must be a regular file or nothing.
+    """Returns the status of a target, which must be a regular file or missing.
 
     Raises:
-        OSError: it is something else, or this cannot be known.
+        OSError: it is something else, or its status is unknown.
     """
     try:
         found = target.stat()
@@ -239,7 +238,7 @@ def _require_regular(target: Path) -> os.stat_result | None:
 
 
 def _link(partial: Path, target: Path) -> None:
-    """Gives a file its name, unless another has it."""
+    """Renames a file, unless the target exists."""
     try:
         os.link(partial, target)
     except OSError as error:

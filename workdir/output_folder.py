@@ -1,4 +1,4 @@
-"""The folder of a command's output, held by one command at a time."""
+"""The output folder of a command, locked for one command at a time."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LOCK = re.compile(r"FLOCK\s+\S+\s+WRITE\s+(\d+)\s+([0-9a-f]+):([0-9a-f]+):(\d+)
 
 
 class FolderInUseError(Exception):
-    """Another command is writing to a folder; the message names it and says what to do."""
+    """Another command is writing to the folder; the message names it and suggests a fix."""
 
 
 @contextmanager
 def held_folder(path: Path) -> Iterator[None]:
-    """Creates a folder if necessary and keeps other commands out of it until the block ends.
+    """Creates a folder if necessary, and locks it until the end of the block.
 
-    A folder that was created and is still empty is removed at the end.
+    If the folder was created and is still empty, it is removed at the end.
 
     Raises:
         FolderInUseError: another command is writing to it.
@@ -39,7 +39,7 @@ def held_folder(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # Removed while it is locked: nobody can have begun to write to it.
+        # Remove it while locked, so that no other command can have started to use it.
         with suppress(OSError):
             for one in made:
                 one.rmdir()
@@ -47,7 +47,6 @@ def held_folder(path: Path) -> Iterator[None]:
 
 
 def _missing(path: Path) -> list[Path]:
-    """The folders to be created, innermost first."""
     missing = []
     for one in (path, *path.parents):
         if one.exists():
@@ -59,14 +58,14 @@ def _missing(path: Path) -> list[Path]:
 def _lock(path: Path) -> int:
     while True:
         path.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):  # its holder has just removed it
+        with suppress(FileNotFoundError):  # another command has just removed it
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             if _is_taken(lock, path):
                 return lock
 
 
 def _is_taken(lock: int, path: Path) -> bool:
-    """Locks an open folder; if it is no longer at its path, or locked, closes it."""
+    """Locks an open folder; closes it if it was moved or is already locked."""
     taken = False
     try:
         with suppress(OSError):  # not every file system has locks
@@ -85,12 +84,12 @@ def _in_use(lock: int, path: Path) -> FolderInUseError:
     who = _holder(lock)
     process = f" (process {who})" if who else ""
     return FolderInUseError(
-        f"{path}: another run is writing to it{process}; wait until it ends, or give another --out"
+        f"{path}: another run is writing to it{process}; wait until it ends, or use another --out"
     )
 
 
 def _holder(lock: int) -> int:
-    """The process that has locked a folder; 0 if that is not known."""
+    """Returns the process that holds the lock of a folder; 0 if unknown."""
     found = os.fstat(lock)
     with suppress(OSError):
         for process, major, minor, inode in _LOCK.findall(_LOCKS.read_text(encoding="ascii")):

@@ -1,4 +1,4 @@
-"""Removes a folder whatever is in it, and nothing outside it."""
+"""Removes a folder with any content, and nothing outside it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _AT_ONCE = 10_000
-"""Names that are listed at once."""
+"""Maximum names to list at once."""
 
 _MAX_ROUNDS = 100_000
-"""Listings after which somebody is still writing there."""
+"""Maximum listings; beyond that, some process must still be writing."""
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(path: Path) -> str:
-    """Removes a folder with all that is in it; why some of it stays, or nothing.
+    """Removes a folder or file; returns why something is left, or an empty string.
 
-    It follows no link and needs neither a stack nor a descriptor for each level: folders in folders
-    are first moved to the top. Folders that forbid it are given the permission. What is no folder
-    is removed, too; that there is nothing is no error.
+    Does not follow links. Needs neither recursion nor a descriptor for each level, because nested
+    folders are first moved to the top. Adds missing permissions to folders. A missing folder is not
+    an error.
     """
     try:
         above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -52,7 +52,7 @@ def _remove(name: str, above: int) -> str:
 
 
 def _empty(top: int) -> str:
-    """Empties a folder; the last reason why something in it could not be removed."""
+    """Empties a folder; returns the last reason why something could not be removed."""
     why = ""
     token = secrets.token_hex(4)
     moved = 0
@@ -79,19 +79,18 @@ def _names(folder: int) -> list[str]:
 
 
 def _flatten(folder: int, top: int, token: str, moved_count: int) -> int:
-    """Removes the files in a folder and moves its folders to the top; how many have moved."""
+    """Removes the files in a folder and moves its folders to the top; returns the move count."""
     while names := _names(folder):
         for name in names:
             if not _remove_entry(name, folder):
                 with suppress(OSError), _open_folder(name, folder):
-                    pass  # a folder that moves must be writable
+                    pass  # only writable folders can be moved
                 os.rename(name, f".{token}-{moved_count}", src_dir_fd=folder, dst_dir_fd=top)
                 moved_count += 1
     return moved_count
 
 
 def _remove_entry(name: str, folder: int) -> bool:
-    """Removes an entry, unless it is a folder with something in it."""
     if not stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
         os.unlink(name, dir_fd=folder)
         return True
@@ -104,7 +103,7 @@ def _remove_entry(name: str, folder: int) -> bool:
 
 @contextmanager
 def _open_folder(name: str, above: int) -> Iterator[int]:
-    """A folder, made accessible where it is not."""
+    """Opens a folder, and makes it accessible if necessary."""
     try:
         folder = os.open(name, _OPEN, dir_fd=above)
     except PermissionError:

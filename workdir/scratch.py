@@ -1,10 +1,10 @@
-"""Temporary folders for state directories and trees, removed at the latest by the next run.
+"""Temporary folders for state directories and trees, removed by the next run at the latest.
 
-Each is locked for as long as its process lives. What a killed run has left is locked by nobody, and
-is removed by the next one; a folder that is in use is never touched.
+Each folder is locked while its process lives. A killed run leaves an unlocked folder, which the
+next run removes; folders in use are never touched.
 
-A temporary folder without room is a problem of the machine. Programs, configurations and cases look
-wrong because of it, so everybody who would blame them asks `require_room` first.
+A full disk makes programs, configurations and cases look wrong. Callers therefore use
+`require_room` before they report a failure.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PREFIX = "numaproof-run-"
-"""What the names of temporary folders begin with, once they are locked."""
+"""Prefix of the names of locked temporary folders."""
 
 _NEW = "numaproof-new-"
 _IN_MEMORY = "/dev/shm"  # noqa: S108 - a folder of our own is made in it
 _LOG = logging.getLogger("numaproof")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
-"""Errors of a file system that say nothing about who writes to it."""
+"""File system errors that are not the fault of the writing program."""
 
 _ROOM = 1 << 20
-"""Bytes that a state directory and the files of a short run fit in."""
+"""Bytes that a state directory and the files of a short run need."""
 
 _cleared_places: set[str] = set()
 _scratch_folders: set[Path] = set()
 
 
 class ScratchError(Exception):
-    """A temporary folder cannot be written to; the message names it and says what to do."""
+    """A temporary folder cannot be written; the message names it and suggests a fix."""
 
 
 def require_scratch() -> None:
     """Checks that there is room for temporary folders, before a command changes anything.
 
     Raises:
-        ScratchError: they cannot be written, or there is no room.
+        ScratchError: they cannot be written, or there is not enough room.
     """
     require_room(Path(_place()))
 
 
 def require_room(folder: Path) -> None:
-    """Checks that a temporary folder has room; a folder that no longer exists passes.
+    """Checks that a temporary folder has room; a missing folder passes.
 
     Raises:
-        ScratchError: it has none.
+        ScratchError: there is not enough room.
     """
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
@@ -69,10 +69,10 @@ def require_room(folder: Path) -> None:
 
 @contextmanager
 def needing_room(folder: Path) -> Iterator[None]:
-    """Blames a full disk for whatever goes wrong in a block that works in a temporary folder.
+    """Attributes failures in a block to a full disk if the temporary folder has no room.
 
     Raises:
-        ScratchError: something went wrong, and the folder has no room.
+        ScratchError: the block failed, and the folder has no room.
     """
     try:
         yield
@@ -86,7 +86,7 @@ def needing_room(folder: Path) -> Iterator[None]:
 
 
 def _full(error: BaseException | None, folder: Path) -> OSError | None:
-    """The error of a full disk below a folder that led to another error; None if there is none."""
+    """Finds a full-disk error below the folder among the causes of an error, if any."""
     while error:
         if isinstance(error, OSError) and error.errno in _FULL:
             file = os.fsdecode(error.filename or "")
@@ -107,18 +107,18 @@ def _unusable(folder: Path | str, error: OSError) -> ScratchError:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A new folder, in memory if the system allows it.
+    """Creates a temporary folder, in memory if possible, and removes it after the block.
 
-    A run writes tens of thousands of small files, which on a disk can take most of its time.
-    ``TMPDIR`` overrides the place.
+    A run writes tens of thousands of small files, which can take most of its time on a disk.
+    ``TMPDIR`` overrides the location.
 
     Raises:
-        ScratchError: it cannot be created, or has no room: at once, or when something goes wrong.
+        ScratchError: the folder cannot be created or has no room, now or after a failure.
     """
     place = _place()
     _clear(place)
     require_scratch()
-    # It gets its name with the lock on it: another run would remove it in between.
+    # Lock it before renaming, because another run would remove an unlocked folder.
     try:
         fresh = Path(tempfile.mkdtemp(prefix=_NEW, dir=place))
     except OSError as error:
@@ -126,7 +126,7 @@ def scratch_folder() -> Iterator[Path]:
     folder = fresh.with_name(PREFIX + fresh.name.removeprefix(_NEW))
     lock = os.open(fresh, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with suppress(OSError):  # not every file system has locks; then nobody clears it either
+        with suppress(OSError):  # without lock support, no other run removes the folder either
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fresh.rename(folder)
         _scratch_folders.add(folder)
@@ -144,12 +144,12 @@ def _place() -> str:
     wanted = os.environ.get("TMPDIR")
     if wanted is None and os.access(_IN_MEMORY, os.W_OK | os.X_OK):
         return _IN_MEMORY
-    # Python would quietly take another place where this one is full.
+    # Python would silently use another location if this one is full.
     return wanted if wanted and Path(wanted).is_dir() else tempfile.gettempdir()
 
 
 def _clear(place: str) -> None:
-    """Removes what killed runs of this user have left; once for each process."""
+    """Removes folders left by this user's killed runs, once per process."""
     if place in _cleared_places:
         return
     _cleared_places.add(place)
@@ -161,10 +161,10 @@ def _clear(place: str) -> None:
 
 
 def _clear_folder(folder: Path) -> None:
-    """Removes a folder that is this user's and locked by nobody.
+    """Removes a folder that belongs to this user and is not locked.
 
     Raises:
-        OSError: it is locked, or can't be.
+        OSError: the folder is locked, or cannot be.
     """
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -176,13 +176,13 @@ def _clear_folder(folder: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder in a temporary one, with those above it.
+    """Creates a folder in a temporary one, including its parents.
 
-    A program that was told of another folder in it may have put a link or a file in the place of
-    one above, or removed it: then that one is made anew.
+    A program that knows another folder there may have removed a parent or replaced it with a link
+    or file. Such parents are created again.
 
     Raises:
-        FileExistsError: there is such a folder already.
+        FileExistsError: the folder already exists.
     """
     above = path.parents
     depth = next((number for number, one in enumerate(above) if one in _scratch_folders), None)
@@ -200,9 +200,9 @@ def make_folder(path: Path) -> None:
 
 
 def _kind(path: Path) -> int | None:
-    """What there is at a path itself, as `stat.S_IFMT` has it; None for nothing."""
+    """Returns the file type at a path, as in `stat.S_IFMT`; None if nothing exists."""
     try:
-        # pathlib asks twice for what one call tells, at every run of a case.
+        # pathlib would make two calls for this, in every run of a case.
         return stat.S_IFMT(os.lstat(path).st_mode)
     except FileNotFoundError:
         return None

@@ -1,8 +1,8 @@
-"""A state directory: the harness makes it, a program fills it, and the harness changes its files.
+"""State directories: the harness creates them, programs fill them, and the harness edits the files.
 
-What the program has put there is read, written and removed relative to a descriptor of the
-directory itself and through no link, so that nothing outside is ever touched. Only regular files of
-a bounded size count; anything else is an error that names the file and what it is.
+Files are read, written and removed relative to a descriptor of the directory and without following
+links, so that nothing outside is affected. Only regular files of limited size are accepted; for
+anything else, an error names the file and its type.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LARGEST = 64 << 20
-"""Bytes that a file may have."""
+"""Maximum size of a file in bytes."""
 
 MAX_ENTRIES = 10_000
-"""Files and folders that may be directly in the directory."""
+"""Maximum number of entries in the directory."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class StateError(Exception):
-    """A state directory is not what it should be; the message names the file and what it is.
+    """A state directory has unexpected content; the message names the file and its type.
 
     Attributes:
-        what: the message without the words of the operating system.
+        what: the message without the operating system's text.
     """
 
     def __init__(self, what: str, why: str | None = None) -> None:
@@ -46,36 +46,36 @@ class StateDirectory:
     """A state directory.
 
     Attributes:
-        path: where a program finds it.
+        path: the path for programs.
     """
 
     def __init__(self, path: Path) -> None:
-        """Takes a directory that exists."""
+        """Uses an existing directory."""
         self.path = path
         self._above = _identity(os.stat(path.parent))
 
     @classmethod
     def create(cls, path: Path) -> StateDirectory:
-        """A new, empty one; folders above it are made as needed."""
+        """Creates an empty state directory and its parents."""
         make_folder(path)
         return cls(path)
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None where there is none.
+        """Returns the content of a file; None if it does not exist.
 
         Raises:
-            StateError: there is something else, or too much.
+            StateError: it is not a regular file, or is too large.
         """
         with self._open_directory() as directory:
             return _read(directory, name)
 
     def write(self, name: str, content: bytes) -> None:
-        """Puts a file with this content in the place of the one that is there, if there is one.
+        """Writes a file, replacing any existing file.
 
-        The old file is not written to: it may be known outside by another name.
+        The old file is not modified, because a hard link outside may share it.
 
         Raises:
-            StateError: there is something else, or it can't be written.
+            StateError: the existing entry is not a regular file, or the file cannot be written.
         """
         with self._open_directory() as directory:
             _check(directory, name)
@@ -96,7 +96,7 @@ class StateDirectory:
         """Removes a file.
 
         Raises:
-            StateError: there is none, or something else.
+            StateError: the file does not exist, or is not a regular file.
         """
         with self._open_directory() as directory:
             _check(directory, name)
@@ -106,10 +106,10 @@ class StateDirectory:
                 raise _cannot("remove", name, error) from None
 
     def _check_place(self) -> None:
-        """Checks that its path leads to where it was made.
+        """Checks that the parent folder is still the same.
 
         Raises:
-            StateError: a folder above it is gone, or is another.
+            StateError: it was removed or replaced.
         """
         try:
             above = _identity(os.stat(self.path.parent))
@@ -119,12 +119,12 @@ class StateDirectory:
             raise StateError("the folder above the state directory was removed or replaced")
 
     def check(self, names: Iterable[str] = ()) -> None:
-        """Checks that it is there, readable, and not overfull; does not look into its files.
+        """Checks that the directory exists, is readable and has few enough entries.
 
-        What is there by one of the `names` has to be a file, and of a bounded size.
+        Entries with one of the `names` must be regular files of limited size.
 
         Raises:
-            StateError: it is not.
+            StateError: a check failed.
         """
         with self._open_directory() as directory, os.scandir(directory) as entries:
             for name in names:
@@ -159,7 +159,7 @@ def _read(directory: int, name: str) -> bytes | None:
         raise _cannot("read", name, error) from None
     try:
         found = os.fstat(file)
-        _require_file(name, found)  # it may have changed since
+        _require_file(name, found)  # it may have changed since the check
         content = b""
         while more := os.read(file, found.st_size - len(content)):
             content += more
@@ -169,7 +169,7 @@ def _read(directory: int, name: str) -> bytes | None:
 
 
 def _check(directory: int, name: str) -> None:
-    """Checks that what has this name, if anything has, is a bounded file, without opening it."""
+    """Checks without opening it that an entry, if it exists, is a regular file of limited size."""
     try:
         _require_file(name, os.lstat(name, dir_fd=directory))
     except FileNotFoundError:
@@ -199,7 +199,6 @@ def _kind(mode: int) -> str:
 
 
 def _instead(path: Path, error: OSError) -> StateError:
-    """What there is in the place of the directory, which could not be opened."""
     if error.errno == errno.ENOENT:
         return StateError("the state directory was removed")
     with suppress(OSError):

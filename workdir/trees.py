@@ -1,9 +1,9 @@
-"""Reads a tree of files that somebody else has made: what is not below its root is not read.
+"""Reads trees of files from untrusted sources, without leaving their root.
 
-A ``/sys`` is full of symbolic links, and they are followed as long as they stay in the tree. Only
-regular files are opened, none of them waits for anybody, and what they hold is bounded.
+A ``/sys`` has many symbolic links, which are followed while they stay in the tree. Only regular
+files are opened, without blocking, and up to a maximum size.
 
-A tree need not be in a folder: one that this process holds itself is found at a path, too.
+A tree can also be held in memory, under a path that is only valid in this process.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MAX_BYTES = 64 << 20
-"""Bytes of one file; ``/proc/cpuinfo`` of 8,192 CPUs has 12 MiB."""
+"""Maximum size of a file in bytes; ``/proc/cpuinfo`` of 8,192 CPUs has 12 MiB."""
 
 MAX_IN_ALL = 256 << 20
-"""Bytes of all files that are read of a tree."""
+"""Maximum bytes to read from a tree."""
 
 MAX_NAMES = 100_000
-"""Entries of one folder."""
+"""Maximum entries of a folder."""
 
 
 class UnfitFileError(OSError):
-    """There is something at a path that is not read; the message says what, without the path."""
+    """An entry that is never read; the message describes it, without its path."""
 
 
 class Root(Protocol):
-    """A path in a tree: `FolderTree`, `pathlib.Path`, and one in a fake file system."""
+    """A path in a tree: `FolderTree`, `pathlib.Path`, or a path in a fake file system."""
 
     @property
     def name(self) -> str:
         """The last part of the path."""
 
     def __truediv__(self, key: str, /) -> Self:
-        """The place below this one."""
+        """Returns the path below this one."""
 
     def read_bytes(self) -> bytes:
-        """The content of a file, or an OSError."""
+        """Returns the content of a file, or raises an OSError."""
 
     def iterdir(self) -> Iterable[Self]:
-        """What is in a folder, or an OSError."""
+        """Yields the entries of a folder, or raises an OSError."""
 
 
 _HELD: WeakValueDictionary[str, Root] = WeakValueDictionary()
@@ -57,9 +57,9 @@ _NUMBERS = count()
 
 
 def hold(root: Root) -> str:
-    """The path at which `opened` finds a tree that is in no folder.
+    """Returns a path at which `open_root` finds a tree without a folder.
 
-    It does so in this process alone, and for as long as somebody keeps `root`.
+    The path is valid in this process only, while a reference to `root` exists.
     """
     path = f"/proc/self/numaproof/trees/{next(_NUMBERS)}"
     _HELD[path] = root
@@ -67,21 +67,21 @@ def hold(root: Root) -> str:
 
 
 def held_root(path: str) -> Root | None:
-    """The root of a tree that this process holds at a path, and that never changes; else None."""
+    """Returns the in-memory tree at a path, if any; such trees never change."""
     return _HELD.get(path)
 
 
 def open_root(path: str) -> Root:
-    """The root of the tree at a path: one that this process holds, or that of a folder."""
+    """Returns the root of the tree at a path: held by this process, or a folder."""
     return held_root(path) or FolderTree.root(Path(path))
 
 
 @dataclass
 class _Tree:
-    """A tree's root, with its links resolved, and the bytes that may still be read of it.
+    """A tree's root, with its links resolved, and the bytes that may still be read.
 
-    A path that begins with `given_path` is shown with `name` in its place: an archive is unpacked
-    to a folder that means nothing to whoever named the archive.
+    In messages, `name` replaces `given_path` at the start of a path, because the folder of an
+    unpacked archive means nothing to users.
     """
 
     root: str
@@ -92,19 +92,19 @@ class _Tree:
 
 @dataclass(frozen=True)
 class FolderTree:
-    """A path in a tree, with the part of pathlib's interface that reading needs."""
+    """A path in a tree, with the parts of pathlib's interface needed for reading."""
 
     path: str
     _tree: _Tree
 
     @classmethod
     def root(cls, folder: Path, name: str = "") -> FolderTree:
-        """The root of the tree in a folder, which messages call `name`."""
+        """Returns the root of the tree in a folder; messages call it `name`."""
         given = os.fspath(folder)
         return cls(given, _Tree(os.path.realpath(folder), given, name or given))
 
     def __str__(self) -> str:
-        """The path as people know it."""
+        """The path as users know it."""
         return self._tree.name + self.path.removeprefix(self._tree.given_path)
 
     @property
@@ -113,17 +113,17 @@ class FolderTree:
         return self.path.rpartition("/")[2]
 
     def __truediv__(self, key: str) -> FolderTree:
-        """The path `key`, relative to this one."""
+        """Returns the path `key` relative to this one."""
         return FolderTree(os.path.join(self.path, key), self._tree)
 
     def read_bytes(self) -> bytes:
-        """The content of a file.
+        """Reads the content of a file.
 
         Raises:
-            UnfitFileError: it is no regular file, outside the tree, or too large.
-            OSError: it can't be read.
+            UnfitFileError: it is not a regular file, is outside the tree, or is too large.
+            OSError: it cannot be read.
         """
-        # Found but not yet opened: to open a device may have an effect.
+        # Do not open it yet: opening a device can have side effects.
         with _open_descriptor(self.path, os.O_PATH) as found:
             self._require_inside(found)
             mode = os.fstat(found).st_mode
@@ -135,11 +135,11 @@ class FolderTree:
                 return self._read(file)
 
     def iterdir(self) -> Iterator[FolderTree]:
-        """The entries of a directory.
+        """Yields the entries of a directory.
 
         Raises:
-            UnfitFileError: it is outside the tree, or has too many.
-            OSError: it can't be read.
+            UnfitFileError: it is outside the tree, or has too many entries.
+            OSError: it cannot be read.
         """
         with _open_descriptor(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK) as folder:
             self._require_inside(folder)
@@ -157,7 +157,7 @@ class FolderTree:
             raise _unfit(errno.EXDEV, "leads out of the tree")
 
     def _read(self, file: int) -> bytes:
-        """All of a file; what the kernel makes up has no size beforehand."""
+        """Reads a whole file, whose size is unknown if the kernel generates it."""
         most = min(MAX_BYTES, self._tree.remaining_bytes)
         content = bytearray()
         while more := os.read(file, min(1 << 20, most + 1 - len(content))):

@@ -1,4 +1,4 @@
-// The discovery of cAdvisor's own library behind numaproof's protocol.
+// Adapter for the discovery in cAdvisor's library.
 package main
 
 import (
@@ -32,14 +32,14 @@ func main() {
 	adapter.Serve(hello, map[string]adapter.Handler{"discover": adapter.On(discover)})
 }
 
-// found is what the process that discovers writes.
+// found is the output of the discovery process.
 type found struct {
 	Machine *model.MachineInfo
 	Error   string
 }
 
-// discover runs a process of its own: cAdvisor's paths are fixed, so that process changes its root
-// directory, in a user namespace where this one may not.
+// discover runs a separate process. cAdvisor's paths are fixed, so that process changes its root
+// directory, in a user namespace if necessary.
 func discover(args adapter.DiscoverArgs) adapter.Answer {
 	command := exec.Command("/proc/self/exe", "-discover", args.Root)
 	if os.Geteuid() != 0 {
@@ -76,8 +76,9 @@ func discoverBelow(root string) {
 	adapter.Check(json.NewEncoder(os.Stdout).Encode(result))
 }
 
-// read makes those readings of machine.Info that the kubelet's managers use, in its order and with its
-// consequences. The others (clock, disks, networks) ask for more than a tree has.
+// read makes the readings of machine.Info that the kubelet's managers use, in the same order and
+// with the same consequences. The others (clock, disks, networks) need files that a tree doesn't
+// have.
 func read() (*model.MachineInfo, error) {
 	files := sysfs.NewRealSysFs()
 	cpuinfo, err := os.ReadFile("/proc/cpuinfo")

@@ -1,4 +1,4 @@
-// The CPU discovery and the CPU assignment of dra-driver-cpu behind numaproof's protocol.
+// Adapter for CPU discovery and CPU assignment in dra-driver-cpu.
 package main
 
 import (
@@ -21,8 +21,8 @@ const (
 
 var hello = adapter.Hello{
 	Protocol: 1, Name: "dra-driver-cpu", Version: "0.2.0", Language: "Go",
-	// The assignment was copied while 1.35 was made; without distribute-cpus-across-numa, which the
-	// driver does not export, 1.34 to 1.37 assign alike.
+	// The assignment was copied during the development of 1.35. 1.34 to 1.37 assign the same CPUs
+	// unless distribute-cpus-across-numa is on, which the driver does not export.
 	Kubernetes: []string{"1.34", "1.35", "1.36", "1.37"}, Level: "placement",
 	Operations: []string{"assign", "discover"},
 	Options:    adapter.Options{CPU: []string{alignByCache, acrossCores}},
@@ -47,10 +47,10 @@ func discover(args adapter.DiscoverArgs) adapter.Answer {
 	return adapter.OK(machineOf(found))
 }
 
-// core is what the driver takes for one core on a node.
+// core identifies a core for the driver.
 type core struct{ node, socket, cluster, id int }
 
-// machineOf says in the protocol's form what the driver found.
+// machineOf converts the driver's topology to a MachineInfo.
 func machineOf(found *cpuinfo.CPUTopology) adapter.MachineInfo {
 	machine := adapter.MachineInfo{
 		NumCores: found.NumCPUs, NumPhysicalCores: found.NumCores, NumSockets: found.NumSockets,
@@ -99,8 +99,8 @@ func assign(args adapter.AssignArgs) adapter.Answer {
 	return adapter.OK(adapter.Assigned{CPUs: cpus.List()})
 }
 
-// topologyOf is what GetCPUTopology makes of such a machine: ids as the kernel gives them, and counts
-// of the ids that are there.
+// topologyOf returns what GetCPUTopology would for this machine: the kernel's ids, and counts of
+// distinct ids.
 func topologyOf(machine adapter.MachineInfo) *cpuinfo.CPUTopology {
 	topology := &cpuinfo.CPUTopology{CPUDetails: cpuinfo.CPUDetails{}}
 	nodes, sockets, caches := map[int]bool{}, map[int]bool{}, map[int]bool{}
@@ -127,8 +127,8 @@ func topologyOf(machine adapter.MachineInfo) *cpuinfo.CPUTopology {
 	return topology
 }
 
-// cacheOf is the id of a core's cache of level 3, which cAdvisor gives to the core or to the whole
-// node, or -1.
+// cacheOf returns the id of a core's level 3 cache, which cAdvisor assigns to the core or to the
+// whole node, or -1.
 func cacheOf(node adapter.Node, one adapter.Core) int {
 	for _, cache := range slices.Concat(one.UncoreCaches, node.Caches) {
 		if cache.Level == 3 {

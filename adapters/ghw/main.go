@@ -1,4 +1,4 @@
-// The discovery of ghw behind numaproof's protocol.
+// Adapter for discovery in ghw.
 package main
 
 import (
@@ -26,7 +26,8 @@ func main() {
 	adapter.Serve(hello, map[string]adapter.Handler{"discover": adapter.On(discover)})
 }
 
-// discover counts CPUs and packages as ghw's CPU does; nodes and cores are those of its Topology.
+// discover takes the numbers of CPUs and packages from ghw.CPU, and nodes and cores from
+// ghw.Topology.
 func discover(args adapter.DiscoverArgs) adapter.Answer {
 	chroot := ghw.WithChroot(args.Root)
 	cpu, err := ghw.CPU(chroot)
@@ -54,7 +55,7 @@ func discover(args adapter.DiscoverArgs) adapter.Answer {
 	return adapter.OK(machine)
 }
 
-// socketsOf is the package of each CPU, which ghw's nodes do not tell.
+// socketsOf returns the package of each CPU, which ghw's nodes don't include.
 func socketsOf(cpu *ghw.CPUInfo) map[int]int {
 	sockets := map[int]int{}
 	for _, processor := range cpu.Processors {
@@ -91,8 +92,8 @@ func nodeOf(found *ghw.TopologyNode, sockets map[int]int) adapter.Node {
 	return node
 }
 
-// own says whether a cache is the core's own, as cAdvisor sees it: of level 1 or 2, and shared by the
-// threads of the core alone.
+// own reports whether a cache belongs to a single core, as in cAdvisor: its level is 1 or 2, and
+// only the core's threads share it.
 func own(cache *ghw.MemoryCache, core adapter.Core) bool {
 	return cache.Level <= 2 && slices.EqualFunc(cache.LogicalProcessors, core.Threads,
 		func(one uint32, other int) bool { return int(one) == other })

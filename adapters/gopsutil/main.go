@@ -1,4 +1,4 @@
-// What gopsutil reads of CPUs and memory, behind numaproof's protocol.
+// Adapter for CPUs and memory in gopsutil.
 package main
 
 import (
@@ -25,8 +25,8 @@ func main() {
 	adapter.Serve(hello, map[string]adapter.Handler{"discover": adapter.On(discover)})
 }
 
-// discover has all CPUs in one node, each as a core of its own: gopsutil tells of a CPU what its core
-// and its package are called.
+// discover returns all CPUs on one node, each as a core. For each CPU, gopsutil only knows the ids
+// of its core and package.
 func discover(args adapter.DiscoverArgs) adapter.Answer {
 	ctx := context.WithValue(context.Background(), common.EnvKey, common.EnvMap{
 		common.HostProcEnvKey: filepath.Join(args.Root, "proc"),
@@ -56,7 +56,7 @@ func discover(args adapter.DiscoverArgs) adapter.Answer {
 	})
 }
 
-// number is -1 for what gopsutil does not know.
+// number returns -1 if gopsutil doesn't know the number.
 func number(text string) int {
 	if text == "" {
 		return -1

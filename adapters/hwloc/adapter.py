@@ -1,4 +1,4 @@
-"""hwloc's lstopo behind numaproof's protocol: it discovers, and nothing else."""
+"""Adapter for hwloc's lstopo: discovery only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENVIRONMENT = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
 
 
 def discover(args: dict[str, Any]) -> dict[str, Any]:
-    """What hwloc makes of a tree, in the words of MachineInfo."""
+    """Discovers a tree and returns its MachineInfo."""
     options = ("--if", "fsroot", "-i", args["root"], "--no-io", "--of", "xml", "-")
     topology = ET.fromstring(run_lstopo(*options))  # noqa: S314 - hwloc's own
     nodes = list(numa_nodes(topology))
@@ -40,10 +40,10 @@ def discover(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def numa_nodes(topology: Element) -> Iterator[SeenNode]:
-    """The NUMA nodes by their ids.
+    """Returns the NUMA nodes by id.
 
-    To a node without CPUs hwloc gives those that are near: CPUs are of the first node that has
-    them. It lists no distances of a single node: the one to itself is 10 by definition.
+    For nodes without CPUs, hwloc lists nearby CPUs, so CPUs belong to the first node that lists
+    them. It omits the distances of a single node: the distance to itself is 10 by definition.
     """
     found = sorted(objects(topology, "NUMANode"), key=number)
     distances = dict(rows(topology)) if len(found) > 1 else {number(found[0]): [10]}
@@ -59,30 +59,30 @@ def numa_nodes(topology: Element) -> Iterator[SeenNode]:
 
 
 def objects(topology: Element, kind: str) -> Iterator[Element]:
-    """The objects of a type."""
+    """Returns the objects of a type."""
     return (one for one in topology.iter("object") if one.get("type") == kind)
 
 
 def number(element: Element) -> int:
-    """What the kernel calls an object; -1 where it has no name for it."""
+    """Returns the kernel's id of an object, or -1."""
     return int(element.get("os_index", -1))
 
 
 def cpus(element: Element) -> frozenset[int]:
-    """The CPUs of an object: 32 bits in each word, the last word first."""
+    """Parses the CPUs of an object: 32-bit words, the last one first."""
     words = reversed((element.get("cpuset") or "0x0").split(","))
     bits = sum(int(word or "0", 16) << (32 * place) for place, word in enumerate(words))
     return frozenset(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
 
 
 def hugepages(node: Element) -> list[dict[str, int]]:
-    """The pages of a node that are larger than the kernel's own, which are listed first."""
+    """Returns a node's huge pages. The kernel's base pages come first and are skipped."""
     pages = [(int(one.attrib["size"]), int(one.attrib["count"])) for one in node.iter("page_type")]
     return [{"page_size": size // KIB, "num_pages": count} for size, count in pages[1:]]
 
 
 def rows(topology: Element) -> Iterator[tuple[int, list[int]]]:
-    """The distances of each NUMA node, to all nodes in the kernel's order."""
+    """Returns each NUMA node's distances to all nodes, in the kernel's order."""
     for one in topology.iter("distances2"):
         if one.get("type") != "NUMANode":
             continue
@@ -93,16 +93,16 @@ def rows(topology: Element) -> Iterator[tuple[int, list[int]]]:
 
 
 def run_lstopo(*options: str) -> str:
-    """What lstopo prints.
+    """Returns the output of lstopo.
 
     Raises:
-        Refusal: it says that it cannot.
+        Refusal: lstopo failed.
     """
     ended = subprocess.run(  # noqa: S603 - options of our own, and a tree that the harness made
         [LSTOPO, *options], env=ENVIRONMENT, capture_output=True, text=True, check=False
     )
     if ended.returncode < 0:
-        raise RuntimeError(f"lstopo was ended by signal {-ended.returncode}: {ended.stderr}")
+        raise RuntimeError(f"lstopo was killed by signal {-ended.returncode}: {ended.stderr}")
     if ended.returncode:
         raise Refusal(ended.stderr.strip(), stage="discovery")
     return ended.stdout

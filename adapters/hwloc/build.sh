@@ -1,5 +1,5 @@
 #!/bin/sh
-# build.sh OUT: puts the adapter into the folder OUT, as OUT/run.
+# Installs the adapter: build.sh OUT writes OUT/run.
 set -eu
 if ! command -v lstopo-no-graphics >/dev/null; then
     echo "skipped: needs lstopo-no-graphics (Debian: hwloc-nox)" >&2

@@ -1,6 +1,6 @@
-// The native policy of katalyst-core's CPU plugin behind numaproof's protocol. It refuses
-// reservedSystemCPUs without quantities that agree with it, so it gets those that do; with the argument
-// `verbatim` it gets the configuration as it is.
+// Adapter for the native policy of katalyst-core's CPU plugin. The policy refuses
+// reservedSystemCPUs unless the reserved quantities agree with it, so the adapter makes them agree.
+// The argument `verbatim` turns that off.
 package main
 
 import (
@@ -41,7 +41,7 @@ var hello = adapter.Hello{
 	Homepage: "https://github.com/kubewharf/katalyst-core", Issues: "https://github.com/kubewharf/katalyst-core/issues",
 }
 
-// node is a native policy, what it shows of its state, and the containers of the pods on its node.
+// node is a native policy, its visible state, and the containers of the pods on its node.
 type node struct {
 	plugin skeleton.QRMPlugin
 	kept   state.ReadonlyState
@@ -58,7 +58,7 @@ func main() {
 	})
 }
 
-// discovered is what the agent makes of cAdvisor's answer.
+// discovered converts cAdvisor's MachineInfo as the agent does.
 func discovered(described adapter.MachineInfo) *machine.KatalystMachineInfo {
 	raw := &info.MachineInfo{}
 	adapter.Convert(described, raw)
@@ -72,7 +72,7 @@ func asked(options map[string]string, name string) bool {
 	return value
 }
 
-// take calls what NativePolicy.takeByTopology calls with these options.
+// take calls the same function as NativePolicy.takeByTopology with these options.
 func take(on *machine.CPUTopology, free adapter.CPUSet, count int, options map[string]string) (adapter.CPUSet, error) {
 	available, group := machine.NewCPUSet(free...), 1
 	if asked(options, wholeCores) {
@@ -88,7 +88,7 @@ func take(on *machine.CPUTopology, free adapter.CPUSet, count int, options map[s
 
 func assign(args adapter.AssignArgs) adapter.Answer {
 	if asked(args.Options, wholeCores) {
-		return adapter.NotSupported("assign with full-pcpus-only, which is a matter of the policy")
+		return adapter.NotSupported("assign with full-pcpus-only, which only the policy implements")
 	}
 	cpus, err := take(discovered(args.Machine).CPUTopology, args.Available, args.Count, args.Options)
 	if err != nil {
@@ -98,11 +98,11 @@ func assign(args adapter.AssignArgs) adapter.Answer {
 }
 
 func (n *node) start(args adapter.StartArgs) adapter.Answer {
-	*n = node{} // after a refused start there is no node
+	*n = node{} // a refused start leaves no node
 	var settings kubelet.KubeletConfiguration
 	adapter.Check(json.Unmarshal(args.Config, &settings))
 	if args.Machine == nil || settings.CPUManagerPolicy != "static" {
-		return adapter.NotSupported("discovery, and other policies than static")
+		return adapter.NotSupported("discovery, and policies other than static")
 	}
 	found, options, conf := discovered(*args.Machine), settings.CPUManagerPolicyOptions, config.NewConfiguration()
 	conf.GenericQRMPluginConfiguration.StateFileDirectory = args.StateDir
@@ -127,22 +127,22 @@ func (n *node) start(args adapter.StartArgs) adapter.Answer {
 	wrapper := component.(*agent.PluginWrapper).GenericPlugin.(*skeleton.PluginRegistrationWrapper)
 	n.plugin, n.kept = wrapper.GenericPlugin.(skeleton.QRMPlugin), adapter.Must(nativepolicy.GetReadonlyState())
 	n.pods = map[string][]adapter.Container{}
-	for _, raw := range args.Pods { // they are there before they are admitted again
+	for _, raw := range args.Pods { // these pods are on the node before they are readmitted
 		pod := adapter.ReadPod(raw)
 		n.pods[pod.Metadata.UID] = pod.Spec.Containers
 	}
-	for uid := range n.kept.GetPodEntries() { // as clearResidualState does, by and by
+	for uid := range n.kept.GetPodEntries() { // clearResidualState would do so eventually
 		if n.pods[uid] == nil {
 			n.remove(adapter.RemoveArgs{UID: uid})
 		}
 	}
-	if settings.ReservedSystemCPUs == "" { // the plugin tells how many are reserved, but not which
+	if settings.ReservedSystemCPUs == "" { // the plugin reports how many CPUs are reserved, but not which
 		reserved = adapter.Must(take(found.CPUTopology, all, len(reserved), options))
 	}
 	return adapter.OK(adapter.NewStarted(all, all.Without(reserved)))
 }
 
-// request is what the kubelet asks the plugin for a container.
+// request is the kubelet's request to the plugin for a container.
 func request(pod adapter.Pod, container adapter.Container) *api.ResourceRequest {
 	cpus, _ := container.Amounts("cpu")
 	return &api.ResourceRequest{

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the adapter into a folder: build.sh OUT makes OUT/run.
-# Koordinator does not export its CPU accumulator. Its two files are read where Go keeps the module
-# and compiled as part of nodenumaresource/, which has one file of ours.
+# Builds the adapter: build.sh OUT writes OUT/run.
+# Koordinator does not export its CPU accumulator. Its two files are read from Go's module cache
+# and compiled as part of nodenumaresource/, which has a file of our own.
 set -eu
 if ! command -v go >/dev/null; then
     echo "skipped: needs Go" >&2

@@ -1,4 +1,4 @@
-// The CPU accumulator of the Koordinator scheduler behind numaproof's protocol.
+// Adapter for the CPU accumulator of the Koordinator scheduler.
 package main
 
 import (
@@ -30,8 +30,8 @@ func assign(args adapter.AssignArgs) adapter.Answer {
 	return adapter.OK(adapter.Assigned{CPUs: cpus.ToSlice()})
 }
 
-// topologyOf numbers the cores as lscpu does, from which Koordinator's agent has them: in the order
-// of their lowest CPUs, over the whole machine.
+// topologyOf numbers cores like lscpu, the source of Koordinator's agent: across the whole machine,
+// in the order of their lowest CPUs.
 func topologyOf(machine adapter.MachineInfo) *nodenumaresource.CPUTopology {
 	type place struct {
 		adapter.Core

@@ -1,4 +1,4 @@
-// The NUMA topology policies of the Koordinator scheduler behind numaproof's protocol.
+// Adapter for the NUMA topology policies of the Koordinator scheduler.
 package main
 
 import (
@@ -34,7 +34,7 @@ func policyOf(name string, nodes []int) topologymanager.Policy {
 	return topologymanager.NewNonePolicy()
 }
 
-// merge asks for a pod that shares its NUMA nodes with any other: no exclusive policy.
+// merge calls the policies for a pod that shares its NUMA nodes with others: no exclusive policy.
 func merge(args adapter.MergeArgs) adapter.Answer {
 	var providers []map[string][]topologymanager.NUMATopologyHint
 	for _, provider := range args.Providers {
@@ -48,7 +48,7 @@ func merge(args adapter.MergeArgs) adapter.Answer {
 	return adapter.OK(adapter.Merged{Hint: merged, Admit: admit})
 }
 
-// hintsOf keeps apart a list that is missing (no preference) and one that is empty (impossible).
+// hintsOf distinguishes a missing list (no preference) from an empty one (unsatisfiable).
 func hintsOf(provider adapter.ProviderHints) map[string][]topologymanager.NUMATopologyHint {
 	resources := map[string][]topologymanager.NUMATopologyHint{}
 	for name, list := range provider {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// cpuOptions names the options of the static policy that this release has.
+// cpuOptions lists the static policy's options in this release.
 func cpuOptions() []string {
 	return withGates(allOptionGates, func() any {
 		var names []string
@@ -48,8 +48,8 @@ func (s *server) assign(raw json.RawMessage) any {
 	return withGates(allOptionGates, func() any { return assignCPUs(args) })
 }
 
-// assignCPUs asks a static policy that has never started, so that nothing is reserved and the
-// shared pool is what the request says, for the CPUs of a Guaranteed pod with one container.
+// assignCPUs asks a static policy that hasn't started for the CPUs of a Guaranteed pod with one
+// container. Nothing is reserved, and the shared pool comes from the request.
 func assignCPUs(args assignArgs) any {
 	machine := &machineInfo{}
 	decodeOpen(args.Machine, machine)

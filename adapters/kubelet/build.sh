@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the adapter for one Kubernetes release: build.sh RELEASE OUT [flags of go build]
-# Each release up to this one, itself included, gives the tag since_X_Y, and each from it on until_X_Y.
+# Sets the build tag since_X_Y for every release up to this one, and until_X_Y for this one and later.
 set -eu
 if [ $# -lt 2 ]; then
     echo "usage: $0 RELEASE OUT [flags of go build]" >&2

@@ -13,12 +13,13 @@ var (
 	loggerType  = reflect.TypeFor[klog.Logger]()
 )
 
-// addOperation is the kubelet's name for the admission of a pod that is new.
+// addOperation is the kubelet's name for the admission of a new pod.
 const addOperation = "add"
 
-// invoke calls a function of the kubelet. Release by release, more of these functions take a context,
-// a logger or an operation; invoke supplies them where a parameter has such a type, so that one call
-// serves all releases. It panics if the other parameters do not take the arguments in their order.
+// invoke calls a function of the kubelet. With each release, more of these functions take a
+// context, a logger or an operation. invoke supplies them to parameters of these types, so that a
+// single call works with all releases. It panics if the other parameters don't accept the arguments
+// in order.
 func invoke(function any, arguments ...any) []reflect.Value {
 	f := reflect.ValueOf(function)
 	parameters := make([]reflect.Value, f.Type().NumIn())
@@ -48,14 +49,14 @@ func invoke(function any, arguments ...any) []reflect.Value {
 	return f.Call(parameters)
 }
 
-// call is invoke for a function with one result.
+// call is invoke for functions with one result.
 func call[A any](function any, arguments ...any) (a A) {
 	results := invoke(function, arguments...)
 	reflect.ValueOf(&a).Elem().Set(results[0])
 	return a
 }
 
-// call2 is invoke for a function with two results.
+// call2 is invoke for functions with two results.
 func call2[A, B any](function any, arguments ...any) (a A, b B) {
 	results := invoke(function, arguments...)
 	reflect.ValueOf(&a).Elem().Set(results[0])

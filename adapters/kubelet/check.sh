@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the adapter for one Kubernetes release, runs the whole suite on it, and compares the scenarios
 # of some seeds with the reference: check.sh FOLDER [options of numaproof check]. The release is
-# $NUMAPROOF_KUBELET, else the newest.
+# $NUMAPROOF_KUBELET (default: the newest).
 set -eu
 folder=$1
 shift

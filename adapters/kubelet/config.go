@@ -23,7 +23,8 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// useGates makes the kubelet's packages see the release's defaults with these overrides.
+// useGates sets the feature gates of the kubelet's packages to the release's defaults with these
+// overrides.
 func useGates(overrides map[string]bool) error {
 	gates := pristineGates.DeepCopy()
 	if err := gates.SetFromMap(overrides); err != nil {
@@ -38,7 +39,7 @@ func setGates(gates mutableGates) {
 	utilfeature.DefaultFeatureGate = gates
 }
 
-// withGates runs f under other gates than those of the node that is running.
+// withGates runs f with feature gates other than those of the running node.
 func withGates(overrides map[string]bool, f func() any) any {
 	before := utilfeature.DefaultMutableFeatureGate
 	defer setGates(before)
@@ -49,9 +50,9 @@ func withGates(overrides map[string]bool, f func() any) any {
 }
 
 // loadConfig decodes, defaults and validates a KubeletConfiguration as the kubelet does with its
-// configuration file and its command line, and opens the feature gates that it names.
+// configuration file and command line, and sets the configured feature gates.
 func loadConfig(raw json.RawMessage, flags []string) (*kubeletconfig.KubeletConfiguration, error) {
-	// Defaulting looks at the gates too, and must not see those of an earlier start.
+	// Defaulting also reads the gates and must not see those of an earlier start.
 	setGates(pristineGates.DeepCopy())
 	if err := checkFlags(flags); err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func loadConfig(raw json.RawMessage, flags []string) (*kubeletconfig.KubeletConf
 	}
 	fields["apiVersion"] = json.RawMessage(`"kubelet.config.k8s.io/v1beta1"`)
 	fields["kind"] = json.RawMessage(`"KubeletConfiguration"`)
-	fields["failCgroupV1"] = json.RawMessage(`false`) // the host's cgroups are not part of this
+	fields["failCgroupV1"] = json.RawMessage(`false`) // the host's cgroups don't matter here
 	data, err := json.Marshal(fields)
 	if err != nil {
 		return nil, err
@@ -88,8 +89,8 @@ func loadConfig(raw json.RawMessage, flags []string) (*kubeletconfig.KubeletConf
 	return config, nil
 }
 
-// defaultEviction fills in what differs by operating system and is therefore no default of the
-// configuration's type.
+// defaultEviction adds defaults that depend on the operating system and are therefore missing from
+// the configuration type's defaults.
 func defaultEviction(config *kubeletconfig.KubeletConfiguration) {
 	if config.EvictionHard == nil {
 		config.EvictionHard = maps.Clone(eviction.DefaultEvictionHard)
@@ -100,7 +101,7 @@ func defaultEviction(config *kubeletconfig.KubeletConfiguration) {
 	}
 }
 
-// topologyOptions is what the kubelet's command passes on of the Topology Manager's options.
+// topologyOptions returns the Topology Manager's options that the kubelet's command passes on.
 func topologyOptions(config *kubeletconfig.KubeletConfiguration) (map[string]string, error) {
 	if utilfeature.DefaultFeatureGate.Enabled(features.TopologyManagerPolicyOptions) {
 		return config.TopologyManagerPolicyOptions, nil
@@ -112,8 +113,8 @@ func topologyOptions(config *kubeletconfig.KubeletConfiguration) (map[string]str
 	return nil, nil
 }
 
-// reservation is what the kubelet's command and container manager make of the configuration: the
-// CPUs reserved by name, and the amounts that are not allocatable.
+// reservation returns what the kubelet's command and container manager derive from the
+// configuration: the CPUs reserved by name, and the amounts that aren't allocatable.
 type reservation struct {
 	cpus    cpuset.CPUSet
 	amounts v1.ResourceList

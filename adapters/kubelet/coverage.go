@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// coveragePeriod is shorter than any time that a harness gives a call: a program that is killed in
-// an endless call has written what it reached before.
+// coveragePeriod is shorter than the time limits of harnesses, so that a program killed in an
+// endless call has written its coverage before.
 const coveragePeriod = 5 * time.Second
 
 var coverageTicker = time.NewTicker(coveragePeriod)
 
-// keepCoverage writes what a program built with -cover has reached, from time to time: Go itself
-// does so at a regular end only.
+// keepCoverage periodically writes the coverage of a program built with -cover. Go itself does so
+// only at a regular exit.
 func keepCoverage() {
 	for range coverageTicker.C {
 		writeCoverage()
 	}
 }
 
-// beginCoverage writes what was reached before a greeting, and counts anew, so that what lies
-// between two greetings is told apart. Without -covermode=atomic the counters go on. The next file
-// is a whole period away: whoever hears the greeting can read what there is.
+// beginCoverage writes the coverage before a `hello` and resets the counters, to separate the code
+// reached between two of them. Without -covermode=atomic the counters aren't reset. The next file
+// is written a whole period later, so whoever receives the answer has time to read this one.
 func beginCoverage() {
 	coverageTicker.Reset(coveragePeriod)
 	writeCoverage()

@@ -18,16 +18,16 @@ import (
 	plugin "k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/plugin/v1beta1"
 )
 
-// settleTime is how long a device list may take from a plugin into the manager.
+// settleTime is how long a device list may take to get from a plugin into the manager.
 const settleTime = 60 * time.Second
 
-// plugins are the device plugins of a node, each a gRPC server on a socket of its own.
+// plugins are the device plugins of a node, each a gRPC server on its own socket.
 type plugins struct {
 	manager *devicemanager.ManagerImpl
-	dir     string // of the sockets: the kubelet's own, under its short name
+	dir     string // directory of the sockets, including the kubelet's, under a short name
 	stubs   map[string]*plugin.Stub
-	opinion map[string][]string // the ids that a resource's plugin prefers, in order
-	told    map[string][]device // what each plugin told last
+	opinion map[string][]string // the ids that each resource's plugin prefers, in order
+	told    map[string][]device // the last list of each plugin
 }
 
 func startPlugins(manager *devicemanager.ManagerImpl, sockets string, lists []deviceList) (*plugins, error) {
@@ -45,9 +45,10 @@ func startPlugins(manager *devicemanager.ManagerImpl, sockets string, lists []de
 	return p, nil
 }
 
-// report makes each plugin tell its list, and starts the plugins that are new. One after the other: the
-// manager writes its checkpoint outside its lock, so of two lists at once the older state may be written last.
-// For the same reason a list is not told again: it would count as settled before it is written.
+// report lets each plugin send its list, and starts new plugins. It does so one by one: the manager
+// writes its checkpoint outside its lock, so with two lists at the same time the older state might
+// be written last. For the same reason an unchanged list isn't sent again: it would count as
+// settled before it is written.
 func (p *plugins) report(lists []deviceList) error {
 	for _, list := range lists {
 		devices := toDevices(list)
@@ -80,8 +81,8 @@ func (p *plugins) register(resource string, devices []*pluginapi.Device) error {
 	return call[error](stub.Register, filepath.Join(p.dir, "kubelet.sock"), resource, "")
 }
 
-// allocateDevices answers for each container; none needs anything of the device. The stub knows
-// its devices by value up to 1.33 and by pointer since.
+// allocateDevices answers for each container; no device needs any setup. The stub's devices are
+// values up to 1.33 and pointers since.
 func allocateDevices[D any](r *pluginapi.AllocateRequest, _ map[string]D) (*pluginapi.AllocateResponse, error) {
 	response := &pluginapi.AllocateResponse{}
 	for range r.ContainerRequests {
@@ -90,7 +91,7 @@ func allocateDevices[D any](r *pluginapi.AllocateRequest, _ map[string]D) (*plug
 	return response, nil
 }
 
-// prefer gives a plugin an opinion: of what is available, the ids that come first in a list.
+// prefer gives a plugin a preference: the available ids that come first in a list.
 func prefer[
 	F ~func(*pluginapi.PreferredAllocationRequest, map[string]D) (*pluginapi.PreferredAllocationResponse, error),
 	D any,
@@ -137,8 +138,8 @@ func toDevices(list deviceList) []*pluginapi.Device {
 	return devices
 }
 
-// settle waits until a list has come through: it travels by gRPC to a goroutine of the manager's,
-// which ends with the checkpoint.
+// settle waits until a list has arrived. It travels by gRPC to a goroutine of the manager, which
+// writes the checkpoint at the end.
 func (p *plugins) settle(list deviceList) error {
 	for deadline := time.Now().Add(settleTime); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
 		if p.hasArrived(list) && p.isWritten(list) {
@@ -219,7 +220,7 @@ func (s *server) devices(raw json.RawMessage) any {
 
 func (n *node) hasPlugins() bool { return len(n.plugins.stubs) > 0 }
 
-// heldDevices is nil on a node that has no device plugin.
+// heldDevices returns nil on a node without device plugins.
 func (n *node) heldDevices(uid, name string) *map[string][]string {
 	if !n.hasPlugins() {
 		return nil

@@ -25,8 +25,8 @@ func (s *server) discover(raw json.RawMessage) any {
 	return info
 }
 
-// discoverIn runs discovery in a process of its own: cAdvisor's paths are fixed, so that process
-// changes its root directory, in a user namespace where this one may not.
+// discoverIn runs discovery in a separate process. cAdvisor's paths are fixed, so that process
+// changes its root directory, in a user namespace if necessary.
 func discoverIn(root string) (*machineInfo, error) {
 	if stat, err := os.Stat(root); err != nil || !stat.IsDir() {
 		panic(reject("%q is no directory", root))
@@ -58,7 +58,7 @@ type discovered struct {
 	Error   string
 }
 
-// discoverAndExit is the other process.
+// discoverAndExit is the main function of that process.
 func discoverAndExit(root string) {
 	err := syscall.Chroot(root)
 	if err == nil {
@@ -79,9 +79,10 @@ func discoverAndExit(root string) {
 	os.Exit(0)
 }
 
-// readMachine reads what the managers need, in the order of cAdvisor's machine.Info and with its
-// consequences: a topology that can't be read leaves a machine without CPUs. Its other readings
-// (clock, disks, networks, cloud) concern nothing here, and a tree need not have them.
+// readMachine makes the readings that the managers need, in the order of cAdvisor's machine.Info
+// and with the same consequences: if the topology can't be read, the machine has no CPUs. The other
+// readings (clock, disks, networks, cloud) don't matter here and need files that a tree may not
+// have.
 func readMachine() (*machineInfo, error) {
 	files := newSysFs()
 	cpuinfo, err := os.ReadFile("/proc/cpuinfo")

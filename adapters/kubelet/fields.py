@@ -1,7 +1,7 @@
-"""Writes the table of the fields of configurations and pods from what built programs print.
+"""Updates the table of configuration and pod fields from the output of built programs.
 
-``fields.py TABLE PROGRAM...`` asks each program, which is ``fields/`` built for a release, for the
-fields of that release and replaces them in the table; those of other releases stay.
+``fields.py TABLE PROGRAM...`` runs each program (``fields/`` built for a release) and replaces the
+fields of its release in the table. Other releases don't change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Row = tuple[str, str, str]
 
 
 def read(text: str) -> dict[str, set[Row]]:
-    """The rows of each release."""
+    """Returns the rows of each release."""
     head, *lines = text.split("\n\n")[1].splitlines()
     releases = head.split()[1:]
     rows: dict[str, set[Row]] = {release: set() for release in releases}
@@ -53,7 +53,7 @@ def _expand_spans(spans: list[str], releases: list[str]) -> list[str]:
 
 
 def format_table(rows: dict[str, set[Row]]) -> str:
-    """The table of these rows."""
+    """Formats the rows as a table."""
     releases = sorted(rows, key=lambda release: [int(part) for part in release.split(".")])
     lines = [f"releases {' '.join(releases)}"]
     every = sorted(set().union(*rows.values()))
@@ -68,7 +68,7 @@ def format_table(rows: dict[str, set[Row]]) -> str:
 
 
 def _spans(having: list[str], releases: list[str]) -> str:
-    """The releases as ranges; empty for all."""
+    """Formats the releases as ranges; empty if all have the row."""
     if having == releases:
         return ""
     marks = "".join("x" if release in having else "." for release in releases)
@@ -77,7 +77,7 @@ def _spans(having: list[str], releases: list[str]) -> str:
 
 
 def main(table: Path, programs: list[str]) -> None:
-    """Replaces the rows of the releases of `programs` in the table."""
+    """Replaces the rows of the programs' releases in the table."""
     rows = read(table.read_text(encoding="ascii"))
     for program in programs:
         ended = subprocess.run(  # noqa: S603 - the user's own program

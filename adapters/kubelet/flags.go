@@ -11,7 +11,7 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 )
 
-// commandLine is the kubelet's set of flags, which write into these.
+// commandLine is the kubelet's set of flags, which write into these fields.
 func commandLine(flags *options.KubeletFlags, config *kubeletconfig.KubeletConfiguration) *pflag.FlagSet {
 	set := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
 	set.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
@@ -22,8 +22,8 @@ func commandLine(flags *options.KubeletFlags, config *kubeletconfig.KubeletConfi
 	return set
 }
 
-// checkFlags is what the kubelet's command finds wrong with its command line before it reads the
-// configuration. It opens the feature gates that the flags name.
+// checkFlags returns the errors that the kubelet's command finds in its command line before it
+// reads the configuration. It sets the feature gates in the flags.
 func checkFlags(given []string) error {
 	if len(given) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func checkFlags(given []string) error {
 	return nil
 }
 
-// override lets the flags count more than the configuration; of feature gates, both count.
+// override lets flags override the configuration. Feature gates are merged.
 func override(config *kubeletconfig.KubeletConfiguration, given []string) error {
 	if len(given) == 0 {
 		return nil
@@ -66,8 +66,8 @@ func override(config *kubeletconfig.KubeletConfiguration, given []string) error 
 	return nil
 }
 
-// printFlagsAndExit prints the flags of the kubelet's command line: what flags.py makes a column of the
-// reference's table of.
+// printFlagsAndExit prints the flags of the kubelet's command line. flags.py turns them into a
+// column of the reference's table.
 func printFlagsAndExit() {
 	names := []string{}
 	commandLine(options.NewKubeletFlags(), &kubeletconfig.KubeletConfiguration{}).VisitAll(func(f *pflag.Flag) {

@@ -1,7 +1,7 @@
-"""Writes the reference's table of the kubelet's flags from what built adapters print.
+"""Updates the reference's table of kubelet flags from the output of built adapters.
 
-``flags.py TABLE PROGRAM...`` asks each program for the flags of its release and makes them that
-release's column, a new one if need be; the columns of other releases stay.
+``flags.py TABLE PROGRAM...`` runs each program and replaces or adds the column of its release.
+Other releases don't change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TITLE = """\
 
 
 def main(table: Path, programs: list[str]) -> None:
-    """Replaces the columns of the releases of `programs` in the table."""
+    """Replaces the columns of the programs' releases in the table."""
     text = table.read_text(encoding="ascii").split("\n\n")[1]
     columns = gates.columns([line.split() for line in text.splitlines()], 1)
     for program in programs:

@@ -11,14 +11,14 @@ import (
 	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	metricsfeatures "k8s.io/component-base/metrics/features"
-	_ "k8s.io/kubernetes/pkg/features" // registers most gates, those of the client library too
+	_ "k8s.io/kubernetes/pkg/features" // registers most gates, including those of the client library
 )
 
-// pristineGates is what the release's feature gates are before any configuration. The kubelet's
-// packages read a global, so every start puts a fresh copy there.
+// pristineGates are the release's feature gates before any configuration. The kubelet's packages
+// read a global variable, so every start puts a fresh copy there.
 var pristineGates = registeredGates().DeepCopy()
 
-// registeredGates is the global with the gates that packages register by themselves, and those that
+// registeredGates returns the global gates: those that packages register on import, and those that
 // the kubelet's command and its server add.
 func registeredGates() mutableGates {
 	gates := utilfeature.DefaultMutableFeatureGate
@@ -27,7 +27,7 @@ func registeredGates() mutableGates {
 	return gates
 }
 
-// gate is a feature gate as the release's own registry has it.
+// gate is a feature gate in the release's registry.
 type gate struct {
 	Maturity string   `json:"maturity"`
 	Default  bool     `json:"default"`
@@ -35,8 +35,8 @@ type gate struct {
 	Needs    []string `json:"needs"`
 }
 
-// printGatesAndExit prints the feature gates that the kubelet knows, by name: what gates.py makes a
-// column of the reference's table of.
+// printGatesAndExit prints the feature gates that the kubelet knows, by name. gates.py turns them
+// into a column of the reference's table.
 func printGatesAndExit() {
 	known := map[string]gate{}
 	needs := dependencies(pristineGates)
@@ -54,7 +54,7 @@ func printGatesAndExit() {
 	printAndExit("gates", known)
 }
 
-// printAndExit prints what the kubelet of this release knows.
+// printAndExit prints data about the kubelet of this release.
 func printAndExit(what string, known any) {
 	version, err := kubeletVersion()
 	if err == nil {
@@ -67,7 +67,8 @@ func printAndExit(what string, known any) {
 	os.Exit(0)
 }
 
-// dependencies is what each gate needs, which releases before 1.35 neither declare nor check.
+// dependencies returns the dependencies of each gate. Releases before 1.35 neither declare nor
+// check them.
 func dependencies(gates any) map[featuregate.Feature][]featuregate.Feature {
 	if checked, ok := gates.(interface {
 		Dependencies() map[featuregate.Feature][]featuregate.Feature
@@ -77,7 +78,7 @@ func dependencies(gates any) map[featuregate.Feature][]featuregate.Feature {
 	return nil
 }
 
-// maturity spells out what the registry writes as ALPHA, BETA, DEPRECATED or, for stable, not at all.
+// maturity spells out the registry's ALPHA, BETA and DEPRECATED, and its empty text for stable.
 func maturity(spec featuregate.FeatureSpec) string {
 	switch stage := spec.PreRelease; string(stage) {
 	case "ALPHA":

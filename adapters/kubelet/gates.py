@@ -1,8 +1,7 @@
-"""Writes the reference's table of feature gates from what built adapters print.
+"""Updates the reference's table of feature gates from the output of built adapters.
 
-``gates.py TABLE PROGRAM...`` asks each program for the gates of its release and makes them that
-release's column, a new one if need be; the columns of other releases stay. With the programs of all
-releases the whole table is made anew.
+``gates.py TABLE PROGRAM...`` runs each program and replaces or adds the column of its release.
+Other releases don't change. Given programs of all releases, it regenerates the whole table.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ GATES_TITLE = """\
 NEEDS_TITLE = "# Dependencies between gates. An x means that the release checks the dependency.\n"
 
 Column = dict[tuple[str, ...], str]
-"""The cells of a release by what begins their row."""
+"""The cells of a release, by the first columns of their row."""
 
 
 def main(table: Path, programs: list[str]) -> None:
-    """Replaces the columns of the releases of `programs` in the table."""
+    """Replaces the columns of the programs' releases in the table."""
     gates, needs = read(table.read_text(encoding="ascii"))
     for program in programs:
         ended = subprocess.run(  # noqa: S603 - the user's own program
@@ -46,7 +45,7 @@ def main(table: Path, programs: list[str]) -> None:
 
 
 def read(text: str) -> tuple[dict[str, Column], dict[str, Column]]:
-    """The columns of both tables by release."""
+    """Returns the columns of both tables by release."""
     first, second = (
         [line.split() for line in part.splitlines()]
         for part in text.split("\n\n")
@@ -56,7 +55,7 @@ def read(text: str) -> tuple[dict[str, Column], dict[str, Column]]:
 
 
 def columns(lines: list[list[str]], names: int) -> dict[str, Column]:
-    """The columns of a table whose rows begin with so many names."""
+    """Returns the columns of a table whose rows start with a number of names."""
     return {
         release: {tuple(line[:names]): line[at] for line in lines[1:] if line[at] != "."}
         for at, release in enumerate(lines[0][names:], start=names)
@@ -64,18 +63,18 @@ def columns(lines: list[list[str]], names: int) -> dict[str, Column]:
 
 
 def cell(gate: dict[str, object]) -> str:
-    """How the table writes a gate."""
+    """Formats a gate as a cell."""
     letter = str(gate["maturity"])[0]
     return (letter.upper() if gate["default"] else letter) + ("!" if gate["locked"] else "")
 
 
 def always_on(gate: dict[str, object]) -> bool:
-    """Whether a gate can't be turned off, so that it needs no mention where another needs it."""
+    """Returns whether a gate can't be turned off, so dependencies on it need not be listed."""
     return bool(gate["locked"] and gate["default"])
 
 
 def rows(title: tuple[str, ...], table: dict[str, Column]) -> list[str]:
-    """The lines of a table, its releases and rows in order."""
+    """Returns the lines of a table with releases and rows in order."""
     releases = sorted(table, key=lambda release: [int(part) for part in release.split(".")])
     names = sorted(set().union(*table.values()))
     cells = [(*title, *releases)]

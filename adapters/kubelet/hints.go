@@ -32,7 +32,7 @@ func toHint(h numaHint) topologymanager.TopologyHint {
 	return topologymanager.TopologyHint{NUMANodeAffinity: mask, Preferred: h.Preferred}
 }
 
-// fromHints keeps apart a list that is missing (no preference) and one that is empty (impossible).
+// fromHints distinguishes a missing list (no preference) from an empty one (unsatisfiable).
 func fromHints(provider hints) map[string][]numaHint {
 	resources := map[string][]numaHint{}
 	for name, list := range provider {
@@ -95,7 +95,7 @@ type mergeArgs struct {
 	Providers  []map[string][]numaHint `json:"providers"`
 }
 
-// allOptionGates opens the options of every maturity.
+// allOptionGates turns on the options of every maturity.
 var allOptionGates = map[string]bool{
 	"CPUManagerPolicyAlphaOptions":      true,
 	"CPUManagerPolicyBetaOptions":       true,

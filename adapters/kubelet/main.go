@@ -1,6 +1,6 @@
-// Command kubelet puts the kubelet's own resource managers and cAdvisor's discovery behind the
-// conformance protocol: requests on standard input, responses on standard output, logs on
-// standard error.
+// Command kubelet puts the kubelet's resource managers and cAdvisor's discovery behind the
+// conformance protocol: requests on standard input, responses on standard output, logs on standard
+// error.
 package main
 
 import (
@@ -45,7 +45,7 @@ func serve(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer server.close()
-	defer writeCoverage() // before the end of the plugins, which takes its time
+	defer writeCoverage() // runs before the plugins stop, which takes time
 	reader := bufio.NewReaderSize(in, 1<<20)
 	for {
 		line, err := reader.ReadBytes('\n')

@@ -20,7 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 )
 
-// node is one kubelet process's worth of managers, and the pods that it has.
+// node has the managers of one kubelet process, and its pods.
 type node struct {
 	config   *kubeletconfig.KubeletConfiguration
 	stateDir string
@@ -33,13 +33,13 @@ type node struct {
 	memory   memorymanager.Manager
 
 	plugins *plugins
-	// The managers' own maps of running containers, so that a container can be removed by its id.
+	// The managers' own maps of running containers, needed to remove a container by id.
 	cpuContainers, memoryContainers containermap.ContainerMap
 
-	pods    []*v1.Pod       // on the node, in the order of admission
-	ended   map[string]bool // ids of containers that ended while their pod stays
-	running bool            // the start is over: the statuses of pods are known
-	tell    []string        // what answers are to say on request
+	pods    []*v1.Pod       // pods on the node, in order of admission
+	ended   map[string]bool // ids of containers that ended before their pod
+	running bool            // whether the start is over and the statuses of pods are known
+	tell    []string        // optional fields to include in answers
 }
 
 type startArgs struct {
@@ -115,8 +115,8 @@ func (s *server) start(raw json.RawMessage) any {
 	if n.plugins, err = startPlugins(n.devices, s.sockets, args.Devices); err != nil {
 		return refusedStart{"devices", err.Error()}
 	}
-	// The loop's first pass comes with the start, before any pod's status is known: it takes back
-	// what belongs to pods that are gone, and tells the runtime nothing.
+	// The loop's first pass runs at the start, before any pod's status is known. It removes stale
+	// state and doesn't update the runtime.
 	n.pass()
 	n.running = true
 	started = true
@@ -143,7 +143,7 @@ func readOrDiscover(args startArgs) (*machineInfo, error) {
 	return machine, nil
 }
 
-// make constructs the managers in the kubelet's order. The stage is that of the error.
+// make creates the managers in the kubelet's order. Errors have the stage of their manager.
 func (n *node) make(
 	machine *machineInfo, options map[string]string, reserved reservation, pluginDir string,
 ) (stage string, err error) {
@@ -179,7 +179,7 @@ func (n *node) make(
 	return "", nil
 }
 
-// start starts the managers in the kubelet's order, which has read before which containers run.
+// start starts the managers in the kubelet's order. The kubelet reads the running containers first.
 func (n *node) start() (stage string, err error) {
 	containers, running := n.runningContainers()
 	n.cpuContainers, n.memoryContainers = maps.Clone(containers), maps.Clone(containers)
@@ -212,7 +212,7 @@ func (n *node) runningContainers() (containermap.ContainerMap, sets.Set[string])
 
 func (n *node) activePods() []*v1.Pod { return n.pods }
 
-// stop ends what a kubelet's end would: the plugins' connections and the goroutines.
+// stop closes the plugins' connections and stops the goroutines, like the end of a kubelet.
 func (n *node) stop() {
 	n.gate.stop()
 	if n.plugins != nil {
@@ -232,8 +232,8 @@ func (s *server) stop() {
 	}
 }
 
-// pluginDirectory is a short name of the directory below stateDir in which the Device Manager has
-// its socket and its checkpoint, so that the checkpoint outlives this process.
+// pluginDirectory returns a short name for the directory below stateDir with the Device Manager's
+// socket and checkpoint, so that the checkpoint outlives this process.
 func (s *server) pluginDirectory(stateDir string) string {
 	target := filepath.Join(stateDir, "device-plugins")
 	link := filepath.Join(s.sockets, "kubelet")
@@ -275,8 +275,8 @@ func (s *server) state(raw json.RawMessage) any {
 	}
 }
 
-// sortedBlocks orders blocks by type, then by the text of their NUMA nodes; the kubelet leaves
-// their order to chance.
+// sortedBlocks sorts blocks by type, then by the text of their NUMA nodes. The kubelet's order is
+// random.
 func sortedBlocks(blocks []state.Block) []memoryBlock {
 	list := []memoryBlock{}
 	for _, b := range blocks {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
-// decodePod reads a manifest, with the defaults of the API (requests follow from limits): no pod
-// reaches a kubelet without them.
+// decodePod decodes a manifest and sets the API's defaults (requests default to limits), because no
+// pod reaches a kubelet without them.
 func decodePod(raw json.RawMessage) *v1.Pod {
 	if raw == nil {
 		panic(reject("a pod is missing"))
@@ -33,7 +33,7 @@ func allContainers(pod *v1.Pod) []v1.Container {
 	return append(append(list, pod.Spec.InitContainers...), pod.Spec.Containers...)
 }
 
-// find is the position of a pod on the node, or -1.
+// find returns the index of a pod on the node, or -1.
 func (n *node) find(uid string) int {
 	for i, pod := range n.pods {
 		if string(pod.UID) == uid {
@@ -69,8 +69,8 @@ func (n *node) forgetAffinity(uid, name string) {
 	}
 }
 
-// reclaim makes the managers take back what belongs to pods that are gone. They do it at the
-// start of every question for hints; that of a pod without containers has no other effect.
+// reclaim makes the managers remove stale state. They do so whenever they are asked for hints; for
+// a pod without containers, that has no other effect.
 func (n *node) reclaim() {
 	nobody := &v1.Pod{}
 	invoke(n.cpu.GetPodTopologyHints, nobody)
@@ -108,7 +108,7 @@ func (s *server) admit(raw json.RawMessage) any {
 	return map[string]any{"containers": n.containers(pod)}
 }
 
-// admitAttributes describes the admission of a new pod; releases since 1.36 have a name for that.
+// admitAttributes describes the admission of a new pod, which has a name since 1.36.
 func admitAttributes(pod *v1.Pod, others []*v1.Pod) *lifecycle.PodAdmitAttributes {
 	attributes := &lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others}
 	if operation := reflect.ValueOf(attributes).Elem().FieldByName("Operation"); operation.IsValid() {
@@ -154,7 +154,7 @@ func (s *server) remove(raw json.RawMessage) any {
 	return empty{}
 }
 
-// removeContainer lets every manager that knows containers by id remove one.
+// removeContainer removes a container from every manager that knows containers by id.
 func (n *node) removeContainer(uid, name string) {
 	pod, _ := n.findContainer(uid, name)
 	id := containerID(string(pod.UID), name)

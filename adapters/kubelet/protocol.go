@@ -10,14 +10,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// request is one line from the harness.
+// request is a line from the harness.
 type request struct {
 	ID   json.RawMessage `json:"id"`
 	Op   string          `json:"op"`
 	Args json.RawMessage `json:"args"`
 }
 
-// Answers of an operation other than a plain result, which is sent as "ok".
+// Answers other than a plain result, which is sent as "ok".
 type (
 	refusedStart struct {
 		Stage   string `json:"stage"`
@@ -43,7 +43,7 @@ type (
 	}
 )
 
-// badRequest is the cause of a fault that lies with the caller, so that it needs no trace.
+// badRequest is the cause of a fault that the caller is responsible for, so no trace is needed.
 type badRequest struct{ error }
 
 func reject(format string, values ...any) badRequest {
@@ -63,8 +63,8 @@ type memoryBlock struct {
 	Size uint64 `json:"size"`
 }
 
-// container is what a container holds. Devices is absent on a node without device plugins, Quota unless
-// the start asked for it.
+// container has a container's resources. Devices is absent on nodes without device plugins, and
+// Quota unless the start asked for it.
 type container struct {
 	CPUs      string               `json:"cpus"`
 	Exclusive string               `json:"exclusive"`
@@ -86,7 +86,7 @@ type deviceList struct {
 	Preferred []string `json:"preferred"`
 }
 
-// decodeStrict reads a part that this protocol defines, in which an unknown field is an error.
+// decodeStrict decodes a part that this protocol defines. Unknown fields are errors.
 func decodeStrict(raw json.RawMessage, into any) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
@@ -98,14 +98,14 @@ func decodeStrict(raw json.RawMessage, into any) {
 	}
 }
 
-// decodeOpen reads a part that Kubernetes or cAdvisor defines, in which unknown fields are ignored.
+// decodeOpen decodes a part that Kubernetes or cAdvisor defines. Unknown fields are ignored.
 func decodeOpen(raw json.RawMessage, into any) {
 	if err := json.Unmarshal(raw, into); err != nil {
 		panic(badRequest{err})
 	}
 }
 
-// encode makes a response line.
+// encode returns the line of a response.
 func encode(id json.RawMessage, answer any) ([]byte, error) {
 	if len(id) == 0 {
 		id = json.RawMessage("null")

@@ -15,23 +15,23 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 )
 
-// reconcilePeriod leaves the pace of the loop to the gate alone.
+// reconcilePeriod is so short that only the gate determines the loop's pace.
 const reconcilePeriod = time.Nanosecond
 
-// loopPanic is a panic of the reconcile loop, handed to the operation that asked for the pass.
+// loopPanic is a panic of the reconcile loop, passed to the operation that requested the pass.
 type loopPanic struct {
 	cause any
 	trace string
 }
 
-// reconcileGate lets the CPU Manager's own loop run one pass at a time. A pass opens by asking
-// whether all sources are ready: there the loop waits, and there it says that the pass before is
-// over. The loop has no end in the kubelet; stop ends its goroutine.
+// reconcileGate lets the CPU Manager's own loop run one pass at a time. A pass starts by asking
+// whether all sources are ready; there the loop reports the end of the previous pass and waits. The
+// kubelet's loop never ends, so stop ends its goroutine.
 type reconcileGate struct {
 	passes  chan chan *loopPanic
 	stopped chan struct{}
 
-	// Of the loop's goroutine alone.
+	// Used only by the loop's goroutine.
 	running chan *loopPanic
 	failed  *loopPanic
 }
@@ -45,10 +45,10 @@ func newReconcileGate() *reconcileGate {
 	return gate
 }
 
-// AddSource is there for the kubelet's interface.
+// AddSource implements the kubelet's interface.
 func (g *reconcileGate) AddSource(string) {}
 
-// AllReady is always true, once the loop may go on.
+// AllReady returns true when the loop may go on.
 func (g *reconcileGate) AllReady() bool {
 	if !inReconcileLoop() {
 		return true
@@ -81,7 +81,7 @@ func inReconcileLoop() bool {
 
 func (g *reconcileGate) stop() { close(g.stopped) }
 
-// pass runs one pass of the loop to its end.
+// pass runs one pass of the loop.
 func (g *reconcileGate) pass() {
 	over := make(chan *loopPanic)
 	g.passes <- over
@@ -96,7 +96,7 @@ type update struct {
 	CPUs      string `json:"cpus"`
 }
 
-// fakeRuntime takes the place of the container runtime and writes down what it is told.
+// fakeRuntime replaces the container runtime and records its updates.
 type fakeRuntime struct{ updates []update }
 
 func (r *fakeRuntime) UpdateContainerResources(_ context.Context, id string, resources *runtimeapi.ContainerResources) error {
@@ -105,10 +105,10 @@ func (r *fakeRuntime) UpdateContainerResources(_ context.Context, id string, res
 	return nil
 }
 
-// containerID is the id that the runtime has given to a container.
+// containerID returns the runtime's id for the container.
 func containerID(uid, name string) string { return uid + "/" + name }
 
-// GetPodStatus says that every container of a pod on the node runs, but for those that ended.
+// GetPodStatus reports all containers of a pod on the node as running, except for those that ended.
 func (n *node) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
 	at := n.find(string(uid))
 	if at < 0 || !n.running {
@@ -142,7 +142,7 @@ func (s *server) reconcile(raw json.RawMessage) any {
 	return map[string]any{"updates": n.runtime.updates}
 }
 
-// pass runs the loop once, where there is one: only the static policy has it.
+// pass runs the loop once, if there is one: only the static policy has a loop.
 func (n *node) pass() {
 	if n.config.CPUManagerPolicy == string(cpumanager.PolicyStatic) {
 		n.gate.pass()

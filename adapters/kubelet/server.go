@@ -10,11 +10,11 @@ import (
 
 const protocolVersion = 1
 
-// server answers requests one after the other. node is nil until a start succeeds.
+// server answers requests one by one. node is nil until a start succeeds.
 type server struct {
 	node    *node
 	sockets string // a short path for device plugin sockets, whose length is limited
-	version string // of the kubelet, "1.35.4"
+	version string // the kubelet's version, such as "1.35.4"
 }
 
 func newServer() (*server, error) {
@@ -34,7 +34,7 @@ func (s *server) close() {
 	os.RemoveAll(s.sockets)
 }
 
-// kubeletVersion is the version of k8s.io/kubernetes that this program was built with.
+// kubeletVersion returns the version of k8s.io/kubernetes in this build.
 func kubeletVersion() (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if ok {
@@ -49,7 +49,7 @@ func kubeletVersion() (string, error) {
 
 func (s *server) release() string { return minor(s.version) }
 
-// minor is the minor release of a version.
+// minor returns the minor release of a version.
 func minor(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	return parts[0] + "." + parts[1]
@@ -90,7 +90,7 @@ func (s *server) respond(line []byte) ([]byte, error) {
 	return encode(req.ID, answer)
 }
 
-// guarded turns a panic into a fault, so that the process outlives it.
+// guarded turns a panic into a fault, so that the process survives.
 func (s *server) guarded(f func() any) (answer any) {
 	defer func() {
 		switch cause := recover().(type) {
@@ -106,7 +106,7 @@ func (s *server) guarded(f func() any) (answer any) {
 	return f()
 }
 
-// checkRelease panics with the answer for a release that this program is not.
+// checkRelease panics with the answer for other releases than this program's.
 func (s *server) checkRelease(asked string) (unsupported, bool) {
 	if asked == "" || asked == s.release() {
 		return unsupported{}, true

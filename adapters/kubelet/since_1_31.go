@@ -8,10 +8,10 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// mutableGates is a registry of feature gates that knows their versions.
+// mutableGates is a registry of feature gates with versions.
 type mutableGates = featuregate.MutableVersionedFeatureGate
 
-// panicHandler takes what apimachinery hands to its handlers of panics.
+// panicHandler receives panics that apimachinery passes to its handlers.
 func panicHandler(handle func(any)) func(context.Context, any) {
 	return func(_ context.Context, cause any) { handle(cause) }
 }

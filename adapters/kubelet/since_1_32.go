@@ -12,13 +12,13 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// allCPUs are the machine's.
+// allCPUs returns the machine's CPUs.
 func (n *node) allCPUs(*machineInfo) cpuset.CPUSet { return n.cpu.GetAllCPUs() }
 
-// absentMemoryManager is nil: every kubelet has a Memory Manager.
+// absentMemoryManager returns nil: every kubelet has a Memory Manager.
 func absentMemoryManager() memorymanager.Manager { return nil }
 
-// podLimit is the CPU limit of a pod as a whole, for its containers that have none.
+// podLimit returns a pod-level CPU limit, which applies to containers without limits.
 func podLimit(pod *v1.Pod) *resource.Quantity {
 	if utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources) && resourcehelper.IsPodLevelResourcesSet(pod) {
 		return pod.Spec.Resources.Limits.Cpu()

@@ -8,15 +8,16 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 )
 
-// checkCPUOptions finds nothing: options need no feature gate of their own any more.
+// checkCPUOptions finds no errors: options no longer need a feature gate of their own.
 func checkCPUOptions(*kubeletconfig.KubeletConfiguration) error { return nil }
 
-// mergesDefaultEviction says whether thresholds that the configuration leaves out have their defaults.
+// mergesDefaultEviction reports whether eviction thresholds missing from the configuration get
+// their defaults.
 func mergesDefaultEviction(config *kubeletconfig.KubeletConfiguration) bool {
 	return config.MergeDefaultEvictionSettings
 }
 
-// sparesExclusive says whether containers with exclusive CPUs have no quota.
+// sparesExclusive reports whether containers with exclusive CPUs have no quota.
 func sparesExclusive() bool {
 	return utilfeature.DefaultFeatureGate.Enabled(features.DisableCPUQuotaWithExclusiveCPUs)
 }

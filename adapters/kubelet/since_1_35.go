@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 )
 
-// newDeviceManager is what NewManagerImpl calls with the kubelet's own, fixed socket path.
+// newDeviceManager is the function that NewManagerImpl calls with the kubelet's fixed socket path.
 //
 //go:linkname newDeviceManager k8s.io/kubernetes/pkg/kubelet/cm/devicemanager.newManagerImpl
 func newDeviceManager(

@@ -9,8 +9,8 @@ import (
 	cmqos "k8s.io/kubernetes/pkg/kubelet/cm/qos"
 )
 
-// hasCPUsOfItsOwn is what containerManagerImpl.ContainerHasExclusiveCPUs asks the CPU Manager: CPUs that a
-// pod shares out to its containers are none of their own.
+// hasCPUsOfItsOwn asks the CPU Manager what containerManagerImpl.ContainerHasExclusiveCPUs would.
+// CPUs that a pod divides among its containers don't count.
 func (n *node) hasCPUsOfItsOwn(pod *v1.Pod, c *v1.Container) bool {
 	if utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResourceManagers) {
 		return n.cpu.GetResourceIsolationLevel(pod, c) == cmqos.ResourceIsolationContainer

@@ -34,8 +34,8 @@ func roundCPUs(amount *resource.Quantity) {
 	amount.SetMilli((amount.ScaledValue(resource.Micro) + 500) / 1000)
 }
 
-// setPodLevelDefaults fills in pod-level resources as the API server does when a pod is created, no
-// longer with all the other defaults.
+// setPodLevelDefaults sets the defaults of pod-level resources, which the API server no longer sets
+// with the other defaults.
 func setPodLevelDefaults(pod *v1.Pod) {
 	if pod.Spec.Resources == nil {
 		return

@@ -12,12 +12,13 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
-// What answers say only where the start asked for it.
+// Fields that answers contain only if the start asked for them.
 
 func (n *node) tells(what string) bool { return slices.Contains(n.tell, what) }
 
-// hasQuota is what kubeGenericRuntimeManager.generateLinuxContainerResources decides of the quota it tells
-// the container runtime; it needs a whole runtime manager and is therefore written again here.
+// hasQuota decides about a container's CFS quota like
+// kubeGenericRuntimeManager.generateLinuxContainerResources, which is reimplemented here because it
+// needs a whole runtime manager.
 func (n *node) hasQuota(pod *v1.Pod, c *v1.Container) bool {
 	limit := c.Resources.Limits.Cpu()
 	if limit.IsZero() {
@@ -29,7 +30,7 @@ func (n *node) hasQuota(pod *v1.Pod, c *v1.Container) bool {
 	return !sparesExclusive() || !n.hasCPUsOfItsOwn(pod, c)
 }
 
-// refuse is what Kubelet.rejectPod writes into the status of a pod, and the event that it records.
+// refuse returns the status and event that Kubelet.rejectPod writes for a rejected pod.
 func (n *node) refuse(result lifecycle.PodAdmitResult) refusedPod {
 	answer := refusedPod{Reason: result.Reason, Message: result.Message}
 	if n.tells("refused-pods") {
@@ -43,12 +44,12 @@ func (n *node) refuse(result lifecycle.PodAdmitResult) refusedPod {
 	return answer
 }
 
-// inForce are the fields of the configuration that concern the managers.
+// inForce has the configuration fields that concern the managers.
 var inForce = []string{"cpuManagerPolicy", "cpuManagerPolicyOptions", "cpuManagerReconcilePeriod",
 	"memoryManagerPolicy", "topologyManagerPolicy", "topologyManagerScope", "topologyManagerPolicyOptions",
 	"reservedSystemCPUs", "kubeReserved", "systemReserved", "evictionHard", "cpuCFSQuota"}
 
-// configInForce is the configuration with its defaults, as a KubeletConfiguration has it.
+// configInForce returns the configuration with its defaults, as fields of a KubeletConfiguration.
 func configInForce(config *kubeletconfig.KubeletConfiguration) map[string]json.RawMessage {
 	known, _, err := scheme.NewSchemeAndCodecs()
 	if err != nil {

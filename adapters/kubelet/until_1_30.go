@@ -4,8 +4,8 @@ package main
 
 import "k8s.io/component-base/featuregate"
 
-// mutableGates is a registry of feature gates; their versions came with 1.31.
+// mutableGates is a registry of feature gates. Versions were added in 1.31.
 type mutableGates = featuregate.MutableFeatureGate
 
-// panicHandler takes what apimachinery hands to its handlers of panics.
+// panicHandler receives panics that apimachinery passes to its handlers.
 func panicHandler(handle func(any)) func(any) { return handle }

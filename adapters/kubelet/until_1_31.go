@@ -12,7 +12,8 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// allCPUs are the machine's, which the CPU Manager does not tell yet; none where it cannot be read.
+// allCPUs returns the machine's CPUs, which the CPU Manager doesn't report in these releases, or
+// none if they can't be read.
 func (n *node) allCPUs(machine *machineInfo) cpuset.CPUSet {
 	topo, err := topology.Discover(machine)
 	if err != nil {
@@ -21,8 +22,8 @@ func (n *node) allCPUs(machine *machineInfo) cpuset.CPUSet {
 	return topo.CPUDetails.CPUs()
 }
 
-// absentMemoryManager stands in for the Memory Manager, which a kubelet does without if its gate is
-// off: it has no hints, no memory and no file. It is nil if the gate is on.
+// absentMemoryManager replaces the Memory Manager if its gate is off: it has no hints, no memory
+// and no file. It returns nil if the gate is on.
 func absentMemoryManager() memorymanager.Manager {
 	if utilfeature.DefaultFeatureGate.Enabled(features.MemoryManager) {
 		return nil
@@ -30,5 +31,5 @@ func absentMemoryManager() memorymanager.Manager {
 	return memorymanager.NewFakeManager()
 }
 
-// podLimit is zero: no pod has resources of its own that a kubelet would read.
+// podLimit returns zero: these kubelets don't read pod-level resources.
 func podLimit(*v1.Pod) *resource.Quantity { return &resource.Quantity{} }

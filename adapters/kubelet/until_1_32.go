@@ -10,7 +10,8 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 )
 
-// checkCPUOptions refuses the CPU Manager's options where their gate is off, as the kubelet's command does.
+// checkCPUOptions refuses the CPU Manager's options if their gate is off, as the kubelet's command
+// does.
 func checkCPUOptions(config *kubeletconfig.KubeletConfiguration) error {
 	options := config.CPUManagerPolicyOptions
 	if options == nil || utilfeature.DefaultFeatureGate.Enabled(features.CPUManagerPolicyOptions) {
@@ -20,8 +21,8 @@ func checkCPUOptions(config *kubeletconfig.KubeletConfiguration) error {
 		options, features.CPUManager, features.CPUManagerPolicyOptions)
 }
 
-// mergesDefaultEviction is false: the field for it came with 1.33.
+// mergesDefaultEviction returns false: the field was added in 1.33.
 func mergesDefaultEviction(*kubeletconfig.KubeletConfiguration) bool { return false }
 
-// sparesExclusive says that containers with exclusive CPUs have a quota like all others.
+// sparesExclusive returns false: containers with exclusive CPUs have a quota like all others.
 func sparesExclusive() bool { return false }

@@ -26,8 +26,8 @@ var (
 	topologyAndCores = machine.GetTopology
 )
 
-// roundCPUs leaves a CPU reservation as it is configured.
+// roundCPUs returns a CPU reservation unchanged.
 func roundCPUs(*resource.Quantity) {}
 
-// setPodLevelDefaults has nothing to do: pod-level resources have their defaults with all others.
+// setPodLevelDefaults does nothing: pod-level resources get their defaults with all others.
 func setPodLevelDefaults(*v1.Pod) {}

@@ -1,4 +1,4 @@
-"""util-linux's lscpu behind numaproof's protocol: it discovers, and nothing else."""
+"""Adapter for util-linux's lscpu: discovery only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENVIRONMENT = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
 
 
 def discover(args: dict[str, Any]) -> dict[str, Any]:
-    """What lscpu says of a tree, in the words of MachineInfo."""
+    """Discovers a tree and returns its MachineInfo."""
     root = args["root"]
     names, table = columns(lscpu(root, "-p=CPU,CORE,SOCKET,CACHE"))
     physical = {row[0]: row for row in columns(lscpu(root, "-y", "-p=CPU,CORE,SOCKET"))[1]}
@@ -25,7 +25,7 @@ def discover(args: dict[str, Any]) -> dict[str, Any]:
     sharing: dict[tuple[str, int], list[int]] = defaultdict(list)
     for cpu, core, _socket, *caches in table:
         if core < 0:
-            continue  # online, and in no core
+            continue  # online, but not part of a core
         threads[core].append(cpu)
         for name, number in zip(names[3:], caches, strict=True):
             if number >= 0:
@@ -41,15 +41,15 @@ def discover(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def lscpu(root: str, *options: str) -> str:
-    """What lscpu prints of a tree."""
+    """Runs lscpu on a tree."""
     return run_lscpu("--sysroot", root, *options)
 
 
 def run_lscpu(*options: str) -> str:
-    """What lscpu prints.
+    """Returns the output of lscpu.
 
     Raises:
-        Refusal: it says that it cannot.
+        Refusal: lscpu failed.
     """
     ended = subprocess.run(  # noqa: S603 - options of our own, and a tree that the harness made
         ["lscpu", *options],  # noqa: S607 - whichever is installed
@@ -59,36 +59,36 @@ def run_lscpu(*options: str) -> str:
         check=False,
     )
     if ended.returncode < 0:
-        raise RuntimeError(f"lscpu was ended by signal {-ended.returncode}: {ended.stderr}")
+        raise RuntimeError(f"lscpu was killed by signal {-ended.returncode}: {ended.stderr}")
     if ended.returncode:
         raise Refusal(ended.stderr.strip(), stage="discovery")
     return ended.stdout
 
 
 def columns(text: str) -> tuple[list[str], list[list[int]]]:
-    """The names of the columns of -p, and a row of numbers for each CPU; -1 for none."""
+    """Returns the columns of -p, and a row of numbers for each CPU, with -1 for empty cells."""
     lines = text.splitlines()
     head = next(line for line in reversed(lines) if line.startswith("# CPU"))
     rows = [line for line in lines if line and not line.startswith("#")]
-    # An empty column stands between those that were asked for and those of caches.
+    # An empty column separates the requested columns from those of caches.
     names = [name for name in head.removeprefix("# ").split(",") if name]
     return names, [numbers(line.replace(",,", ",", 1), len(names)) for line in rows]
 
 
 def numbers(line: str, count: int) -> list[int]:
-    """The numbers of a row."""
+    """Returns the numbers of a row."""
     found = [int(one) if one.lstrip("-").isdigit() else -1 for one in line.split(",")]
     return [*found, *[-1] * (count - len(found))][:count]
 
 
 def kinds(root: str) -> dict[str, tuple[int, str, int]]:
-    """The level, the type and the size of the caches of each name."""
+    """Returns level, type and size of the caches by name."""
     listed = json.loads(lscpu(root, "-C", "-B", "-J"))["caches"]
     return {one["name"]: (one["level"], one["type"], int(one["one-size"])) for one in listed}
 
 
 def nodes(root: str) -> list[SeenNode]:
-    """The NUMA nodes, those without CPUs too, which the table does not show."""
+    """Returns the NUMA nodes, including those without CPUs, which the table omits."""
     found = json.loads(lscpu(root, "-J"))["lscpu"]
     seen = [(re.fullmatch(r"NUMA node(\d+) CPU\(s\):", one["field"]), one["data"]) for one in found]
     return [SeenNode(int(one[1]), frozenset(cpu_set(data or ""))) for one, data in seen if one]

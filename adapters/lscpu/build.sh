@@ -1,5 +1,5 @@
 #!/bin/sh
-# build.sh OUT: puts the adapter into the folder OUT, as OUT/run.
+# Installs the adapter: build.sh OUT writes OUT/run.
 set -eu
 if ! command -v lscpu >/dev/null; then
     echo "skipped: needs lscpu (Debian: util-linux)" >&2

@@ -1,8 +1,8 @@
-"""OpenStack Nova's choice of CPUs behind numaproof's protocol: `numa_fit_instance_to_host`.
+"""Adapter for OpenStack Nova's CPU pinning: `numa_fit_instance_to_host`.
 
-A container is an instance with the policy `dedicated`, a NUMA node a host cell. An instance has as
-few guest cells as fit, as an operator would set `hw:numa_nodes` and `hw:numa_cpus.N`. Memory is not
-asked: each cell has plenty.
+A container is an instance with policy `dedicated`, and a NUMA node is a host cell. An instance
+has as few guest cells as possible, as if an operator had set `hw:numa_nodes` and `hw:numa_cpus.N`.
+Memory plays no part: each cell has plenty.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MEMORY = 1 << 20
 
 
 class Host:
-    """A compute host whose `cpu_dedicated_set` is what pods may have."""
+    """A compute host whose `cpu_dedicated_set` is the CPUs that pods can get."""
 
     def start(
         self, machine: dict[str, Any], allocatable: set[int], held_cpus: list[set[int]], _: Path
@@ -68,11 +68,11 @@ class Host:
             self._topology, _instance(shares), provider_mapping=None
         )
         if not fitted:
-            raise Refusal(f"an instance whose cells have {shares} dedicated CPUs fits on no cells")
+            raise Refusal(f"no host cells fit an instance with cells of {shares} dedicated CPUs")
         return self._pin(fitted)
 
     def _shares(self, count: int) -> list[int]:
-        """Dedicated CPUs of each guest cell: on the fewest cells with room, if possible equal."""
+        """Returns the sizes of the guest cells: as few as fit, equal if possible."""
         free = sorted((len(cell.free_pcpus) for cell in self._topology.cells), reverse=True)
         cells = next(n for n in range(1, len(free) + 1) if sum(free[:n]) >= count)
         if count % cells == 0 and count // cells <= free[cells - 1]:
@@ -114,4 +114,4 @@ if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
     objects.register_all()
     serve(HELLO, Ledger(Host()).handlers())
-    os._exit(0)  # the threads of oslo would outlive the input
+    os._exit(0)  # oslo's threads would keep the process alive after the input ends

@@ -1,4 +1,4 @@
 #!/bin/sh
-# Builds the adapter into a folder: build.sh OUT makes OUT/run.
+# Builds the adapter: build.sh OUT writes OUT/run.
 here=$(dirname "$0")
 exec "$here/../common/go/build.sh" "$here" "$1"

@@ -1,4 +1,4 @@
-// The CPU allocator of nri-plugins behind numaproof's protocol.
+// Adapter for the CPU allocator of nri-plugins.
 package main
 
 import (
@@ -26,10 +26,10 @@ func main() {
 	adapter.Serve(hello, handlers)
 }
 
-// systems are the machines that were discovered before, for writing and reading a tree takes long.
+// systems caches discovered machines, because writing and reading a tree takes long.
 var systems = map[string]sysfs.System{}
 
-// prepare makes an allocator for a machine. It is asked for CPUs of normal priority, the default of
+// prepare creates an allocator for a machine. It allocates CPUs of normal priority, the default of
 // the topology-aware policy.
 func prepare(machine adapter.MachineInfo) adapter.Allocate {
 	described := string(adapter.Must(json.Marshal(machine)))

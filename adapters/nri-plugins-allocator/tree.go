@@ -11,9 +11,9 @@ import (
 	"numaproof.example/adapter"
 )
 
-// discovered is the machine as nri-plugins reads it from a sysfs, for its allocator takes no other
-// description. Nodes without CPUs are left out and the others are numbered from 0 on: what the
-// discovery does not get over is shown by its own adapter.
+// discovered returns the machine as nri-plugins reads it from sysfs, the only input its allocator
+// accepts. Nodes without CPUs are omitted and the others are renumbered from 0, because gaps make
+// the discovery panic. The discovery has an adapter of its own to show that.
 func discovered(machine adapter.MachineInfo) sysfs.System {
 	root := adapter.Must(os.MkdirTemp("", "nri-plugins-"))
 	defer os.RemoveAll(root)
@@ -36,7 +36,7 @@ func discovered(machine adapter.MachineInfo) sysfs.System {
 	for id, node := range nodes {
 		cpus := (&adapter.MachineInfo{Topology: nodes[id : id+1]}).CPUs()
 		write(cpus, "node/node", id, "/cpulist")
-		// The allocator looks at no distances.
+		// The allocator ignores distances.
 		write(strings.Repeat("10 ", len(nodes)), "node/node", id, "/distance")
 		for _, name := range []string{"online", "has_memory", "has_normal_memory"} {
 			write(fmt.Sprint("0-", len(nodes)-1), "node/", name)

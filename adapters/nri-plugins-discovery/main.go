@@ -1,4 +1,4 @@
-// The discovery of nri-plugins behind numaproof's protocol.
+// Adapter for discovery in nri-plugins.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	adapter.Serve(hello, map[string]adapter.Handler{"discover": adapter.On(discover)})
 }
 
-// discover leaves Speed Select out, for which nri-plugins asks the machine that it runs on.
+// discover omits Speed Select, because nri-plugins would read it from the host.
 func discover(args adapter.DiscoverArgs) adapter.Answer {
 	sys := filepath.Join(args.Root, "sys")
 	system, err := sysfs.DiscoverSystemAt(sys, sysfs.DiscoverCPUTopology, sysfs.DiscoverMemTopology,
@@ -40,7 +40,7 @@ func discover(args adapter.DiscoverArgs) adapter.Answer {
 	}
 	for _, id := range system.NodeIDs() {
 		node := nodeOf(system, system.Node(id))
-		// Where there is no node directory, MemoryInfo reads /proc/meminfo of the machine that it runs on.
+		// Without node directories, MemoryInfo reads the host's /proc/meminfo.
 		if _, err := os.Stat(filepath.Join(sys, "devices/system/node", fmt.Sprint("node", id))); err == nil {
 			node.Memory = adapter.Must(system.Node(id).MemoryInfo()).MemTotal
 		}
@@ -49,7 +49,8 @@ func discover(args adapter.DiscoverArgs) adapter.Answer {
 	return adapter.OK(machine)
 }
 
-// nodeOf has the CPUs in the node's cpulist. Of a core that is spread over nodes, each has its threads.
+// nodeOf returns a node with the CPUs in its cpulist. If a core spans nodes, each node has its own
+// threads of the core.
 func nodeOf(system sysfs.System, found sysfs.Node) adapter.Node {
 	node := adapter.Node{ID: found.ID()}
 	for _, distance := range found.Distance() {
@@ -72,8 +73,8 @@ func nodeOf(system sysfs.System, found sysfs.Node) adapter.Node {
 	return node
 }
 
-// place puts a cache where cAdvisor does, which takes all cores of a node for equal: nri-plugins keeps
-// all caches of a CPU in one list.
+// place decides where cAdvisor puts a cache, assuming that all cores of a node are equal.
+// nri-plugins lists all caches of a CPU together.
 func place(found *sysfs.Cache, core *adapter.Core, node *adapter.Node) {
 	cache := adapter.Cache{
 		ID: found.ID(), Size: found.Size(), Type: found.Type().String(), Level: found.Level(),

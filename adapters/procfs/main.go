@@ -1,4 +1,4 @@
-// What prometheus/procfs reads of CPUs and memory, behind numaproof's protocol.
+// Adapter for CPUs and memory in prometheus/procfs.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	adapter.Serve(hello, map[string]adapter.Handler{"discover": adapter.On(discover)})
 }
 
-// discover has all cores in one node, for procfs knows none.
+// discover returns all cores on one node, because procfs doesn't read nodes.
 func discover(args adapter.DiscoverArgs) adapter.Answer {
 	sys, err := sysfs.NewFS(filepath.Join(args.Root, "sys"))
 	if err != nil {
@@ -59,8 +59,8 @@ func discover(args adapter.DiscoverArgs) adapter.Answer {
 	return adapter.OK(machine)
 }
 
-// coresOf are the cores of the online CPUs, by their thread siblings, and how many CPUs are online.
-// CPUs without topology are counted, and are no part of a core.
+// coresOf groups the online CPUs into cores by their thread siblings, and counts the online CPUs.
+// CPUs without topology are counted but belong to no core.
 func coresOf(sys sysfs.FS) (cores []adapter.Core, cpus int, err error) {
 	found, err := sys.CPUs()
 	if err != nil {

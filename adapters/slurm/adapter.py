@@ -1,8 +1,8 @@
-"""Slurm's choice of CPUs behind numaproof's protocol: a controller of its own with one fake node.
+"""Adapter for Slurm's CPU allocation: a private controller with one fake node.
 
-A container is a job of one task. The node is a cloud node that never wakes up, so that jobs are
-allocated but never run, and nothing needs cgroups. The state directory is the controller's, too:
-after a restart it knows its jobs, or does not.
+A container is a job with one task. The node is a cloud node that never wakes up, so jobs are
+allocated but never run, and cgroups aren't needed. The controller uses the state directory: after
+a restart it either restores its jobs or doesn't.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from ledger import Ledger
 
-from protocol import Refusal, Unsupporting, cpu_list, cpu_set, serve
+from protocol import Refusal, UnsupportedOperation, cpu_list, cpu_set, serve
 
 HELLO = {
     "protocol": 1,
@@ -63,7 +63,7 @@ _PAUSE = 0.01
 
 
 class Controller:
-    """A `slurmctld` for one machine; each hardware thread is declared as a core of its own."""
+    """A `slurmctld` for one machine, with each hardware thread declared as a core."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, set[int]] = {}
@@ -102,9 +102,9 @@ class Controller:
         found = self._allocated() if not fresh else {}
         self._jobs = {job: cpus for job, cpus in found.items() if cpus in held_cpus}
         for job in found.keys() - self._jobs.keys():
-            self._run("scancel", job)  # of pods that ended while the controller was down
+            self._run("scancel", job)  # pods that ended while the controller was down
         if lost := [cpu_list(cpus) for cpus in held_cpus if cpus not in self._jobs.values()]:
-            raise RuntimeError(f"Slurm forgot the jobs on {lost}")
+            raise RuntimeError(f"Slurm lost the jobs on CPUs {lost}")
 
     def take(self, count: int) -> set[int]:
         line = ["salloc", "--no-shell", "--immediate=1", "-n1", f"-c{count}"]
@@ -116,7 +116,7 @@ class Controller:
             while line := asking.stderr.readline():
                 said += line
                 if granted := re.search(r"Granted job allocation (\d+)", line):
-                    asking.kill()  # the job stays; otherwise it waits for the node to wake up
+                    asking.kill()  # salloc would wait for the node to wake up; the job stays
                     self._jobs[granted[1]] = self._allocated()[granted[1]]
                     return self._jobs[granted[1]]
         raise Refusal(said.strip())
@@ -128,9 +128,9 @@ class Controller:
         self._until(lambda: job not in self._allocated())
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Ends the controller once it has saved its jobs; it would wait for its node for seconds.
+        """Stops the controller after it saved its jobs, without waiting for its node.
 
-        `at_once` does so without the second that it may take to notice.
+        `at_once` also skips the second that the controller may take to notice.
         """
         if not self._environment:
             return
@@ -146,7 +146,7 @@ class Controller:
             self._process.wait()
 
     def _allocated(self) -> dict[str, set[int]]:
-        """The CPUs of each job that has any, by its number."""
+        """Returns the CPUs of each job that has any, by job number."""
         shown = re.findall(
             r"JobId=(\d+) .*JobState=(?:CONFIGURING|RUNNING) .* CPU_IDs=(\S+)",
             self._run("scontrol", "show", "job", "-d", "-o"),
@@ -163,23 +163,23 @@ class Controller:
             if true():
                 return
             time.sleep(_PAUSE)
-        raise RuntimeError("Slurm's controller does not get there within 20 seconds")
+        raise RuntimeError("Slurm's controller did not respond within 20 seconds")
 
 
 def _version(file: Path) -> tuple[int, int] | None:
-    """What changes when a file is written anew."""
+    """Returns a value that changes when a file is rewritten."""
     found = file.stat() if file.exists() else None
     return found and (found.st_ino, found.st_mtime_ns)
 
 
 def _by_socket(machine: dict[str, Any]) -> list[tuple[int, int]]:
-    """Socket and number of each CPU, in the order in which Slurm counts them."""
+    """Returns socket and number of each CPU, in Slurm's order."""
     cores = [core for node in machine["topology"] for core in node["cores"] or []]
     ordered = sorted((core["socket_id"], sorted(core["thread_ids"])) for core in cores)
     cpus = [(socket, cpu) for socket, threads in ordered for cpu in threads]
     sizes = {sum(socket == one for one, _ in cpus) for socket, _ in cpus}
     if len(sizes) > 1:
-        raise Unsupporting("sockets of different sizes")
+        raise UnsupportedOperation("sockets of different sizes")
     return cpus
 
 

@@ -1,4 +1,4 @@
-// The numa-aware plugin of the Volcano scheduler behind numaproof's protocol.
+// Adapter for the numa-aware plugin of the Volcano scheduler.
 package main
 
 import (
@@ -52,7 +52,7 @@ func merge(args adapter.MergeArgs) adapter.Answer {
 	return adapter.OK(adapter.Merged{Hint: merged, Admit: admit})
 }
 
-// hintsOf keeps apart a list that is missing (no preference) and one that is empty (impossible).
+// hintsOf distinguishes a missing list (no preference) from an empty one (unsatisfiable).
 func hintsOf(provider adapter.ProviderHints) map[string][]policy.TopologyHint {
 	resources := map[string][]policy.TopologyHint{}
 	for name, list := range provider {
@@ -72,7 +72,7 @@ func hintsOf(provider adapter.ProviderHints) map[string][]policy.TopologyHint {
 	return resources
 }
 
-// assign asks for the CPUs of a container, without affinity, on a node that has these CPUs left.
+// assign requests a container's CPUs, without affinity, on a node with these free CPUs.
 func assign(args adapter.AssignArgs) adapter.Answer {
 	container := &v1.Container{Name: "app", Resources: v1.ResourceRequirements{
 		Requests: v1.ResourceList{v1.ResourceCPU: *resource.NewQuantity(int64(args.Count), resource.DecimalSI)},
@@ -80,13 +80,13 @@ func assign(args adapter.AssignArgs) adapter.Answer {
 	node := &api.NumatopoInfo{CPUDetail: detailsOf(args.Machine)}
 	left := api.ResNumaSets{"cpu": cpuset.New(args.Available...)}
 	cpus := cpumanager.NewProvider().Allocate(container, &policy.TopologyHint{}, node, left)["cpu"]
-	if cpus.IsEmpty() && args.Count > 0 { // all that Allocate lets through of an error
-		return adapter.AdmissionRefused(adapter.UnexpectedAdmissionError, "Allocate gives no CPUs")
+	if cpus.IsEmpty() && args.Count > 0 { // Allocate returns no more of an error than this
+		return adapter.AdmissionRefused(adapter.UnexpectedAdmissionError, "Allocate returned no CPUs")
 	}
 	return adapter.OK(adapter.Assigned{CPUs: cpus.List()})
 }
 
-// detailsOf is what Volcano's exporter reports of each CPU: the kernel's own numbers.
+// detailsOf returns what Volcano's exporter reports for each CPU: the kernel's ids.
 func detailsOf(machine adapter.MachineInfo) topology.CPUDetails {
 	details := topology.CPUDetails{}
 	for _, node := range machine.Topology {

@@ -1,1 +1,1 @@
-"""Fuzzing: generated nodes and call sequences, found failures made small, and coverage."""
+"""Fuzzing: generates nodes and call sequences, shrinks failures, and measures coverage."""

@@ -1,7 +1,7 @@
-"""Coverage of fuzzing: the machines, policies, options, actions and answers of its examples.
+"""Measures what fuzzing covers: machines, policies, options, actions and answers.
 
-All but the answers follow from the requests, so the same examples count the same for every
-implementation.
+Everything except the answers follows from the requests, so the same examples have the same coverage
+for every implementation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.session import Call
 
 Feature = tuple[str, str]
-"""A subject, and one of what is counted there: ``("machines", "2 nodes")``."""
+"""A subject and a value: ``("machines", "2 nodes")``."""
 
 _SIZES = ((4, "1 to 4 CPUs"), (16, "5 to 16 CPUs"), (64, "17 to 64 CPUs"))
 
@@ -31,7 +31,7 @@ _POLICIES = {
     "topologyManagerPolicy": ("Topology", "none"),
     "topologyManagerScope": ("scope", "container"),
 }
-"""What a configuration chooses, and the default of each."""
+"""The label and the default of each policy field."""
 
 _OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
 
@@ -39,12 +39,12 @@ _OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
 def features_of_steps(
     facts: Facts, steps: Iterable[Step], actions: Iterable[str]
 ) -> Counter[Feature]:
-    """The features of an example.
+    """Counts the features of an example.
 
     Args:
-        facts: of the machine that it began on.
-        steps: all that were made, the first start among them.
-        actions: the names of the actions that made them, each as often as it was done.
+        facts: the machine at the beginning.
+        steps: all steps, including the first start.
+        actions: the name of each action performed.
     """
     found: Counter[Feature] = Counter(("machines", label) for label in _machine(facts))
     done = Counter(actions)
@@ -62,7 +62,7 @@ def features_of_steps(
 
 
 def features_of_answers(calls: Iterable[Call]) -> Counter[Feature]:
-    """The features of answers, except to `state`, which follows every call."""
+    """Counts the features of answers, except to `state`, which follows every call."""
     return Counter(
         ("answers", f"{call.operation}: {_answer(call.answer)}")
         for call in calls
@@ -120,8 +120,8 @@ class CoverageTotals:
     """The coverage of all examples of a run.
 
     Attributes:
-        examples: how many there were, including those that Hypothesis broke off.
-        features: how often there was what.
+        examples: the number of examples, including those that Hypothesis aborted.
+        features: the number of occurrences of each feature.
         highest: the highest value of each target.
     """
 
@@ -137,7 +137,7 @@ class CoverageTotals:
             self.highest[name] = max(value, self.highest.get(name, value))
 
     def event(self, at: float) -> events.Coverage:
-        """As the stream of events has it: subjects as they came, what is in them by name."""
+        """Returns the totals as an event, with subjects and values sorted."""
         subjects = dict.fromkeys(subject for subject, _ in self.features)
         counts = {
             subject: {

@@ -1,9 +1,8 @@
-"""Plays a scenario again and compares the answers: is the implementation deterministic?
+"""Checks that an implementation is deterministic by replaying scenarios and comparing answers.
 
-The implementation is restarted in between, so that answers that depend on the process, or on
-earlier requests to it, stand out. Answers are compared in the form that is the same in every run of
-a kubelet. Where a kubelet may take any of several devices and took others this time, nothing after
-that is compared.
+The implementation is restarted before each replay, which exposes answers that depend on the process
+or on earlier requests. Answers are normalized so that they do not vary between runs of a kubelet.
+The comparison stops after a call whose answers differ only in the choice among equal devices.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 OUTCOME: events.Outcome = "nondeterministic"
 
 REPEATS = 3
-"""How often a scenario is played again to check its answers."""
+"""Number of replays of a scenario."""
 
 _TRIES = 60
-"""Scenarios to try while shrinking one; each starts the implementation twice."""
+"""Maximum scenarios to try while shrinking; each starts the implementation twice."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,12 @@ class Nondeterminism:
 
     Attributes:
         scenario: the scenario.
-        steps: the calls up to that one, which expects the first answer.
-        operation: of that call.
-        message: how the answers differ, or how one of the runs broke.
-        finding: how the answers differ; None if one of the runs broke.
-        broke: how the program broke in one of the runs alone; None if it answered in both.
-        cut_short: whether the time ended the search for a smaller scenario.
+        steps: the calls up to the difference; the last one expects the first run's answer.
+        operation: the operation of that call.
+        message: how the answers differ, or how one of the runs failed.
+        finding: the difference; None if one of the runs failed.
+        broke: the result of the run in which the program failed; None if it answered in both.
+        cut_short: whether shrinking ran out of time.
     """
 
     scenario: Scenario
@@ -61,22 +60,22 @@ class Nondeterminism:
 
     @property
     def signature(self) -> str:
-        """What answers differ, whatever the scenario."""
-        # Signatures have the first kind of answer before the other one.
+        """Identifies the answers that differ, independent of the scenario."""
+        # Signatures show the first run's answer first.
         found = self.finding and self.finding.with_sides_swapped()
         end = self.broke or RunResult(OUTCOME, finding=found)
         return signatures.signature(end, self.operation)
 
     @property
     def result(self) -> RunResult:
-        """How the runs ended, taken together."""
+        """The combined result of the runs."""
         if self.broke:
             return replace(self.broke, message=f"{self.message} (not every time)")
         return RunResult(OUTCOME, f"{self._head}{self.message}")
 
     @property
     def reported_finding(self) -> events.ReportedFinding | None:
-        """The fields of the message of the result."""
+        """The fields of the result's message."""
         return reported_finding(self.finding, self._head)
 
     @property
@@ -85,11 +84,11 @@ class Nondeterminism:
 
 
 class DeterminismCheck:
-    """Plays scenarios again.
+    """Replays scenarios and compares the answers.
 
     Args:
-        target: what is under test. It is compared with itself, at level placement at least,
-            whatever level it claims.
+        target: the implementation under test. It is compared with itself, at least at level
+            placement even if it claims less.
         scratch: an empty folder for state directories; the caller removes it.
     """
 
@@ -102,12 +101,12 @@ class DeterminismCheck:
     def nondeterminism(
         self, scenario: Scenario, first: Run, times: int = REPEATS
     ) -> Nondeterminism | None:
-        """Plays a scenario again up to `times` times; None if the answers never differ.
+        """Replays a scenario up to `times` times; returns None if the answers never differ.
 
         Args:
-            scenario: the scenario as it was played.
-            first: that run.
-            times: the most runs to make.
+            scenario: the scenario.
+            first: its first run.
+            times: the maximum number of replays.
         """
         for _ in range(times):
             found = self._compare(scenario, first, self._play(scenario))
@@ -116,7 +115,7 @@ class DeterminismCheck:
         return None
 
     def smallest(self, nondeterminism: Nondeterminism) -> Nondeterminism:
-        """The smallest scenario found in which answers to the same operation differ."""
+        """Finds the smallest scenario in which answers to the same operation differ."""
 
         def try_scenario(scenario: Scenario) -> Nondeterminism | None:
             smaller = self.nondeterminism(scenario, self._play(scenario), times=1)
@@ -134,7 +133,7 @@ class DeterminismCheck:
         return run
 
     def _compare(self, scenario: Scenario, first: Run, again: Run) -> Nondeterminism | None:
-        """The first call whose answers differ between two runs."""
+        """Finds the first call whose answers differ between two runs."""
         one, two = first.player.session, again.player.session
         for number, (left, right) in enumerate(zip_longest(one.calls, two.calls)):
             if left is None or right is None:
@@ -153,7 +152,7 @@ class DeterminismCheck:
         if left.answer is None or right.answer is None:
             return None
         if isinstance(left.answer, messages.Fault) and isinstance(right.answer, messages.Fault):
-            return None  # a trace is never the same
+            return None  # traces always differ
         return disagreement(
             left.args,
             right_session.normal(right.answer),
@@ -164,9 +163,9 @@ class DeterminismCheck:
 
 
 def _broken_once(scenario: Scenario, first: Run, again: Run) -> Nondeterminism | None:
-    """The failure of a program that broke in one of two runs.
+    """Reports a program that failed in only one of two runs.
 
-    If it broke in both, the load of the machine may decide how.
+    If it failed in both, the cause may depend on the load of the machine.
     """
     if (first.broke is None) == (again.broke is None):
         return None
@@ -189,7 +188,7 @@ def _both(
 
 
 def _differ_in_devices(left: messages.Answer | None, right: messages.Answer | None) -> bool:
-    """Whether two admissions differ in devices, and have as many of each."""
+    """Whether two admissions differ in devices but not in their numbers."""
     if not (isinstance(left, messages.Admitted) and isinstance(right, messages.Admitted)):
         return False
     return left != right and _with_device_counts(left) == _with_device_counts(right)

@@ -1,7 +1,7 @@
-"""Keeps failing examples for the next run, in a directory or on a Redis server.
+"""Stores failing examples for the next run, in a directory or on a Redis server.
 
-Hypothesis stores the choices that it drew. The same choices make the same calls only for the same
-capabilities, so each implementation has examples of its own.
+Hypothesis stores the choices it drew. They only reproduce the same calls for the same capabilities,
+so each implementation has its own examples.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
 
 SCHEMES = ("redis://", "rediss://", "unix://")
-"""How the address of a Redis server begins."""
+"""Address schemes of Redis servers."""
 
 
 class DatabaseError(Exception):
-    """A database cannot be used; the message says which, why and how to fix it."""
+    """A database cannot be used; the message explains why and how to fix it."""
 
 
 def open_database(place: str) -> ExampleDatabase:
-    """The database in a directory, or at an address that begins with one of `SCHEMES`.
+    """Opens the database in a directory, or at an address that starts with one of `SCHEMES`.
 
     Raises:
-        DatabaseError: it cannot be used.
+        DatabaseError: the database cannot be used.
     """
     if place.startswith(SCHEMES):
         return _on_server(place)
     if "://" in place:
-        raise DatabaseError(f"{place!r} begins with none of {', '.join(SCHEMES)}")
+        schemes = ", ".join(SCHEMES)
+        raise DatabaseError(f"invalid database address {place!r} (expected one of {schemes})")
     return _in_directory(Path(place))
 
 
@@ -50,31 +51,31 @@ def _in_directory(path: Path) -> ExampleDatabase:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DatabaseError(f"{path}: {error.strerror}; give another directory") from None
+        raise DatabaseError(f"{path}: {error.strerror}; choose another directory") from None
     return InDirectory(path)
 
 
 MAX_EXAMPLES = 10_000
-"""Examples of one key; Hypothesis keeps a few hundred."""
+"""Maximum examples for a key; Hypothesis stores a few hundred."""
 
 EXAMPLE_BYTES = 1024 * 1024
-"""Bytes of an example; Hypothesis draws at most 8 KiB."""
+"""Maximum size of an example; Hypothesis draws at most 8 KiB."""
 
 
 class InDirectory(ExampleDatabase):
-    """Examples as files where Hypothesis keeps them: below a folder for each key.
+    """Stores examples as files in Hypothesis's layout, with one folder for each key.
 
-    Unlike Hypothesis's own, it reads regular files of a sane size and nothing else, and writes
-    through no link: others may have written to the directory.
+    Others may have written to the directory. Unlike Hypothesis's own database, this one only reads
+    regular files of limited size, and does not write through links.
     """
 
     def __init__(self, path: Path) -> None:
-        """Keeps examples in a directory."""
+        """Stores examples in a directory."""
         super().__init__()
         self._path = path
 
     def fetch(self, key: bytes) -> Iterable[bytes]:
-        """All values of a key that can be read."""
+        """Yields all readable values of a key."""
         try:
             with os.scandir(self._folder(key)) as entries:
                 found = [entry.path for entry in islice(entries, MAX_EXAMPLES)]
@@ -85,14 +86,14 @@ class InDirectory(ExampleDatabase):
                 yield door.read(path, most=EXAMPLE_BYTES)
 
     def save(self, key: bytes, value: bytes) -> None:
-        """Keeps a value, if the directory can be written to."""
+        """Stores a value, if the directory is writable."""
         folder = self._folder(key)
         with suppress(OSError, StateError):
             folder.mkdir(parents=True, exist_ok=True)
             StateDirectory(folder).write(_hash(value), value)
 
     def delete(self, key: bytes, value: bytes) -> None:
-        """Forgets a value, if it is there."""
+        """Deletes a value, if it exists."""
         folder = self._folder(key)
         with suppress(OSError, StateError):
             StateDirectory(folder).remove(_hash(value))
@@ -103,35 +104,35 @@ class InDirectory(ExampleDatabase):
 
 
 def _hash(content: bytes) -> str:
-    """The name under which Hypothesis keeps a key or a value."""
+    """Returns Hypothesis's file name for a key or a value."""
     return hashlib.sha384(content).hexdigest()[:16]
 
 
 def _on_server(address: str) -> ExampleDatabase:
-    """Redis drops examples that nobody asked for in eight days."""
+    """Opens a Redis database, which drops examples that were not used for eight days."""
     try:
-        # An extra.
+        # Optional dependencies.
         from hypothesis.extra.redis import RedisExampleDatabase  # noqa: PLC0415
         from redis import Redis, RedisError  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        message = f"a Redis server needs the package {error.name}: pip install 'numaproof[redis]'"
+        message = f"Redis needs the package {error.name}: pip install 'numaproof[redis]'"
         raise DatabaseError(message) from None
     try:
         server = Redis.from_url(address)
         server.ping()
     except ValueError as error:
-        raise DatabaseError(f"the address of the Redis server is wrong: {error}") from None
+        raise DatabaseError(f"invalid Redis address: {error}") from None
     except RedisError as error:
-        raise DatabaseError(f"the Redis server does not answer: {error}") from None
+        raise DatabaseError(f"cannot reach the Redis server: {error}") from None
     return RedisExampleDatabase(server)
 
 
 class Scoped(ExampleDatabase):
-    """The examples of one implementation in a database that several share.
+    """The examples of one implementation in a shared database.
 
     Args:
-        shared: the database of all.
-        target: whose examples are kept apart.
+        shared: the shared database.
+        target: the implementation.
     """
 
     def __init__(self, shared: ExampleDatabase, target: Target) -> None:
@@ -144,26 +145,26 @@ class Scoped(ExampleDatabase):
         self._keeps = False
 
     def keep(self) -> None:
-        """Forgets nothing from now on.
+        """Stops deletions.
 
-        A run that goes on after a finding passes over its cause, and Hypothesis would drop what
-        failed for it.
+        A run that continues after a finding ignores its cause from then on, and Hypothesis would
+        delete the examples that failed.
         """
         self._keeps = True
 
     def fetch(self, key: bytes) -> Iterable[bytes]:
-        """All values of a key."""
+        """Yields all values of a key."""
         return self._shared.fetch(self._scope + key)
 
     def save(self, key: bytes, value: bytes) -> None:
-        """Keeps a value."""
+        """Stores a value."""
         self._shared.save(self._scope + key, value)
 
     def delete(self, key: bytes, value: bytes) -> None:
-        """Forgets a value, if it is there."""
+        """Deletes a value, if it exists."""
         if not self._keeps:
             self._shared.delete(self._scope + key, value)
 
     def move(self, src: bytes, dest: bytes, value: bytes) -> None:
-        """Keeps a value under another key."""
+        """Moves a value to another key."""
         self._shared.move(self._scope + src, self._scope + dest, value)

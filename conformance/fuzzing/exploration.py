@@ -1,7 +1,7 @@
-"""Plays generated scenarios on a target and shrinks those that fail.
+"""Runs generated scenarios and shrinks those that fail.
 
-Fuzzing, campaigns and the search for seeded bugs share this, so that "the same failure" means the
-same to all of them.
+Fuzzing, campaigns and the search for seeded bugs share this code, so they agree on what "the same
+failure" means.
 """
 
 from __future__ import annotations
@@ -38,38 +38,38 @@ if TYPE_CHECKING:
 
 
 TRIES = 400
-"""Scenarios to try while shrinking one."""
+"""Maximum scenarios to try while shrinking."""
 
 _TRIES_OF_BROKEN = {"crash": 60, "protocol error": 60, "time-out": 0}
-"""Fewer if the program restarts each time, or runs into its time limit."""
+"""Lower limits for failures that require a restart or run into the time limit."""
 
 
 FOUND = "fuzz"
-"""The id of a case that shows a finding."""
+"""The id of a case that reproduces a finding."""
 
 
 def node_scenario(seed: int, capabilities: Capabilities) -> Scenario:
-    """The scenario of a seed: the life of a node."""
+    """Generates a node's life from a seed."""
     return _on_its_machine(seeded_scenario(seed, capabilities))
 
 
 def unusual_start(seed: int, capabilities: Capabilities) -> Scenario:
-    """Another scenario of a seed: one unusual start."""
+    """Generates an unusual start from a seed."""
     return _on_its_machine(start(Seeded(seed), capabilities, f"start-{seed}"))
 
 
 def checkpoint_pair(seed: int, capabilities: Capabilities) -> Scenario:
-    """The scenario of a number: a start that finds a checkpoint with this pair of parts."""
+    """Generates a start that finds a checkpoint; `seed` is the number of the pair of its parts."""
     return _on_its_machine(checkpoint_pairs.checkpoint_pair(seed, capabilities))
 
 
 def upgrade(seed: int, capabilities: Capabilities, after: str) -> Scenario:
-    """Another scenario of a seed: the life of a node that changes to the release `after`."""
+    """Generates a node's life with an upgrade to the release `after`."""
     return _on_its_machine(seeded_upgrade(seed, capabilities, after))
 
 
 def tree(seed: int, folder: Path) -> Scenario:
-    """Another scenario of a seed: the discovery of a machine's tree, made in `folder`."""
+    """Generates a tree in `folder`, and the scenario that discovers it."""
     name = f"tree-{seed}"
     machine = ProfileMachine(trees.profile(Seeded(seed), name), folder)
     return Scenario(discovery(name), machine.info or MachineInfo(), machine.tree)
@@ -82,20 +82,20 @@ def _on_its_machine(case: Case) -> Scenario:
 
 @dataclass(frozen=True)
 class ScenarioRun:
-    """A scenario, and how it ended."""
+    """A scenario and its result."""
 
     scenario: Scenario
     result: RunResult
     run: Run
     cut_short: bool = False
-    """Whether the time ended the search for a smaller scenario that fails in the same way."""
+    """Whether shrinking ran out of time."""
 
     @property
     def failure_kind(self) -> str:
-        """What it broke: an invariant, the likeness to the reference, or the program.
+        """The kind of the failure, which shrinking preserves; empty if the run is good.
 
-        The invariant broken last, ``difference``, or the outcome of what is no wrong answer;
-        empty if all is well. It stays the same while a failure is shrunk.
+        This is the last broken invariant, ``difference``, or the outcome if it is not about a wrong
+        answer.
         """
         if self.result.good:
             return ""
@@ -109,26 +109,26 @@ class ScenarioRun:
 
     @property
     def signature(self) -> str:
-        """The cause of the failure; empty if all is well."""
+        """The cause of the failure; empty if the run is good."""
         return self.run.signature(self.result)
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """The ids of the requirements that it broke, in that order."""
+        """The ids of the violated requirements, in order of violation."""
         violations = self.run.player.violations
         return tuple(dict.fromkeys(one.requirement for one in violations))
 
     def case(self) -> Case:
-        """The scenario as a case file has it."""
+        """Converts the scenario to a case for a case file."""
         case = case_of(self.scenario, self.result.headline)
         return msgspec.structs.replace(case, id=FOUND, requirements=self.requirements)
 
 
 class Explorer:
-    """Plays scenarios against a target.
+    """Runs scenarios against a target.
 
     Args:
-        target: what is under test.
+        target: the implementation under test.
         scratch: an empty folder for state directories; the caller removes it.
     """
 
@@ -138,11 +138,11 @@ class Explorer:
         self._number = 0
 
     def play_seed(self, seed: int) -> ScenarioRun:
-        """The scenario of a seed, played to its end or to the first failure."""
+        """Runs the scenario of a seed until its end or the first failure."""
         return self.play(node_scenario(seed, self._target.capabilities))
 
     def play(self, scenario: Scenario) -> ScenarioRun:
-        """A scenario played from an empty state directory to its end or to the first failure."""
+        """Runs a scenario in an empty state directory until its end or the first failure."""
         self._number += 1
         folder = self._scratch / f"scenario-{self._number}"
         run = Run(self._target, scenario.case, scenario.machine, scenario.tree, folder)
@@ -154,12 +154,12 @@ class Explorer:
         tries: int = TRIES,
         key: Callable[[ScenarioRun], str] = attrgetter("failure_kind"),
     ) -> ScenarioRun:
-        """The smallest scenario found that fails in the same way; see `shrunk`.
+        """Finds the smallest scenario that fails in the same way.
 
         Args:
             first: the failure.
-            tries: how many scenarios to try.
-            key: what stays the same.
+            tries: the maximum number of scenarios to try.
+            key: returns the property of a failure to preserve.
         """
 
         def try_scenario(scenario: Scenario) -> ScenarioRun | None:
@@ -172,7 +172,7 @@ class Explorer:
 
 
 class ExampleFailedError(AssertionError):
-    """An example failed; carries the run that shows it."""
+    """An example failed; the exception holds its run."""
 
     def __init__(self, run: ExampleRun, result: RunResult) -> None:
         super().__init__(result.message)
@@ -181,7 +181,7 @@ class ExampleFailedError(AssertionError):
 
 
 class NullRun:
-    """Stands in for a run once enough has been tried: it calls nothing and finds nothing."""
+    """Stands in for a run when shrinking has used up its tries; makes no calls."""
 
     def step(self, step: Step) -> None:
         """Does nothing."""
@@ -190,14 +190,14 @@ class NullRun:
         """Does nothing."""
 
     def close(self) -> None:
-        """Leaves nothing behind."""
+        """Does nothing."""
 
 
 class ExampleRun:
-    """A run whose steps are generated as it goes; failures are added to `failures`.
+    """A run whose steps are generated as it proceeds; it adds failures to `failures`.
 
-    A failure for one of the `known_outcomes` causes is no news: the steps after it are left out. It
-    counts with the outcome of that cause, which is `known_outcome` then.
+    After a failure with a cause in `known_outcomes`, further steps are skipped, and
+    `known_outcome` is the outcome to count for the example.
     """
 
     def __init__(
@@ -221,10 +221,10 @@ class ExampleRun:
         self.inner = Run(target, placeholder, machine, None, scratch / "run")
 
     def step(self, step: Step) -> None:
-        """Plays one more step, unless an earlier one was not supported and nothing can follow it.
+        """Runs one more step, unless an earlier unsupported or known failure prevents it.
 
         Raises:
-            ExampleFailedError: something is wrong that no known defect explains.
+            ExampleFailedError: the step failed, and no known cause explains it.
         """
         if self.known_outcome or self.inner.player.out_of_step:
             return
@@ -233,10 +233,10 @@ class ExampleRun:
         self._raise()
 
     def finish(self) -> None:
-        """Looks whether the program outlived its last answer.
+        """Checks that the program is still alive after its last answer.
 
         Raises:
-            ExampleFailedError: it did not.
+            ExampleFailedError: the program died.
         """
         if self._result.good:
             self._result = self.inner.final_result(self._result)
@@ -255,15 +255,15 @@ class ExampleRun:
         self._open.close()
 
     def scenario(self) -> Scenario:
-        """The steps so far as a scenario."""
+        """Returns the steps so far as a scenario."""
         case = msgspec.structs.replace(self.inner.case, level="invariants", steps=tuple(self.steps))
         return Scenario(case, self.machine)
 
     def scenario_run(self) -> ScenarioRun:
-        """The same, with how it ended."""
+        """Returns the scenario so far and its result."""
         return ScenarioRun(self.scenario(), self._result, self.inner)
 
     @property
     def size(self) -> int:
-        """How much there is to read."""
+        """The length of the example, for comparing examples."""
         return len(msgspec.json.encode((self.machine, self.steps)))

@@ -1,9 +1,9 @@
-"""Fuzzing: generated nodes and call sequences, until something fails or the budget is spent.
+"""Fuzzing: runs generated nodes and call sequences until one fails or the budget is spent.
 
-Hypothesis generates the examples in batches, whose seeds follow from one seed; each batch is
-steered to one target. A failure is shrunk and kept as concrete steps in a case file, never only as
-a seed. Failures, and some of the examples that pass, are played again: an implementation whose
-answers to the same calls differ is a finding of its own.
+Hypothesis generates examples in batches, whose seeds derive from a single seed; each batch is
+guided by one target. Failures are shrunk and saved as concrete steps in a case file, never only as
+a seed. Failures and a sample of passing examples are replayed: different answers to the same calls
+are a separate finding.
 """
 
 from __future__ import annotations
@@ -54,33 +54,33 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
 
 SHRINKS = 150
-"""Examples that Hypothesis tries to make a failure smaller; what is left is left out after that."""
+"""Maximum examples for Hypothesis to try while shrinking a failure."""
 
 STEPS = 12
-"""Steps of an example at the most, after the first start."""
+"""Maximum steps of an example after the first start."""
 
 
 class _EnoughError(KeyboardInterrupt):
-    """Ends a batch early: an interrupt is what Hypothesis lets through at once."""
+    """Ends a batch early; Hypothesis lets a KeyboardInterrupt through immediately."""
 
 
 def fuzz(
     harness_run: HarnessRun, budget: Budget, seed: int, findings: Path, options: FuzzOptions = CI
 ) -> Iterator[events.AnyEvent]:
-    """Fuzzes a target and yields what happens; stops at the first finding unless told to go on.
+    """Fuzzes a target and yields events; stops at the first finding unless `options` say otherwise.
 
-    Of each known failure that was met, the smallest example comes at the end.
+    The smallest example of each known failure is reported at the end.
 
-    A target without `start` is asked what needs no node. One that only discovers cannot be fuzzed:
-    that counts as one unsupported example. Without a database and a budget of seconds the same seed
-    yields the same, but for the times.
+    A target without `start` is tested with operations that need no node. A target that only
+    supports discovery cannot be fuzzed, which counts as one unsupported example. Without a database
+    and a time budget, the same seed yields the same events, except for times.
 
     Args:
-        harness_run: whose target is fuzzed.
-        budget: how long.
-        seed: where the examples come from: the same seed makes the same examples.
-        findings: the directory in which the case file of a finding is written.
-        options: what is kept, what is played a second time, and whether to go on.
+        harness_run: the run, with its target.
+        budget: when to stop.
+        seed: determines the examples.
+        findings: the directory for case files of findings.
+        options: the database, how often to replay examples, and whether to continue after findings.
     """
     limit = TimeLimit(harness_run.elapsed_seconds)
     if budget.seconds is not None:
@@ -128,11 +128,11 @@ def fuzz(
 
 @dataclass
 class _Search:
-    """What a run has found and reached, and how often it may still try to make that smaller.
+    """The state of a fuzz run.
 
-    `known_outcomes` are the causes found so far, and those that the project's own file names, each
-    with the outcome that another example counts with which fails for it; `known_examples` are the
-    smallest examples of the latter. `interrupts` end the run, and `limit` ends what it is at.
+    `known_outcomes` maps the causes found so far, and those listed as known failures, to the
+    outcome of further examples with the same cause. `known_examples` has the smallest examples of
+    known failures. `interrupts` end the run, and `limit` ends the current activity.
     """
 
     harness_run: HarnessRun
@@ -166,21 +166,20 @@ class _Search:
 
     @property
     def over(self) -> bool:
-        """Whether something was found that ends the run."""
         return self.finding_count > 0 and not self.options.keep_going
 
     def pop_example_count(self) -> int:
-        """How many examples were played since this was asked last, smaller ones apart."""
+        """Returns the number of examples since the last call, without shrinking attempts."""
         taken, self._example_count = self._example_count, 0
         return taken
 
     def pop_skipped(self, most: int) -> Counter[events.Outcome]:
-        """How examples ended that failed for a known cause since this was asked last."""
+        """Returns the outcomes of examples skipped since the last call."""
         counted, self._skipped_outcomes = self._skipped_outcomes[:most], []
         return Counter(counted)
 
     def open(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
-        """A run of the next example, for as long as it is useful."""
+        """Opens the next example, or a null run if shrinking has used up its tries."""
         self.interrupts.check()
         self._playing = False
         if self.failures:
@@ -202,7 +201,7 @@ class _Search:
         features: Mapping[Feature, int],
         values: Mapping[str, float],
     ) -> None:
-        """Counts an example's coverage, and plays it again if it is its turn."""
+        """Adds the coverage of an example, and replays it if it is due."""
         self._playing = False
         if not isinstance(run, ExampleRun) or self.failures:
             return
@@ -228,12 +227,11 @@ class _Search:
                 raise _EnoughError
 
     def cut_short(self) -> None:
-        """Records that the time limit was reached; an unfinished example does not count."""
+        """Records that the time limit was reached, and discounts an unfinished example."""
         self._example_count -= self._playing
         self._playing = False
 
     def _until(self) -> float:
-        """When to stop making a failure smaller that has just been found."""
         if self._shrink_until is None:
             keep_going = self.options.keep_going
             elapsed = self.harness_run.elapsed_seconds()
@@ -241,11 +239,11 @@ class _Search:
         return self._shrink_until
 
     def finding(self) -> FuzzFinding | None:
-        """What was found since this was asked last; its cause is known from then on.
+        """Returns the finding since the last call, shrunk; its cause is known from then on.
 
-        It is made small: first by Hypothesis, then by leaving out what can be. A failure that is
-        answered differently when it is played again is not taken for one. Where the time ends that,
-        it is as small as it has become, and is taken for what it was found to be.
+        Hypothesis shrinks first, then `shrink` removes parts. If replays get different answers, the
+        finding is the nondeterminism instead. If time runs out, the smallest failure so far
+        counts.
         """
         nondeterminism, found = self.nondeterminism, None
         if self.failures:
@@ -255,7 +253,7 @@ class _Search:
             nondeterminism = self._repeat(smallest)
             found = None if nondeterminism else FuzzFinding.of_failure(smallest)
             if nondeterminism:
-                # What one process alone fails for would be found again and again.
+                # Otherwise, a failure that depends on the process would be found repeatedly.
                 self.known_outcomes[first.signature] = first.result.outcome
         self.limit.until = self.budget.until
         if nondeterminism:
@@ -272,7 +270,7 @@ class _Search:
         return found
 
     def _repeat(self, smallest: ScenarioRun) -> Nondeterminism | None:
-        """Other answers to the same calls, as far as there is time to look for them."""
+        """Replays a failure, if there is time, and returns any difference in the answers."""
         self.limit.until = self.budget.until
         times = 1 if smallest.result.outcome == "time-out" else REPEATS
         with suppress(OutOfTimeError):
@@ -280,15 +278,14 @@ class _Search:
         return None
 
     def unshrunk_finding(self) -> FuzzFinding | None:
-        """What failed and could not be made smaller any more, for the run was interrupted."""
+        """Returns the failure that could not be shrunk because the run was interrupted."""
         return FuzzFinding.of_failure(self._first()) if self.failures else None
 
     def _first(self) -> ScenarioRun:
-        """The smallest failure that Hypothesis found."""
         return min((found.run for found in self.failures), key=attrgetter("size")).scenario_run()
 
     def _smallest(self, first: ScenarioRun) -> ScenarioRun:
-        """The same made smaller; where that ends in a known cause, with its own cause kept."""
+        """Shrinks a failure; if this leads to a known cause, preserves the original cause."""
         explorer = self._explorer()
         smallest = explorer.smallest(first)
         if smallest.signature in self.known_outcomes:
@@ -300,19 +297,19 @@ class _Search:
         return Explorer(self.harness_run.target, self.scratch / f"smaller-{self._number}")
 
     def shrink_known(self) -> None:
-        """Makes the examples of known failures smaller, unless only so much time is left."""
+        """Shrinks the examples of known failures, unless the run has a time limit."""
         if self.budget.seconds is None:
             self.known_examples.shrink(self._explorer(), self.coverage.examples)
 
     def event(self, finding: FuzzFinding, findings: Path) -> events.DivergenceFound:
-        """Writes the case file of a finding, and returns what is told of it."""
+        """Writes the case file of a finding, and returns its event."""
         return self.known_failures.judge_scenario(finding.event(self.harness_run, findings))
 
 
 def _batch(
     search: _Search, seed: int, count: int, aim: str, database: ExampleDatabase | None
 ) -> None:
-    """Plays so many examples; what is wrong with them is in the search afterwards."""
+    """Runs `count` examples; failures are in `search` afterwards."""
 
     class Node(NodeMachine):
         capabilities = search.harness_run.target.capabilities
@@ -329,7 +326,7 @@ def _batch(
         max_examples=count,
         stateful_step_count=STEPS,
         database=database,
-        # Hypothesis takes its own seed where it finds itself in CI.
+        # In CI, Hypothesis would use its own seed.
         derandomize=False,
         deadline=None,
         print_blob=False,
@@ -345,7 +342,7 @@ def _batch(
         pass
     except (Flaky, BaseExceptionGroup):
         search.interrupts.check()
-        # The same calls were answered differently when they were made again, or made no more.
+        # The repeated calls got different answers, or the calls themselves differed.
         if not search.failures:
             raise
     except Exception:

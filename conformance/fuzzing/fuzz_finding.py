@@ -1,4 +1,4 @@
-"""What a fuzz run found, shrunk, as a case file and an event."""
+"""A finding of a fuzz run, as a case file and an event."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 _REPEATS = 10
-"""Times to replay what is not answered alike each time."""
+"""How often to replay a nondeterministic finding."""
 
 
 @dataclass(frozen=True)
 class FuzzFinding:
-    """A shrunk finding: its case, the event about it before its file is written.
+    """A shrunk finding: its case and its event, before the file is written.
 
-    `replays` says whether a single run shows it.
+    `replays` is whether a single run reproduces it.
     """
 
     case: Case
@@ -96,19 +96,19 @@ def _mark_cut_short(case: Case, *, cut_short: bool) -> Case:
 
 
 SHARE = 10
-"""For each so many examples of the run, shrinking may play one."""
+"""Shrinking may run one example for this many examples of the run."""
 
 _ANSWERED = events.GOOD | {"fail", "fault"}
-"""Outcomes after which the program goes on; after any other it has to be started again."""
+"""Outcomes after which the program keeps running; after others it must be restarted."""
 
 
 @dataclass
 class KnownExamples:
-    """The smallest example met of each known cause.
+    """The smallest example of each known cause.
 
-    They are counted and passed over while the run looks for what is new. To make them smaller is no
-    reason for a run to take longer, so only a small share of it goes into that. The share follows
-    from what was played, not from a clock: the same seed leaves the same examples.
+    Known failures are counted and skipped while the run searches for new ones. To keep runs short,
+    only a small share of them goes into shrinking these examples. The share depends on the number
+    of examples, not on time, so that the same seed yields the same examples.
     """
 
     _sizes: dict[str, int] = field(default_factory=dict, init=False)
@@ -116,39 +116,39 @@ class KnownExamples:
     _others: dict[str, FuzzFinding] = field(default_factory=dict, init=False)
 
     def add(self, run: ExampleRun) -> None:
-        """Takes an example that failed for a known cause, if it is the smallest so far."""
+        """Keeps an example of a known failure if it is the smallest so far."""
         played, size = run.scenario_run(), run.size
         cause = played.signature
         if cause not in self._sizes or size < self._sizes[cause]:
             self._sizes[cause], self._smallest[cause] = size, played
 
     def add_finding(self, finding: FuzzFinding) -> None:
-        """Takes what no single example shows: answers that differ from run to run."""
+        """Keeps a finding that no single example shows: nondeterministic answers."""
         self._others.setdefault(finding.draft_event.signature, finding)
 
     def shrink(self, explorer: Explorer, examples: int) -> None:
-        """Leaves out what can be left out with few tries; each cause has the same share of them.
+        """Shrinks the examples with few tries, divided equally among the causes.
 
         Args:
-            explorer: plays them.
-            examples: how many the run has played.
+            explorer: runs the examples.
+            examples: the number of examples in the run.
         """
         for cause, first in sorted(self._smallest.items()):
             share = examples // (SHARE * len(self._smallest))
             self._smallest[cause] = _smaller(first, explorer, min(TRIES, share))
 
     def findings(self) -> Iterator[FuzzFinding]:
-        """What is kept, in the order of the causes' names."""
+        """Yields the findings, sorted by cause."""
         for cause in sorted(self._smallest.keys() | self._others.keys()):
             played = self._smallest.get(cause)
             yield FuzzFinding.of_failure(played) if played else self._others[cause]
 
 
 def _smaller(first: ScenarioRun, explorer: Explorer, tries: int) -> ScenarioRun:
-    """An example without what it fails without, as far as a few tries show.
+    """Removes parts of an example, with few tries.
 
-    One that breaks the program costs another start of it, or as long as its time limit: it is the
-    last. A node stays started, for else the reference has nothing to say.
+    Stops after an example that breaks the program, because it costs a restart or a time-out. The
+    first step stays, because the reference has no answers without a started node.
     """
     over = first.result.outcome not in _ANSWERED
 

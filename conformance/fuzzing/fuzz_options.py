@@ -1,4 +1,4 @@
-"""How long a fuzz run lasts, and what it does on the side."""
+"""The budget and the options of a fuzz run."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ if TYPE_CHECKING:
     from numaproof.conformance.known_failures.entries import KnownFailures
 
 BATCH = 100
-"""Examples from one seed at the most; the first half are made at random, the rest are steered."""
+"""Maximum examples from one seed; the first half are random, the rest guided by a target."""
 
 SMALLEST_BATCH = 25
-"""Examples that are too few to be steered to each of the targets."""
+"""Below this size, a batch is too small to be guided by a target."""
 
 REPLAY_EVERY = 25
-"""One of so many passing examples is played a second time."""
+"""One in this many passing examples is replayed."""
 
 
 SEARCH, SHRINK, REPLAY = 0.9, 0.95, 0.98
-"""The shares of a limited time after which nothing is played to find a failure, to make one smaller
-and to repeat one; the rest is for ending the program."""
+"""The shares of a time limit after which the search, shrinking and replays stop. The rest is for
+stopping the program."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to fuzz: a number of examples or of seconds, whichever ends first.
+    """When to stop fuzzing: after a number of examples or seconds, whichever comes first.
 
-    The seconds include making failures smaller and replaying them.
+    The seconds include shrinking and replaying failures.
     """
 
     examples: int | None
     seconds: float | None
 
     def allows_another(self, played_examples: int, elapsed_seconds: float) -> bool:
-        """Whether there is budget for another example; for the first there always is."""
+        """Whether the budget allows another example; it always allows the first."""
         if not played_examples:
             return True
         return (
@@ -46,13 +46,14 @@ class Budget:
 
     @property
     def search_until(self) -> float:
-        """When to stop looking for failures: the rest of the time is for making one smaller."""
+        """When to stop searching, so that there is time to shrink a failure."""
         return math.inf if self.seconds is None else self.seconds * SEARCH
 
     def shrink_until(self, elapsed_seconds: float, *, keep_going: bool) -> float:
-        """When to stop shrinking a failure, given the seconds after which it was found.
+        """When to stop shrinking a failure that was found after `elapsed_seconds`.
 
-        What is left then is for replaying it, or half of it for looking for others.
+        The remaining time is for replaying it. With `keep_going`, half of the time is left for
+        further findings.
         """
         if self.seconds is None:
             return math.inf
@@ -61,11 +62,11 @@ class Budget:
 
     @property
     def until(self) -> float:
-        """When to stop repeating a failure."""
+        """When to stop replaying a failure."""
         return math.inf if self.seconds is None else self.seconds * REPLAY
 
     def batch(self, played_examples: int, targets: int) -> int:
-        """How many examples come next: a few batches for each target, where there are enough."""
+        """Returns the size of the next batch, so that each target gets one if possible."""
         if self.examples is None:
             return BATCH
         share = -(-self.examples // targets)
@@ -74,14 +75,13 @@ class Budget:
 
 @dataclass(frozen=True)
 class FuzzOptions:
-    """How a run goes about it; as it stands, so that the same seed makes the same run.
+    """Options of a run. By default, the same seed makes the same run.
 
     Attributes:
-        database: keeps what failed, and is looked into first.
-        replay_every: one of so many passing examples is played a second time; 0 for none.
-        keep_going: whether to go on after a finding, and look for other causes.
-        known_failures: the failures that are known: examples that fail for their causes are passed
-            over.
+        database: stores failures; a run tries the stored ones first.
+        replay_every: one in this many passing examples is replayed; 0 for none.
+        keep_going: whether to continue after a finding and look for other causes.
+        known_failures: known failures, whose examples are skipped.
     """
 
     database: ExampleDatabase | None = None

@@ -1,8 +1,8 @@
-"""Interrupts that reach a run wherever it is, also where one is lost or taken for an error.
+"""Handles interrupts that Hypothesis would lose or mistake for errors.
 
-An interrupt is an exception in whatever code happens to run. Hypothesis takes examples to be
-repeatable, and tidies up in between: there an interrupt may end as an assertion of its own, or in a
-callback of the garbage collector, of which nobody hears but for a trace on standard error.
+An interrupt raises an exception in whatever code is running. Hypothesis expects examples to be
+repeatable, so an interrupt can turn into one of its assertions. In a callback of the garbage
+collector, it only prints a traceback to standard error.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _CALLBACK = "gc_callback"
-"""Hypothesis' function that Python calls around each garbage collection."""
+"""Hypothesis's callback around garbage collections."""
 
 
 class Interrupts:
-    """Notes the interrupts of a block, and leaves them to who handled them before.
+    """Records interrupts during a block, and passes them on to the previous handlers.
 
     Attributes:
-        came: whether there was one.
+        came: whether there was an interrupt.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Interrupts:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        """Listens from here on; in another thread than the first there are no interrupts."""
+        """Installs the handlers; outside the main thread, there are no interrupts."""
         for one in _SIGNALS:
             before = signal.getsignal(one)
             if callable(before):
@@ -58,15 +58,15 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Listens no longer."""
+        """Restores the previous handlers."""
         for one, before in self._before.items():
             signal.signal(one, before)
 
     def check(self) -> None:
-        """Interrupts again where there was an interrupt.
+        """Raises again if there was an interrupt.
 
         Raises:
-            KeyboardInterrupt: there was one.
+            KeyboardInterrupt: there was an interrupt.
         """
         if self.came:
             raise KeyboardInterrupt
@@ -79,19 +79,19 @@ class Interrupts:
 
 
 class OutOfTimeError(KeyboardInterrupt):
-    """The time is over; an interrupt, so that nothing takes it for a failure of an example."""
+    """Time is up. It is an interrupt so that it does not count as a failure of an example."""
 
 
 @dataclass
 class TimeLimit:
-    """A time by which to be done; it may be moved.
+    """A movable deadline.
 
-    Code that plays scenarios need not look at a clock, because the implementation does: after the
-    limit it refuses calls, and at the limit it stops waiting for an answer.
+    Code that runs scenarios need not check the time, because the implementation does: it refuses
+    calls after the deadline, and stops waiting for answers at the deadline.
 
     Attributes:
-        clock: seconds that have passed.
-        until: the time, by that clock.
+        clock: returns the elapsed seconds.
+        until: the deadline, by that clock.
     """
 
     clock: Callable[[], float]
@@ -99,59 +99,53 @@ class TimeLimit:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds left; not positive once the time is over."""
+        """The remaining seconds; zero or negative after the deadline."""
         return self.until - self.clock()
 
     def check(self) -> None:
-        """Raises if the time is over.
+        """Raises if time is up.
 
         Raises:
-            OutOfTimeError: it is.
+            OutOfTimeError: the deadline has passed.
         """
         if self.seconds_left <= 0:
             raise OutOfTimeError
 
 
 def with_time_limit(implementation: Implementation, limit: TimeLimit) -> Implementation:
-    """The implementation, whose calls raise an `OutOfTimeError` once the time is over."""
+    """Wraps the implementation so that calls raise `OutOfTimeError` after the deadline."""
     if isinstance(implementation, ProcessBacked):
         return _LimitedProgram(implementation, implementation, limit)
     return _Limited(implementation, limit)
 
 
 class _Limited:
-    """An implementation within a time."""
-
     def __init__(self, implementation: Implementation, limit: TimeLimit) -> None:
         self._implementation = implementation
         self._limit = limit
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer to one request."""
         with self._in_time():
             return self._implementation.call(operation, args)
 
     def close(self) -> None:
-        """Ends it."""
         self._implementation.close()
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
-        """Lets a program answer until the time is over, if its own limit is not earlier."""
+        """Stops waiting for an answer at the deadline, if the program's own time limit is later."""
         self._limit.check()
         if isinstance(self._implementation, Subprocess):
             self._implementation.patience = self._limit.seconds_left
         try:
             yield
         except TimedOut:
-            # It might have answered within its own limit.
+            # The program might have answered within its own limit.
             self._limit.check()
             raise
 
 
 class _LimitedProgram(_Limited):
-    """A program within a time."""
-
     def __init__(
         self, implementation: Implementation, program: ProcessBacked, limit: TimeLimit
     ) -> None:
@@ -159,19 +153,15 @@ class _LimitedProgram(_Limited):
         self._program = program
 
     def begin(self) -> None:
-        """Forgets what was logged."""
         self._program.begin()
 
     def check_alive(self) -> None:
-        """Makes sure that it is fit for another call."""
         with self._in_time():
             self._program.check_alive()
 
     def log(self) -> str:
-        """Its standard error since `begin`."""
         return self._program.log()
 
     @property
     def leftover_processes(self) -> tuple[str, ...]:
-        """The processes that it has started and that could not be ended."""
         return self._program.leftover_processes

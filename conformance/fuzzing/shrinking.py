@@ -1,8 +1,8 @@
-"""Shrinks a scenario for as long as it still fails in the same way.
+"""Shrinks a scenario while it still fails in the same way.
 
-Hypothesis shrinks what Hypothesis has drawn. The scenario of a seed, or one that somebody wrote, is
-shrunk here by leaving parts out: steps first, half of them at a time, then parts of steps, then
-the machine's tree, then parts of the machine.
+Hypothesis only shrinks what it has drawn. Scenarios from seeds or case files are shrunk here by
+removing parts: first steps, up to half of them at a time, then parts of steps, then the machine's
+tree, then parts of the machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DIFFERENCE = "difference"
-"""The id of a case in which two sides differ."""
+"""The id of a case in which two implementations differ."""
 
 
 CUT_SHORT = "not fully shrunk: the time limit ended it"
@@ -40,14 +40,14 @@ CUT_SHORT = "not fully shrunk: the time limit ended it"
 
 @dataclass
 class Shrinking:
-    """A search for the smallest scenario; it ends with what it has once a bound is reached.
+    """A search for the smallest scenario; when it reaches a limit, it returns its best result.
 
     Attributes:
-        shows: whether a scenario still fails in the same way; one that cannot be played any more
-            may raise a LookupError, a ValueError or a ProtocolError.
-        seconds: how long to search.
-        tries: how many scenarios to try. Without `seconds`, the result is reproducible.
-        timed_out: whether the time ended the search.
+        shows: whether a scenario still fails in the same way. May raise a LookupError, ValueError
+            or ProtocolError for scenarios that cannot run.
+        seconds: the time limit.
+        tries: the maximum number of scenarios to try. Without `seconds`, results are reproducible.
+        timed_out: whether the time limit ended the search.
     """
 
     shows: Callable[[Scenario], bool]
@@ -58,7 +58,7 @@ class Shrinking:
     _sound: bool = field(default=False, init=False)
 
     def smallest(self, scenario: Scenario) -> Scenario:
-        """The smallest scenario that was found; `scenario` itself where nothing can be left out."""
+        """Returns the smallest scenario found, or `scenario` if nothing can be removed."""
         deadline = time.monotonic() + self.seconds
         self._tries_left = self.tries
         self._sound = _sound(scenario)
@@ -68,7 +68,7 @@ class Shrinking:
         return scenario
 
     def _pass(self, scenario: Scenario, deadline: float) -> tuple[Scenario, bool]:
-        """Tries everything once, going on from each success; whether there was any."""
+        """Tries every removal once, continuing from each success; returns whether any succeeded."""
         found = False
         for smaller in (_without_steps, _without_parts, _without_tree, _smaller_machine):
             skip = 0
@@ -78,7 +78,7 @@ class Shrinking:
                     self.timed_out = time.monotonic() > deadline
                     if self.timed_out or self._tries_left <= 0:
                         return scenario, False
-                    # What did not work before the last success is left for the next pass.
+                    # Candidates that failed before the last success wait for the next pass.
                     if number >= skip and self._still_shows(candidate):
                         scenario, found, skip = candidate, True, number
                         break
@@ -93,24 +93,23 @@ class Shrinking:
         try:
             return self.shows(scenario)
         except (LookupError, ValueError, codec.ProtocolError):
-            return False  # it makes no sense any more
+            return False  # the scenario no longer makes sense
 
 
 def _sound(scenario: Scenario) -> bool:
-    """Whether calls without a node ask for what is there: nodes, and CPUs of the machine."""
+    """Whether calls that need no node only refer to nodes and CPUs of the machine."""
     cpus = facts_of(scenario.machine).all
     for step in scenario.case.steps:
         if step.merge is not None and not _of_its_nodes(step.merge):
             return False
         available = step.assign.available if step.assign else ""
-        # An expression is of whatever machine it is played on.
+        # Expressions adapt to the machine.
         if available[:1].isdigit() and not CPUSet.parse(available).issubset(cpus):
             return False
     return True
 
 
 def _of_its_nodes(merge: MergeStep) -> bool:
-    """Whether a merge has nodes, and its hints and distances are of them."""
     nodes = {*merge.nodes}
     providers = msgspec.json.decode(codec.encode(merge.providers))
     given = [hints for provider in providers for hints in (provider or {}).values()]
@@ -124,7 +123,7 @@ def _with_steps(scenario: Scenario, steps: tuple[Step, ...]) -> Scenario:
 
 
 def _without_steps(scenario: Scenario) -> Iterator[Scenario]:
-    """Without half of the steps, a quarter of them, and so on to single ones; the last first."""
+    """Yields scenarios without half of the steps, a quarter, and so on; last steps first."""
     steps = scenario.case.steps
     size = len(steps) // 2
     while size:
@@ -136,9 +135,9 @@ def _without_steps(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _without_parts(scenario: Scenario) -> Iterator[Scenario]:
-    """Without one key or element anywhere in the steps, where that is still a step.
+    """Yields scenarios without one key or element of a step, if the result is a valid step.
 
-    What a step expects stays: without it, a step expects something else, not less.
+    Expectations stay, because a step without one has a different default, not a weaker one.
     """
     steps = scenario.case.steps
     for number, step in enumerate(steps):
@@ -154,7 +153,7 @@ def _without_parts(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _without_one(value: Any) -> Iterator[Any]:
-    """A plain value without one of its parts: large ones first, then what is within them."""
+    """Yields a plain value without one of its parts, large parts first."""
     if isinstance(value, dict):
         for key in value:
             yield {other: inner for other, inner in value.items() if other != key}
@@ -169,15 +168,15 @@ def _without_one(value: Any) -> Iterator[Any]:
 
 
 def _without_tree(scenario: Scenario) -> Iterator[Scenario]:
-    """With the machine told, where it was to be discovered."""
+    """Yields the scenario with a given machine instead of a discovered one."""
     if scenario.case.tree:
         yield replace(scenario, case=msgspec.structs.replace(scenario.case, tree=False))
 
 
 def _smaller_machine(scenario: Scenario) -> Iterator[Scenario]:
-    """On a machine without a node, or without half, a quarter and so on of its CPUs."""
+    """Yields scenarios on a machine without one node, or without half of its CPUs, and so on."""
     if scenario.tree is not None:
-        return  # its tree is of the whole machine
+        return  # the tree describes the whole machine
     for machine in _smaller_machines(scenario.machine):
         found = as_discovered(machine) if scenario.case.tree else machine
         if found is not None:
@@ -216,7 +215,7 @@ def _without_place(distances: tuple[int, ...] | None, place: int) -> tuple[int, 
 
 
 def case_of(scenario: Scenario, title: str) -> Case:
-    """The scenario as a case of its own, with its machine unless it needs the machine's tree."""
+    """Converts the scenario to a case, with its machine unless it needs the machine's tree."""
     own = scenario.tree is None
     return msgspec.structs.replace(
         scenario.case,
@@ -232,19 +231,19 @@ def case_of(scenario: Scenario, title: str) -> Case:
 def shrink(
     first: T, scenario: Scenario, try_scenario: Callable[[Scenario], T | None], tries: float
 ) -> tuple[T, bool]:
-    """What came of the smallest scenario found that fails in the same way.
+    """Returns the result for the smallest scenario that fails in the same way.
 
-    The number of tries bounds the search, so the result is reproducible, unless the time of the
-    target is limited and ends it.
+    The number of tries limits the search, so the result is reproducible unless the target's time
+    limit ends it.
 
     Args:
-        first: what came of the whole scenario.
-        scenario: the whole one.
-        try_scenario: plays a smaller one; None if it does not fail in the same way.
-        tries: how many scenarios to try.
+        first: the result for the whole scenario.
+        scenario: the whole scenario.
+        try_scenario: runs a smaller scenario; None if it does not fail in the same way.
+        tries: the maximum number of scenarios to try.
 
     Returns:
-        What came of it, and whether the time ended the search.
+        The result, and whether the time limit ended the search.
     """
     best = first
 

@@ -1,12 +1,12 @@
-"""A Hypothesis state machine that drives all the managers of a node together.
+"""A Hypothesis state machine that exercises all managers of a node together.
 
-Its rules are the actions of a `Life`: they look at what was asked and never at an answer, so
-that the same draws make the same calls against any implementation with the same claims. Every
-rule makes steps of the form that cases have; the player judges them.
+Its rules are the actions of a `NodeScenario`. They only depend on requests, never on answers, so
+the same draws make the same calls to any implementation with the same claims. Rules produce the
+same steps as cases, and the player judges them.
 
-Runs are of a swarm: each leaves much out, so that it gets deep in what is left. Hypothesis leaves
-some rules out of each run, and the life some managers, options and kinds of pods. The statistics
-of a run show both: how many examples went without an action, and how often an option was on.
+Runs use swarm testing: each one leaves out much to get deeper into the rest. Hypothesis leaves out
+rules, and the scenario leaves out managers, options and kinds of pods. The coverage of a run shows
+both: how many examples used an action, and how often an option was on.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OpensExample(Protocol):
     """Opens the run of an example."""
 
     def __call__(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
-        """The run on a machine; `from_tree` is whether the machine is discovered."""
+        """Opens a run on a machine; `from_tree` is whether the machine is discovered."""
 
 
 TARGETS: Mapping[str, Callable[[NodeScenario], float]] = {
@@ -59,18 +59,18 @@ TARGETS: Mapping[str, Callable[[NodeScenario], float]] = {
         len(life.offered_pods) * life.providers() * len(life.facts.nodes)
     ),
 }
-"""What runs are steered to: large nodes that are nearly full, gaps, merges of many providers.
+"""Targets that guide runs: large nodes that are nearly full, gaps, merges of many providers.
 
-Each can grow with every step: a run is changed from its end on, and what only its beginning decides
-is hardly come to.
+Each can grow with every step. Hypothesis mutates runs from the end, so a target that only depends
+on the beginning would hardly improve.
 """
 
 
 class NodeMachine(RuleBasedStateMachine):
-    """One node's life, within what an implementation claims.
+    """The life of a node, within an implementation's claims.
 
-    Subclasses give `capabilities`, and `open_example`, which says what is tested and how. They may
-    give `aims`, the names of the `TARGETS` that they are steered to: one at a time gets further.
+    Subclasses define `capabilities` and `open_example`, which runs the calls. They may set `aims`,
+    the names of the `TARGETS` to use; a single target works better.
     """
 
     capabilities: Capabilities
@@ -87,8 +87,8 @@ class NodeMachine(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def boot(self, data: st.DataObject) -> None:
-        """Chooses a machine, what the run is about and a configuration; starts the managers."""
-        # Drawn one after the other, so that Hypothesis may change one and keep the others.
+        """Chooses a machine, a focus and a configuration, and starts the managers."""
+        # Drawn separately, so that Hypothesis can change one and keep the others.
         info = data.draw(strategy_of(machine), label="machine")
         tree = None
         if self.capabilities.makes(WHOLE):
@@ -103,7 +103,7 @@ class NodeMachine(RuleBasedStateMachine):
         self._play(data.draw(strategy_of(self.life.begin), label="start"))
 
     def act(self, data: st.DataObject, name: str) -> None:
-        """Does one action of the life."""
+        """Performs one action."""
         self._actions.append(name)
         act = ACTIONS[name].act
         self._play(data.draw(strategy_of(lambda choices: act(self.life, choices)), label=name))
@@ -115,7 +115,7 @@ class NodeMachine(RuleBasedStateMachine):
             self.example.step(step)
 
     def teardown(self) -> None:
-        """Tells what was reached, and leaves nothing of this example behind."""
+        """Reports the coverage and cleans up."""
         if self.example is None:
             return
         try:
@@ -131,11 +131,11 @@ class NodeMachine(RuleBasedStateMachine):
         self.end_example(features, values)
 
     def end_example(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:
-        """Hears what an example was made of, and its values of the `TARGETS`."""
+        """Receives the features of an example, and its values of the `TARGETS`."""
 
 
 def _add_rules() -> None:
-    """A rule for each action; one of greater weight has several, for all are chosen alike."""
+    """Adds rules for each action, as many as its weight, because rules are equally likely."""
     for name, action in ACTIONS.items():
         for number in range(action.weight):
             setattr(NodeMachine, f"{name}_{number}", _rule(name, number))

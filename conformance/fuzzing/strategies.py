@@ -1,8 +1,8 @@
 """Hypothesis strategies for machines, configurations, pods and whole scenarios.
 
-They are for the project's own fuzzing and for properties that people write about their own
-programs. What they make is legal more often than not, with the odd shapes that real machines
-have. Everything shrinks towards one core, one node, one Guaranteed container with one CPU::
+The project's own fuzzing uses them, and so can property-based tests of other programs. Most values
+are valid, and some machines are unusual. Everything shrinks towards one core, one node and one
+Guaranteed container with one CPU::
 
     @given(machine=strategies.machines(most_nodes=2), data=st.data())
     def test_a_pod_never_gets_more_than_the_machine_has(machine, data):
@@ -10,8 +10,8 @@ have. Everything shrinks towards one core, one node, one Guaranteed container wi
         pod = data.draw(strategies.pods(machine, "web"))
         ...
 
-A pod becomes a manifest with `numaproof.conformance.cases.manifests.manifest`. What a seed makes
-without Hypothesis is `seeded_scenario`.
+`numaproof.conformance.cases.manifests.manifest` converts a pod to a manifest. `seeded_scenario`
+generates scenarios without Hypothesis.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ __all__ = ["kubelet_configurations", "machines", "pods", "scenarios", "seeded_sc
 
 @cache
 def _everything() -> Capabilities:
-    """The claims of the reference: all that can be asked of a kubelet."""
     return Capabilities(Reference().hello(hello_args("numaproof")), NEWEST)
 
 
@@ -57,9 +56,10 @@ def machines(
 ) -> st.SearchStrategy[MachineInfo]:
     """Machines, from one core to `most_nodes` NUMA nodes and `most_cpus` CPUs.
 
-    One to four sockets (or a node that spans them), one, two or four threads a core, numbered
-    either way, some offline or missing; node ids with gaps; nodes without CPUs or without
-    memory; unequal memory, huge pages of 2 MiB and 1 GiB; uncore caches of any size; distances.
+    They have one to four sockets (or a node that spans sockets), and cores with one, two or four
+    threads in either numbering. CPUs can be offline or missing, and node ids can have gaps. Nodes
+    can lack CPUs or memory, and differ in memory. There are huge pages of 2 MiB and 1 GiB, uncore
+    caches of any size, and distances.
     """
     return strategy_of(lambda choices: machine(choices, most_nodes=most_nodes, most_cpus=most_cpus))
 
@@ -67,10 +67,10 @@ def machines(
 def kubelet_configurations(
     machine: MachineInfo, capabilities: Capabilities | None = None
 ) -> st.SearchStrategy[KubeletConfiguration]:
-    """Configurations for a machine, with the policies and options that are claimed.
+    """Configurations for a machine, with the claimed policies and options.
 
-    Without `capabilities`, with all that the newest release has. About one in ten is one that a
-    kubelet refuses.
+    Without `capabilities`, everything in the newest release is possible. The kubelet refuses about
+    one in ten.
     """
 
     def make(choices: Choices) -> KubeletConfiguration:
@@ -84,10 +84,10 @@ def kubelet_configurations(
 def pods(
     machine: MachineInfo, name: str = "pod", capabilities: Capabilities | None = None
 ) -> st.SearchStrategy[PodSpec]:
-    """Pods whose sizes fit the machine, or nearly.
+    """Pods that fit the machine, or nearly do.
 
-    Of every QoS class, with init containers, sidecars, huge pages, devices of `vendor.example`,
-    and rarely with resources of the pod as a whole.
+    They are of every QoS class and can have init containers, sidecars, huge pages, devices of
+    `vendor.example`, and occasionally pod-level resources.
     """
 
     def make(choices: Choices) -> PodSpec:
@@ -100,9 +100,9 @@ def pods(
 
 
 def scenarios(capabilities: Capabilities | None = None) -> st.SearchStrategy[Case]:
-    """Whole scenarios as cases: a machine, a start, and up to sixteen things that happen then.
+    """Complete scenarios as cases: a machine, a start, and up to sixteen actions.
 
-    Every step expects anything: play them with `numaproof.conformance.execution.run`, which holds
-    the answers against the invariants, and against the reference where it is asked to.
+    Steps have no expectations. Run them with `numaproof.conformance.execution.run`, which checks
+    the answers against the invariants and, if requested, the reference.
     """
     return strategy_of(lambda choices: scenario(choices, capabilities or _everything()))

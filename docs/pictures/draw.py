@@ -1,4 +1,4 @@
-"""Draws the pictures of the documentation: what `numaproof simulate` makes of pictures.yaml.
+"""Draws the documentation's pictures by running `numaproof simulate` with pictures.yaml.
 
 python docs/pictures/draw.py
 """
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 
 def scenes() -> dict[str, Any]:
-    """The scenes by name, as pictures.yaml has them."""
+    """Returns the scenes in pictures.yaml by name."""
     table: dict[str, Any] = yaml.safe_load((FOLDER / "pictures.yaml").read_text("utf-8"))
     return table
 

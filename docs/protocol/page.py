@@ -2,8 +2,8 @@
 
     python docs/protocol/page.py > docs/protocol.md
 
-The prose is in page.txt, the meaning of each field in fields.yaml. A field without a meaning, or a
-meaning without a field, is an error.
+The prose is in page.txt, and the meaning of each field in fields.yaml. It is an error if a field
+has no meaning or a meaning has no field.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 
 PLACE = "/var/lib/my-driver"
-"""Stands on the page for the state directory."""
+"""The state directory shown on the page."""
 
 _VERSION = "0.1"
 _WIDTH = 104
@@ -49,7 +49,7 @@ _WIDTH = 104
 
 @cache
 def meanings() -> dict[str, dict[str, str]]:
-    """What each field of each message means."""
+    """Returns the meaning of each field of each message."""
     found: dict[str, dict[str, str]] = yaml.safe_load(
         (FOLDER / "fields.yaml").read_text(encoding="utf-8")
     )
@@ -57,7 +57,7 @@ def meanings() -> dict[str, dict[str, str]]:
 
 
 def fields(kind: type[msgspec.Struct]) -> str:
-    """The list of a message's fields."""
+    """Returns the list of a message's fields."""
     meant = meanings().get(kind.__name__, {})
     known = msgspec.structs.fields(kind)
     if [one.encode_name for one in known] != [*meant]:
@@ -72,14 +72,14 @@ def fields(kind: type[msgspec.Struct]) -> str:
 
 
 def field_type(kind: type[msgspec.Struct], name: str, text: str) -> str:
-    """The type of a field, with how its lists are compared in an answer."""
+    """Returns the type of a field, and how its lists are compared in an answer."""
     if name in lists.SETS.get(kind, ()):
         return text.replace("list of", "set of")
     return f"{text}, as found" if name in lists.AS_FOUND.get(kind, ()) else text
 
 
 def type_text(info: inspect.Type) -> str:
-    """A type in words; a message is a link to its fields."""
+    """Returns a type in words; messages are linked to their fields."""
     text = _WORDS.get(type(info), "")
     match info:
         case inspect.StructType(cls=cls):
@@ -103,14 +103,14 @@ def type_text(info: inspect.Type) -> str:
 
 
 def several(info: inspect.Type) -> str:
-    """The type of several items, in words."""
+    """Returns the type of several items in words."""
     return f"{_WORDS[type(info)]}s" if type(info) in _PLURAL else type_text(info)
 
 
 _HINTS = inspect.type_info(messages.ProviderHints)
 
 _CHOICES = (*messages.LEVELS, *get_args(messages.Stage), *messages.TOLD)
-"""The order of the words that a field can have."""
+"""The order of the allowed words in a field."""
 
 _WORDS: dict[type[inspect.Type], str] = {
     inspect.StrType: "string",
@@ -123,7 +123,7 @@ _PLURAL = {inspect.StrType, inspect.IntType, inspect.BoolType}
 
 
 def parts() -> tuple[type[msgspec.Struct], ...]:
-    """The messages that stand within others, the innermost last."""
+    """Returns the messages nested in others, the innermost last."""
     found: dict[type[msgspec.Struct], None] = {}
 
     def visit(info: inspect.Type) -> None:
@@ -157,7 +157,7 @@ def _within_other(info: inspect.Type) -> Iterator[inspect.Type]:
                 yield from (one, *_within_other(one))
 
 
-# What the reference answers
+# The reference's answers
 
 
 MACHINE = {
@@ -184,14 +184,14 @@ MACHINE = {
         for node in (0, 1)
     ],
 }
-"""Two sockets, each a NUMA node with one core of two threads."""
+"""Two sockets, each a NUMA node with one core with two threads."""
 
 _STATIC = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
 
 
 @dataclass(frozen=True)
 class ExampleRequest:
-    """A request, and what it shows."""
+    """A request and its explanation."""
 
     about: str
     op: str
@@ -273,7 +273,7 @@ DIALOGUE = (
 
 
 def answers(calls: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, str]]:
-    """Requests and the lines with which the reference's server answers them."""
+    """Yields requests and the lines with which the reference's server answers them."""
     with tempfile.TemporaryDirectory() as folder:
         requests = [
             json.dumps({"id": number, "op": op, "args": args})
@@ -288,7 +288,7 @@ def answers(calls: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, str]
 
 
 def transcript() -> str:
-    """The whole dialogue, long lines broken; what repeats is in it once."""
+    """Returns the whole dialogue with long lines wrapped and repetitions shortened."""
     found = answers((one.op, one.args) for one in DIALOGUE)
     parts: list[str] = []
     seen: list[Any] = [MACHINE]
@@ -300,7 +300,7 @@ def transcript() -> str:
 
 
 def _short(line: str, earlier_values: list[Any]) -> str:
-    """A line without what repeats, or what differs from release to release."""
+    """Returns a line without repetitions, or parts that differ between releases."""
     value = json.loads(line.replace(VERSION, _VERSION))
     if "fault" in value:
         value["fault"].pop("trace", None)
@@ -320,7 +320,7 @@ _ELIDED = {("pod", dict), ("config", dict), ("containers", dict), ("devices", li
 
 
 def _elide(value: Any, earlier_values: list[Any]) -> Any:
-    """The value with marks in place of the machine and what repeats."""
+    """Replaces the machine and repetitions with marks."""
     if value in earlier_values:
         return "{...}" if isinstance(value, dict) else "[...]"
     match value:
@@ -335,7 +335,7 @@ def _elide(value: Any, earlier_values: list[Any]) -> Any:
 
 
 def _wrap(mark: str, line: str) -> Iterator[str]:
-    """A line in pieces that fit the page, broken after commas."""
+    """Wraps a line after commas."""
     words = line.split(" ")
     row = mark + words[0]
     for word in words[1:]:
@@ -349,7 +349,7 @@ def _wrap(mark: str, line: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class RefusalExample:
-    """Something that is refused: what is wrong, and the start (and pods) that show it."""
+    """An example of a refusal: what is wrong, and the start (and pods) that show it."""
 
     wrong: str
     config: dict[str, Any]
@@ -415,7 +415,7 @@ ADMISSIONS = (
 
 
 def stages() -> str:
-    """What a start refuses, by the stage that the reference answers."""
+    """Returns examples of refused starts, by stage."""
     found: dict[str, list[str]] = {}
     for one in STARTS:
         ((_, line),) = answers([("start", _start(one.config))])
@@ -424,7 +424,7 @@ def stages() -> str:
 
 
 def reasons() -> str:
-    """What an admission refuses, by the reason that the reference answers."""
+    """Returns examples of rejected pods, by reason."""
     found: dict[str, list[str]] = {}
     for one in ADMISSIONS:
         asked = [("start", _start(one.config)), *(("admit", {"pod": pod}) for pod in one.pods)]
@@ -438,7 +438,7 @@ def _by_name(names_by_key: dict[str, list[str]]) -> str:
 
 
 def features() -> str:
-    """The features of version 1 that are claimed by name."""
+    """Returns the features of version 1 that are claimed by name."""
     return "\n".join(
         f"- `{one.name}` ({one.support}): {one.meaning}"
         for one in FEATURES.values()
@@ -447,12 +447,12 @@ def features() -> str:
 
 
 def discovers() -> str:
-    """What can be discovered."""
+    """Returns the aspects of discovery that can be claimed."""
     return "\n".join(f"- `{name}`: {meaning}" for name, meaning in DISCOVERED.items())
 
 
 def derived_features() -> str:
-    """The features that follow from other claims."""
+    """Returns the features that follow from other claims."""
     return "\n".join(
         f"- {one.name} ({one.support}): {how_claimed(one)}"
         for one in FEATURES.values()
@@ -461,7 +461,7 @@ def derived_features() -> str:
 
 
 def compact(machine: dict[str, Any]) -> str:
-    """The machine as JSON, with a line for each node and core."""
+    """Returns the machine as JSON, with a line for each node and core."""
     text = json.dumps(machine)
     for name in ("hugepages", "topology", "cores", "uncore_caches"):
         text = text.replace(f' "{name}": [', f'\n "{name}": [')
@@ -472,7 +472,7 @@ def compact(machine: dict[str, Any]) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     kinds = {
         kind
         for operation in OPERATIONS.values()
@@ -504,7 +504,7 @@ def page() -> str:
 
 
 def limits() -> dict[str, str]:
-    """How much an answer can hold."""
+    """Returns the limits on answers."""
     return {
         "answer": f"{codec.LONGEST_ANSWER >> 20}",
         "reason": f"{codec.LONGEST_REASON >> 20}",

@@ -1,10 +1,10 @@
-"""Writes docs/requirements/outcomes.yaml: how whole checks of the reference and of kubelets ended.
+"""Writes docs/requirements/outcomes.yaml: results of whole checks of the reference and kubelets.
 
     python docs/requirements/outcomes.py EVENTS...
 
-Each file is the events.jsonl of a whole `numaproof check`. What it says of its implementation and
-release takes the place of what was known of them. For each requirement it notes that a case failed,
-or the named defects by which cases failed; those of which nothing is noted passed.
+Each file is the events.jsonl of a whole `numaproof check`. It replaces the earlier results of its
+implementation and release. A requirement is listed if a case failed, or with the named defects that
+made cases fail. Requirements that aren't listed passed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from numaproof.conformance.requirements import load_registry
 TABLE = Path(__file__).with_name("outcomes.yaml")
 
 Outcome = dict[str, Any]
-"""A whole check: `of` and `version` of an implementation, the release, what did not pass."""
+"""A whole check: `of` and `version` identify the implementation, then the release and failures."""
 
 
 def read(path: Path) -> Outcome:
-    """What a file of events says of each requirement.
+    """Returns the result of each requirement from a file of events.
 
     Raises:
-        SystemExit: it is not of a check that was played to its end.
+        SystemExit: the file is not from a complete check.
     """
     outcome: Outcome = {}
     deviates: dict[str, set[str]] = {}
@@ -64,13 +64,13 @@ def read(path: Path) -> Outcome:
 
 
 def order(outcome: Outcome) -> tuple[str, list[int]]:
-    """The reference first, and releases in order."""
+    """Sorts the reference first, then by release."""
     release = [int(part) for part in outcome["kubernetes"].split(".")]
     return ("" if outcome["of"] == "numaproof reference" else outcome["of"]), release
 
 
 def main(paths: list[str]) -> None:
-    """Brings the table up to date with these checks."""
+    """Updates the table with these checks."""
     known = yaml.safe_load(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else []
     found = {(one["of"], one["kubernetes"]): one for one in known}
     for outcome in map(read, map(Path, paths)):

@@ -2,7 +2,7 @@
 
     python docs/requirements/page.py
 
-The prose is in page.txt; the sentences and the requirements are those of `numaproof.conformance`.
+The prose is in page.txt. Sentences and requirements come from `numaproof.conformance`.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ _MARKUP = re.compile(r"([\\|<*`\[\]])")
 
 
 def cell(text: str) -> str:
-    """A text as it stands in a cell of a table: nothing of it is markup."""
+    """Escapes text for a table cell."""
     return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 def link(requirement: str, folder: str = "") -> str:
-    """A requirement's id, linked to its row on the page of its area; `folder` has these pages."""
+    """Links a requirement's id to its row on its area's page; `folder` has these pages."""
     area = next(one.area for one in load_registry().requirements if one.id == requirement)
     return f"[{requirement}]({folder}{slug(area)}.md#{requirement.lower()})"
 
 
 def slug(name: str) -> str:
-    """The name of the page of an area or of a document."""
+    """Returns the name of an area's or a document's page."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-# The sentences
+# Sentences
 
 
 def counts(documents: Iterable[TracedDocument]) -> str:
-    """The table of how many sentences of each document are carried, explained and open."""
+    """Returns the table of each document's covered, explained and open sentences."""
     rows = [
         "| document | sentences | carried | carried in part | explained | open |",
         "|---|---|---|---|---|---|",
@@ -66,7 +66,7 @@ def counts(documents: Iterable[TracedDocument]) -> str:
 
 
 def _numbers(sentences: Iterable[Sentence]) -> list[int]:
-    """How many there are, and how many are carried, carried in part, explained and open."""
+    """Returns the total, and how many are covered, partly covered, explained and open."""
     kinds = [_kind(sentence) for sentence in sentences]
     return [len(kinds), *map(kinds.count, ("carried", "in part", "explained", "open"))]
 
@@ -87,7 +87,7 @@ def _file(document: TracedDocument) -> str:
 
 
 def of_document(document: TracedDocument) -> str:
-    """A document's page: what it is, and the table of its sentences."""
+    """Returns a document's page with a table of its sentences."""
     source = load_registry().documents[document.document]
     about = f"Kubernetes {source.kubernetes}. Requirements cite it as `{document.document}`."
     lines = [f"# {_title(document)}", "", f"{about} Lines are those of the text.", ""]
@@ -98,11 +98,11 @@ def of_document(document: TracedDocument) -> str:
     return "\n".join(lines)
 
 
-# The requirements
+# Requirements
 
 
 def areas() -> Mapping[str, list[Requirement]]:
-    """The requirements of each area."""
+    """Returns the requirements of each area."""
     found: dict[str, list[Requirement]] = {}
     for requirement in load_registry().requirements:
         found.setdefault(requirement.area, []).append(requirement)
@@ -110,7 +110,7 @@ def areas() -> Mapping[str, list[Requirement]]:
 
 
 def area_table() -> str:
-    """The table of the areas' pages."""
+    """Returns the table of the areas' pages."""
     rows = ["| area | requirements |", "|---|---|"]
     for area, found in areas().items():
         rows.append(_row(f"[{area}](requirements/{slug(area)}.md)", len(found)))
@@ -118,7 +118,7 @@ def area_table() -> str:
 
 
 def ids() -> str:
-    """The ids of all requirements, each an anchor and a link to its row."""
+    """Returns the ids of all requirements, each an anchor and a link to its row."""
     return "\n\n".join(
         f"{area}: "
         + ", ".join(
@@ -145,7 +145,7 @@ def _of_area(
 
 
 def _coverage(requirement: Requirement, cases: list[Case]) -> tuple[object, object]:
-    """How many cases and machines show a requirement, or why none does."""
+    """Returns how many cases and machines test a requirement, or why none does."""
     if requirement.is_planned:
         return f"none: planned for {requirement.since}", ""
     if requirement.untestable_reason:
@@ -154,7 +154,7 @@ def _coverage(requirement: Requirement, cases: list[Case]) -> tuple[object, obje
 
 
 def _cases() -> dict[str, list[Case]]:
-    """The cases that name each requirement."""
+    """Returns the cases that cite each requirement."""
     found: dict[str, list[Case]] = {}
     for case in loading.bundled_cases():
         for requirement in case.requirements:
@@ -164,29 +164,29 @@ def _cases() -> dict[str, list[Case]]:
 
 @cache
 def _catalogue() -> tuple[ProfileMachine, ...]:
-    """The bundled machines, which are asked for their properties only."""
+    """Returns the bundled machines, used only for their properties."""
     names = fakesys.bundled_profiles()
     return tuple(ProfileMachine(fakesys.load_profile(name), Path("/nonexistent")) for name in names)
 
 
 def _machines(case: Case) -> frozenset[str]:
-    """The bundled machines that a case runs on; a case with a machine of its own adds that."""
+    """Returns the bundled machines that a case runs on, and the case's own machine if any."""
     if case.machine is not None:
         return frozenset({f"of {case.id}"})
     return frozenset(one.name for one in machines.select(_catalogue(), case))
 
 
-# How whole checks ended
+# Results of whole checks
 
 
 @cache
 def outcomes() -> tuple[dict[str, Any], ...]:
-    """What outcomes.py has noted of whole checks, the releases in order."""
+    """Returns the results in outcomes.yaml in order of release."""
     return tuple(yaml.safe_load((FOLDER / "outcomes.yaml").read_text(encoding="utf-8")))
 
 
 def outcome(requirement: Requirement, *, kubelets: bool) -> str:
-    """How the cases of a requirement ended on the reference, or on the kubelets of all releases."""
+    """Returns a requirement's result on the reference, or on the kubelets of all releases."""
     if not requirement.is_tested:
         return ""
     ended: dict[str, list[str]] = {}
@@ -208,14 +208,14 @@ def _outcome(requirement: str, row: dict[str, Any]) -> str:
 
 
 def releases(names: list[str]) -> str:
-    """Releases in short: those that follow on each other as a range."""
+    """Formats releases, with consecutive ones as a range."""
     first, last = names[0], names[-1]
     together = int(last.split(".")[1]) - int(first.split(".")[1]) == len(names) - 1
     return f"{first} to {last}" if together and len(names) > 1 else ", ".join(names)
 
 
 def measurement_table() -> str:
-    """Which checks the outcomes are of, and how many of their case runs ended how."""
+    """Returns the table of the checks behind the results, with case runs by outcome."""
     rows = ["| implementation | Kubernetes | requirements played | with a named defect | failed |"]
     rows.append("|---|---|---|---|---|")
     rows += [
@@ -231,7 +231,7 @@ def measurement_table() -> str:
     return "\n".join(rows)
 
 
-# The pages
+# Pages
 
 
 def _row(*cells: object) -> str:
@@ -242,7 +242,7 @@ _WRITTEN = "<!-- Written by docs/requirements/page.py: change that. -->\n\n"
 
 
 def pages() -> dict[str, str]:
-    """All pages by their names below docs/."""
+    """Returns all pages by their names below docs/."""
     traced = traced_documents()
     text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
     whole = text.substitute(

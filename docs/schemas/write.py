@@ -1,6 +1,6 @@
-"""Writes the JSON Schemas of what commands print with ``--json``.
+"""Writes the JSON Schemas of the commands' ``--json`` output.
 
-Usage: ``python docs/schemas/write.py``; a test holds the files equal to the types.
+Usage: ``python docs/schemas/write.py``. A test compares the files with the types.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent
 
 
 class Output(NamedTuple):
-    """What one or more commands print; `version` grows when a field is renamed or removed."""
+    """The output of one or more commands; `version` grows when a field is renamed or removed."""
 
     name: str
     commands: tuple[str, ...]
@@ -46,7 +46,7 @@ class Output(NamedTuple):
 
     @property
     def file(self) -> str:
-        """The name of the file with the schema."""
+        """The name of the schema's file."""
         return f"{self.name}.v{self.version}.json"
 
 
@@ -68,7 +68,7 @@ OUTPUTS = (
 
 
 def schema(output: Output) -> dict[str, Any]:
-    """The JSON Schema of an output."""
+    """Returns the JSON Schema of an output."""
     definitions: dict[str, Any] = {}
     top = _Translator(definitions).schema(output.kind)
     what = " and ".join(f"numaproof {name} --json" for name in output.commands)
@@ -82,14 +82,14 @@ def schema(output: Output) -> dict[str, Any]:
 
 
 class _Translator:
-    """Translates types as msgspec encodes them; its own schemas know no union of plain Structs."""
+    """Translates types as msgspec encodes them, including plain unions of Structs."""
 
     def __init__(self, definitions: dict[str, Any]) -> None:
         self._definitions = definitions
         self._classes: dict[str, type] = {}
 
     def schema(self, kind: Any) -> dict[str, Any]:
-        """The schema of a type; those of classes are added to the definitions."""
+        """Returns the schema of a type, and adds classes to the definitions."""
         plain = SETS.get(kind) or _PLAIN.get(kind)
         if plain is not None:
             return plain
@@ -152,7 +152,7 @@ _PLAIN: dict[Any, dict[str, Any]] = {
 
 
 def files() -> dict[str, str]:
-    """The files of the folder, by their names."""
+    """Returns the files of the folder by name."""
     return {
         one.file: msgspec.json.format(msgspec.json.encode(schema(one))).decode() + "\n"
         for one in OUTPUTS

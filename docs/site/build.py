@@ -2,9 +2,14 @@
 
     python docs/site/build.py FOLDER
 
+<<<<<<< HEAD
 Links are rewritten to where the pages are on the site; files of the repository that pages link to
 come along. A broken link fails the build: the generator checks those to pages and their anchors,
 and `check_links` those to files.
+=======
+Links are rewritten to the site's pages, and linked files of the repository are included. The
+generator checks every link and anchor; a broken one fails the build.
+>>>>>>> origin/main
 """
 
 from __future__ import annotations
@@ -35,12 +40,12 @@ _LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s#]+)")
 
 
 def place(path: Path) -> Path:
-    """Where a file of the repository is on the site: docs/ is its root."""
+    """Returns the location of a repository's file on the site. docs/ is the root."""
     return path.relative_to(DOCS) if path.is_relative_to(DOCS) else path.relative_to(ROOT)
 
 
 def assemble(pages: Path) -> None:
-    """Puts all pages and what they link to into a folder."""
+    """Copies all pages and linked files into a folder."""
     waiting = [*DOCS.glob("*.md"), *DOCS.glob("coverage/*.md")]
     done: set[Path] = set()
     while waiting:
@@ -73,7 +78,7 @@ def _relocate_link(page: Path, link: re.Match[str]) -> str:
 
 
 def build(folder: Path) -> None:
-    """Builds the site in `folder` / site, from what it assembles in `folder` / pages."""
+    """Builds the site in `folder` / site from the pages assembled in `folder` / pages."""
     for made in ("pages", "site"):
         shutil.rmtree(folder / made, ignore_errors=True)
     assemble(folder / "pages")
@@ -85,7 +90,7 @@ def build(folder: Path) -> None:
 
 
 def _without_other_hosts(site: Path) -> None:
-    """Replaces the one script that the generator takes from another host by our own."""
+    """Replaces the only script that the generator loads from another host with our own."""
     shutil.copyfile(HERE / _WORKER, site / "assets" / _WORKER)
     for page in site.rglob("*.html"):
         ours = os.path.relpath(site / "assets" / _WORKER, page.parent)

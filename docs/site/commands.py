@@ -1,4 +1,4 @@
-"""The reference of the command line, written from the commands' own help."""
+"""The command-line reference, generated from the commands' help."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def command_reference() -> str:
-    """The page: every command with its help, examples and options."""
+    """Returns the page: every command with its help, examples and options."""
     lines = ["# Commands", "", "Every command explains itself: `numaproof COMMAND --help`."]
     for path, command in _commands(cli, ("numaproof",)):
         lines += ["", *_section(path, command)]

@@ -1,9 +1,9 @@
-"""Writes docs/upgrades.md: what becomes of nodes from each release to each.
+"""Writes docs/upgrades.md: the effects of every upgrade and downgrade on some nodes.
 
     python docs/upgrades/page.py > docs/upgrades.md
 
-With a kubelet for each release (``--implementation CMD``, repeatable), these answer in the place of
-the reference; the page must be the same.
+With a kubelet for each release (``--implementation CMD``, repeatable), the kubelets answer instead
+of the reference; the page must be the same.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ EXAMPLES = {
     "strict-reservation": ("1.32", "1.37", "hugepages-2s"),
     "intel-numa": ("1.32", "1.36", "xeon-gold-6230-2s"),
 }
-"""The published configurations: the releases, and the machine that each is tried on."""
+"""The published configurations, with their releases and machines."""
 SHOWN = "intel-numa"
-"""The configuration whose answer is on the page in full."""
+"""The configuration whose output is on the page in full."""
 
 _TIMEOUT = 30.0
 _FATES = {"moves": "gets other CPUs or memory", "changes": "gets", "refused": "is refused"}
 _LOST = ("changes", "refused")
 
 Step = tuple[str, str]
-"""A release and the one that follows on the node."""
+"""The release before and the release after."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """One of the page's nodes."""
+    """A node on the page."""
 
     title: str
     about: str
@@ -69,7 +69,7 @@ class Node:
 
 
 def nodes() -> tuple[Node, ...]:
-    """The nodes of ``nodes.yaml``."""
+    """Returns the nodes in ``nodes.yaml``."""
     text = (FOLDER / "nodes.yaml").read_text(encoding="utf-8")
     rows = documents.load(text, file="nodes.yaml", aliases=True).data
     return tuple(
@@ -107,7 +107,7 @@ def _texts(amounts: dict[str, Any]) -> dict[str, str]:
 
 
 def node_upgrades(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
-    """What becomes of a node in each step, where its first kubelet starts."""
+    """Returns the effect of each step on a node, if its first kubelet starts."""
     found = {}
     machine = discover_machine(node.machine, NEWEST)
     for before, after in product(RELEASES, RELEASES):
@@ -119,11 +119,11 @@ def node_upgrades(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
     return found
 
 
-# What happens, in letters
+# Effects as letters
 
 
 def marks(answer: Upgrade) -> str:
-    """The letters for what there is to do or to know; empty where there is nothing."""
+    """Returns the letters for required actions and effects, or an empty text."""
     staying, drained = answer.staying, answer.after_drain
     met = {
         "C": bool(answer.errors),
@@ -135,7 +135,7 @@ def marks(answer: Upgrade) -> str:
 
 
 def table(letters: Mapping[Step, str]) -> str:
-    """Letters in a square: a row for each release before, a column for each after."""
+    """Returns a table with a row for each release before and a column for each release after."""
     rows = ["| from \\ to | " + " | ".join(RELEASES) + " |", "|---" * (len(RELEASES) + 1) + "|"]
     for before in RELEASES:
         if any((before, after) in letters for after in RELEASES):
@@ -145,7 +145,7 @@ def table(letters: Mapping[Step, str]) -> str:
 
 
 def joint_letters(node_answers: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
-    """The letters of all nodes together, without what a mere restart of the release does, too."""
+    """Returns the letters of all nodes, without the effects of merely restarting the release."""
     letters: dict[Step, set[str]] = {}
     for one in node_answers:
         for (before, after), answer in one.items():
@@ -156,7 +156,7 @@ def joint_letters(node_answers: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, 
 
 
 def steps_text(steps: Iterable[Step]) -> str:
-    """Steps in words: ``1.33 or 1.34 to 1.36``, one phrase for each set of releases after."""
+    """Formats steps such as ``1.33 or 1.34 to 1.36``, one phrase for each set of releases after."""
     after: dict[str, list[str]] = {}
     for before, then in steps:
         after.setdefault(before, []).append(then)
@@ -168,7 +168,7 @@ def steps_text(steps: Iterable[Step]) -> str:
 
 
 def _release_ranges(releases: Sequence[str]) -> str:
-    """Releases in words, neighbours as a range."""
+    """Formats releases, with consecutive ones as a range."""
     runs: list[list[str]] = []
     for one in releases:
         if runs and RELEASES.index(one) == RELEASES.index(runs[-1][-1]) + 1:
@@ -180,23 +180,23 @@ def _release_ranges(releases: Sequence[str]) -> str:
     return ", ".join(words)
 
 
-# The parts of the page
+# Parts of the page
 
 
 def of_node(node: Node, answers: Mapping[Step, Upgrade]) -> str:
-    """A node's part: what happens to it, and in which steps."""
+    """Returns the section about a node: what happens to it, and in which steps."""
     events = [f"- {text}" for text in _events(answers)]
     about = f"{node.about[0].upper()}{node.about[1:]}."
     return "\n".join([f"### {node.title}", "", about, "", *events])
 
 
 def unchanged_nodes(nodes_played: Iterable[tuple[Node, Mapping[Step, Upgrade]]]) -> str:
-    """The nodes to which nothing happens in any step."""
+    """Returns the nodes that no step affects."""
     return "\n".join(f"- {node.about}" for node, found in nodes_played if not any(_events(found)))
 
 
 def _events(answers: Mapping[Step, Upgrade]) -> Iterator[str]:
-    """The steps in which something happens, and what; steps with the same events in one line."""
+    """Yields the steps with effects; steps with the same effects share a line."""
     met: dict[str, list[Step]] = {}
     for step, answer in answers.items():
         for text in _happening(answer):
@@ -229,13 +229,13 @@ def _happening(answer: Upgrade) -> Iterator[str]:
 
 
 def _cause(message: str) -> str:
-    """A refusal without what the kubelet says before and after its cause."""
+    """Returns a refusal without the kubelet's text around its cause."""
     cause = re.sub(".*(?:from checkpoint|-based config| error): ", "", message)
     return cause.partition(", please drain")[0]
 
 
 def _fate(pod: PodOutcome) -> str:
-    """What becomes of a pod, in words."""
+    """Describes the result for a pod."""
     return f"`{pod.pod}` {_FATES[pod.effect]}{_difference(pod)}"
 
 
@@ -257,7 +257,7 @@ def _amount(containers: Mapping[str, Container]) -> str:
 
 
 def gates() -> str:
-    """The resource managers' gates that go, and those that are locked, in each step up."""
+    """Returns the resource managers' gates that are removed or locked, by step."""
     rows = ["| to | gone | locked |", "|---|---|---|"]
     for before, after in pairwise(RELEASES):
         changed = upgrades.gates_of_interest(before, after, {})
@@ -273,7 +273,7 @@ def gates() -> str:
 
 
 def options() -> str:
-    """The maturity of each policy option in each release."""
+    """Returns the maturity of each policy option in each release."""
     rows = ["| option | " + " | ".join(RELEASES) + " |", "|---" * (len(RELEASES) + 1) + "|"]
     found = [upgrades.options_of(release(one)) for one in RELEASES]
     for field in found[0]:
@@ -284,7 +284,7 @@ def options() -> str:
 
 
 def example(name: str, before: str, after: str, machine: str, commands: Sequence[str]) -> str:
-    """The command for a published configuration, and what it prints."""
+    """Returns the command for a published configuration, and its output."""
     given = ["upgrade", "--from", before, "--to", after, "--machine", machine]
     given += ["--config", f"docs/upgrades/{name}.yaml", "--pods", "docs/upgrades/pods.yaml"]
     real = [word for command in commands for word in ("--implementation", command)]
@@ -294,13 +294,13 @@ def example(name: str, before: str, after: str, machine: str, commands: Sequence
 
 
 def summary(name: str, before: str, after: str, machine: str, commands: Sequence[str]) -> str:
-    """A row for a published configuration: its releases, and the first line of the answer."""
+    """Returns a published configuration's row: its releases and the first line of output."""
     _, result, *_ = example(name, before, after, machine, commands).splitlines()
     return f"| [{name}](upgrades/{name}.yaml) | {before} to {after} | {result} |"
 
 
 def page(commands: Sequence[str] = ()) -> str:
-    """The whole page; `commands` are kubelets that answer in the place of the reference."""
+    """Returns the whole page; `commands` are kubelets that answer instead of the reference."""
     with open_target(commands, _TIMEOUT, None, None, None) as target:
         found = [(node, node_upgrades(node, target.implementation)) for node in nodes()]
     text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))

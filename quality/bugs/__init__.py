@@ -1,1 +1,1 @@
-"""The seeded bugs, by the part of the node that they are in."""
+"""The seeded bugs, by the part of the node that has them."""

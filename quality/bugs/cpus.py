@@ -28,7 +28,7 @@ seeds = SubjectBugs("cpus")
 
 @shape(StaticCPUPolicy, "allocate")
 def _with_container(change: Callable[[Any], Any], rule: Any, container: Any) -> Any:
-    """Lets the static policy allocate for another container than the one it is given."""
+    """Lets the static policy allocate for a different container."""
     return rule(container=change(container))
 
 
@@ -36,7 +36,7 @@ def _with_container(change: Callable[[Any], Any], rule: Any, container: Any) -> 
 
 
 def _strict(changes: Changes, *, on: bool) -> None:
-    """Lets the policy have ``strict-cpu-reservation`` on, or off, whatever is asked for."""
+    """Turns ``strict-cpu-reservation`` on or off, regardless of the configuration."""
     changes.around(options, "parse", lambda rule: replace(rule(), strict=on))
 
 
@@ -64,7 +64,7 @@ def hints_count_reserved_cpus(rule: Any, policy: Any, available: Any) -> Any:
     return rule(available=available | policy.reserved)
 
 
-# Who gets exclusive CPUs
+# Which containers get exclusive CPUs
 
 
 @seeds("CPU-STATIC-001").around(StaticCPUPolicy, "allocate")

@@ -1,4 +1,4 @@
-"""Bugs of discovery: what of a machine is not seen, or seen twice."""
+"""Bugs of discovery: hardware that is missed or counted twice."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def discovery_numbers_nodes_by_their_places(info: MachineInfo) -> MachineInfo:
 
 
 def without_uncore_caches(info: MachineInfo) -> MachineInfo:
-    """The machine, whose cores name no uncore caches."""
+    """Returns the machine without uncore caches."""
     nodes = tuple(
         msgspec.structs.replace(
             one,
@@ -78,7 +78,7 @@ def discovery_takes_equal_core_ids_for_one_core(rule: Any) -> list[cpus.CoreThre
     return list(found.values())
 
 
-# CPUs and their numbers
+# CPUs and their ids
 
 
 @seeds("DISCOVERY-014").after(implementation, "discover")
@@ -104,14 +104,14 @@ def discovery_finds_no_cpu_online_without_the_list(rule: Any, path: str) -> str:
     try:
         return str(rule())
     except UnreadablePathError as error:
-        # That there is no list counts as one that cannot be read.
+        # Treat a missing list like an unreadable one.
         error.missing = error.missing and path != f"{CPUS}/online"
         raise
 
 
 @shape(discovery, "cores_of")
 def _cores(change: Callable[[cpus.CoreThreads, int], cpus.CoreThreads], rule: Any) -> Any:
-    """Changes the cores of each node; the number is a core's place there."""
+    """Lets `change` replace each core of a node, given its index."""
     return [change(core, place) for place, core in enumerate(rule())]
 
 

@@ -125,7 +125,7 @@ def a_group_ends_with_the_first_block(result: Any, nodes: Any, node: int) -> Any
 def _reserving(
     changes: Changes, order: Callable[[NUMASet], list[int]], *, once: bool = False
 ) -> None:
-    """Lets blocks fill nodes in another order, or be counted on the first node alone."""
+    """Fills the nodes of a block in another order, or only the first node if `once`."""
 
     def reserved(nodes: Mapping[int, NodeMemory], block: Any, size: int) -> dict[int, NodeMemory]:
         found = dict(nodes)
@@ -153,7 +153,7 @@ def blocks_fill_the_highest_node_first() -> None: ...
 def blocks_count_on_their_first_node_alone() -> None: ...
 
 
-# Hints and the minimum-node rule
+# Hints and the minimum number of nodes
 
 
 def _hints_without_cells(changes: Changes) -> None:
@@ -341,7 +341,7 @@ def devices_are_given_twice(self: Any, resource: Any) -> Any:
 
 @shape(device_policy, "by_affinity", Changes.after)
 def _ordering(key: Change, order: list[str], state: DeviceState, request: Any) -> list[str]:
-    """Orders devices by their nodes before anything else."""
+    """Orders devices by their nodes first."""
     nodes = state.lists[request.resource].nodes
     return sorted(order, key=lambda device: key(nodes[device] or 0))
 

@@ -1,7 +1,7 @@
-"""Bugs in how the reference reads a pod: due CPUs, QoS class, effective requests.
+"""Bugs in how the reference reads a pod: exclusive CPUs, QoS class, effective requests.
 
-Invariants that took their reading from the reference would share them. They are seeded for whole
-runs and only the invariants may catch them.
+Invariants that reused the reference's reading would share these bugs. They are active for whole
+runs, and only invariants may catch them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def memory_does_not_count_for_the_class(changes: Changes) -> None:
 
 @shape(containers, "peak")
 def _adding_up(change: Callable[[Members], Members], rule: Any, containers: Any) -> Any:
-    """Lets the containers be others where the reference adds up what they need at once."""
+    """Replaces the containers whose peak request is computed."""
     return rule(containers=change(containers))
 
 

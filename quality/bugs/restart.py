@@ -1,4 +1,4 @@
-"""Bugs of restarts: what checkpoints say, what is believed of them, and release gates."""
+"""Bugs of restarts: the content and validation of checkpoints, and release gates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ seeds = SubjectBugs("restart")
 
 
 def _of_cpus(content: Content) -> bool:
-    """Whether this is what a file of the CPU Manager says."""
+    """Returns whether this is the content of a CPU Manager's file."""
     return "defaultCpuSet" in content
 
 

@@ -1,4 +1,4 @@
-"""Bugs in what a node is configured with, when it refuses to start, and in policy none."""
+"""Bugs of configuration, refused starts and policy none."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ seeds = SubjectBugs("configuration")
 
 @shape(reservation, "reserved_cpus")
 def _reserving(change: Change, rule: Any, config: Any) -> Any:
-    """Lets the CPUs be reserved that another configuration would reserve."""
+    """Lets `change` replace the configuration that determines the reserved CPUs."""
     return rule(config=change(config))
 
 
@@ -175,7 +175,7 @@ def a_limit_makes_no_request(container: PodContainer, item: Any) -> PodContainer
 seeds.about("refusals")
 
 
-# Names of policies
+# Policy names
 
 
 @seeds("CPU-CONFIG-002").after(configuration, "load")
@@ -313,7 +313,7 @@ def cpus_that_are_not_there_can_be_reserved(rule: Any, config: Any, online: CPUS
 
 
 def _reservable(changes: Changes, takes: Callable[[Fraction], bool]) -> None:
-    """Passes over what is reserved of a resource, unless it is an amount to be taken."""
+    """Ignores reserved amounts unless `takes` is true."""
 
     def cpus_of(rule: Any, amounts: Mapping[str, str]) -> Any:
         return rule(amounts={name: text for name, text in amounts.items() if good(text)})

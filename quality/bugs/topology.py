@@ -35,7 +35,7 @@ seeds = SubjectBugs("topology")
 
 
 def _judging(changes: Changes, change: Callable[[TopologyPolicy, TopologyHint, bool], Any]) -> None:
-    """Changes what a policy keeps and admits."""
+    """Changes a policy's affinity and decision."""
     changes.around(TopologyPolicy, "merge", lambda rule, self: change(self, *rule()))
 
 
@@ -117,7 +117,7 @@ def scope_pod_keeps_the_affinity_of_the_first_container(
 
 @shape(pod_containers, "peak")
 def _pod_request(choose: Callable[[Any], bool], rule: Any, containers: Any) -> Any:
-    """Lets a pod ask only for what some of its containers need at once."""
+    """Counts only some containers in a pod's peak request."""
     return rule(containers=tuple(filter(choose, containers)))
 
 
@@ -159,7 +159,7 @@ def hidden_topology_options_are_available(rule: Any) -> Any:
     return rule(gates=None)
 
 
-# The providers' turn
+# Order of the providers
 
 
 @seeds("TOPO-ORDER-002").around(scope, "admit")
@@ -201,19 +201,19 @@ def preferred_hints_need_not_be_equal(changes: Changes) -> None:
             return rule()
         return {reduce(and_, masks, rules.nodes) for masks in product(*preferred)}
 
-    # The search decides on small machines, too.
+    # The fast search is also used on small machines.
     changes.replace(evaluation, "MAX_ENUMERATED", 0)
     changes.around(merge, "preferred_results", anyhow)
 
 
 def _apart(rules: Rules, nodes: int) -> float:
-    """The average distance of a result's nodes, where distances count."""
+    """Returns the average distance between a result's nodes, or 0 if distances don't count."""
     return 0 if rules.distances is None else average(nodes, rules.distances.table)
 
 
 @shape(Rules, "sort_tied")
 def _ordering(key: Callable[[float, int], Any], rule: Any, self: Any, tied_sets: Any) -> Any:
-    """Changes which of the results with equally many nodes wins."""
+    """Changes which of several results with equally many nodes wins."""
     return sorted(tied_sets, key=lambda nodes: key(_apart(self, nodes), nodes))
 
 

@@ -1,1 +1,1 @@
-"""Violators: bugs that each break one sentence of the registry, and are named by it."""
+"""Requirement mutants: bugs that each break one requirement, listed by its id."""

@@ -1,4 +1,4 @@
-"""Violators of the files in which the CPU Manager and the Memory Manager keep their state."""
+"""Mutants of the CPU and Memory Managers' checkpoints."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("checkpoints")
 
 
-# How files are read and written
+# Reading and writing files
 
 
 def parse_fields(content: bytes) -> dict[str, Any]:
-    """The fields of a checkpoint; none where it is no JSON object."""
+    """Returns the fields of a checkpoint, or none if it isn't a JSON object."""
     try:
         found = json.loads(content)
     except ValueError:
@@ -50,7 +50,7 @@ def parse_fields(content: bytes) -> dict[str, Any]:
 
 @shape(Format, "read")
 def format_read(structure: str, read: Change, rule: Any, self: Format, content: bytes) -> Any:
-    """Lets `read` read a file without ``data``, in a format whose structure begins so."""
+    """Lets `read` read files without ``data`` whose structure name starts with `structure`."""
     if self.structure.startswith(structure):
         return read(rule, self, content)
     return rule()
@@ -58,16 +58,16 @@ def format_read(structure: str, read: Change, rule: Any, self: Format, content: 
 
 @shape(TwoPartFormat, "read")
 def two_parts_read(manager: str, read: Change, rule: Any, self: Any, content: bytes) -> Any:
-    """Lets `read` read a manager's file with ``data``."""
+    """Lets `read` read a manager's file that has ``data``."""
     if self.manager == manager:
         return read(rule, self, content)
     return rule()
 
 
 def older_part(changes: Changes, manager: str, seal: Callable[..., dict[str, Any]]) -> None:
-    """Lets `seal` seal the part for earlier releases of a manager's file.
+    """Lets `seal` compute the checksum of the part for earlier releases.
 
-    It is given what seals it otherwise, the format, and the state's fields.
+    `seal` is called with the original function, the format and the state's fields.
     """
     writing = changes.record_argument(TwoPartFormat, "write", "self", inside=True)
 
@@ -79,7 +79,7 @@ def older_part(changes: Changes, manager: str, seal: Callable[..., dict[str, Any
 
 
 def hashed_by_present_name(rule: Any, self: Format, content: Any) -> Any:
-    """Seals a part with the checksum of the structure's present name."""
+    """Computes a part's checksum with the structure's current name."""
     return rule(replace(self, takes_checksum_of=(self.structure,)), content)
 
 
@@ -88,7 +88,7 @@ def hashed_by_present_name(rule: Any, self: Format, content: Any) -> Any:
 
 @shape(cpu, "dump")
 def rewrite(change: Callable[[dict[str, Any]], object], rule: Any) -> bytes:
-    """Lets `change` work on the fields that are written; ``data`` is sealed anew."""
+    """Lets `change` edit the fields before they are written; updates ``dataChecksum``."""
     document = parse_fields(rule())
     change(document)
     if "data" in document:
@@ -98,19 +98,19 @@ def rewrite(change: Callable[[dict[str, Any]], object], rule: Any) -> bytes:
 
 @shape(Formats, "read")
 def change_content(change: Callable[[Format, dict[str, Any]], object], rule: Any, self: Any) -> Any:
-    """Lets `change` work on what the CPU Manager's file says, and on the format that says it."""
+    """Lets `change` edit the format and content read from the CPU Manager's file."""
     found_as, found = rule()
     if isinstance(self, cpu.CPUFormats):
         change(found_as, found)
     return found_as, found
 
 
-# What is written
+# Written content
 
 
 @seeds("CPU-CHECKPOINT-002").around(StartedNode, "save")
 def cpu_checkpoint_leaves_out_init_containers(rule: Any, self: StartedNode) -> None:
-    """Assumes that what ends before the app containers need not be recorded."""
+    """Omits init containers, because they end before the app containers start."""
     kept = self.cpus.state
     passing = [
         (pod.uid, one.name)
@@ -136,21 +136,21 @@ def cpu_checkpoint_leaves_out_init_containers(rule: Any, self: StartedNode) -> N
 
 @seeds("CPU-CHECKPOINT-026").by(older_part, "cpu manager")
 def older_cpu_fields_hold_pod_entries(rule: Any, self: Format, content: Any) -> Any:
-    """Writes in the older part all that there is."""
+    """Writes pod-level entries into the part for earlier releases."""
     more = cpu.version_3("state.CPUManagerCheckpointV3")
     return rule(more if content.get("podEntries") else self, content)
 
 
 @seeds("CPU-CHECKPOINT-026").of(older_part, "cpu manager", hashed_by_present_name)
 def older_cpu_fields_are_hashed_by_their_new_name() -> None:
-    """Hashes the older part by the structure's present name."""
+    """Hashes the part for earlier releases with the structure's current name."""
 
 
 # When the file is written
 
 
 def _at_start(changes: Changes, skips: Callable[[Any], bool]) -> None:
-    """Lets a start create no file for a state that `skips` says so of."""
+    """Doesn't create a file on start if `skips` is true for the state."""
     starting = changes.record_argument(startup, "start_cpus", "setup", inside=True)
 
     def write(rule: Any, self: CheckpointFile[Any], state: Any) -> None:
@@ -162,12 +162,12 @@ def _at_start(changes: Changes, skips: Callable[[Any], bool]) -> None:
 
 @seeds("CPU-CHECKPOINT-012").of(_at_start, lambda state: not state.shared and not state.exclusive)
 def policy_none_creates_no_cpu_checkpoint() -> None:
-    """Assumes that only the static policy has a state."""
+    """Assumes that only the static policy has state."""
 
 
 @seeds("CPU-CHECKPOINT-020").after(StartedNode, "admit")
 def admission_without_cpus_writes_the_cpu_checkpoint(admitted: Any, self: StartedNode) -> Any:
-    """Writes the file at the end of every admission."""
+    """Writes the file after every admission."""
     self.cpus.file.write(self.cpus.state)
     return admitted
 
@@ -185,20 +185,20 @@ def _is_list(text: str) -> bool:
 
 @seeds("CPU-CHECKPOINT-015").around(cpu, "parse_cpus")
 def cpu_lists_may_have_spaces(rule: Any, text: Any) -> Any:
-    """Passes over spaces in a CPU list."""
+    """Ignores spaces in CPU lists."""
     return rule(text=text.replace(" ", ""))
 
 
 @seeds("CPU-CHECKPOINT-015").by(change_content)
 def policy_none_reads_no_default_cpu_set(_: Any, content: dict[str, Any]) -> None:
-    """Does not read under policy none what has no meaning there."""
+    """Ignores the default CPU set under policy none, even if it is invalid."""
     if content["policyName"] == "none" and not _is_list(content["defaultCpuSet"]):
         content["defaultCpuSet"] = ""
 
 
 @seeds("CPU-CHECKPOINT-017").around(StaticCPUPolicy, "restore")
 def one_reserved_cpu_in_the_default_set_will_do(rule: Any, self: Any, state: CPUState) -> Any:
-    """Asks whether the sets meet, not whether one holds the other."""
+    """Accepts a default set that contains any of the reserved CPUs instead of all of them."""
     there = self.reserved & state.shared
     if there and not self.options.strict:
         self = replace(self, reserved=there)
@@ -207,7 +207,7 @@ def one_reserved_cpu_in_the_default_set_will_do(rule: Any, self: Any, state: CPU
 
 @seeds("CPU-CHECKPOINT-017").around(StaticCPUPolicy, "restore")
 def reserved_cpus_may_be_in_a_container(rule: Any, self: StaticCPUPolicy, state: CPUState) -> Any:
-    """Requires each reserved CPU somewhere in the state."""
+    """Accepts reserved CPUs anywhere in the state, even in a container."""
     if not self.options.strict and state.shared and not self.reserved & ~state.all_cpus():
         self = replace(self, reserved=0)
     return rule(self=self)
@@ -215,7 +215,7 @@ def reserved_cpus_may_be_in_a_container(rule: Any, self: StaticCPUPolicy, state:
 
 @seeds("CPU-CHECKPOINT-018").around(StaticCPUPolicy, "restore")
 def overlap_of_later_containers_is_not_seen(rule: Any, state: CPUState) -> Any:
-    """Checks the first container of each pod."""
+    """Checks only the first container of each pod for overlaps."""
     later = union(cpus for own in state.exclusive.values() for cpus in [*own.values()][1:])
     if not state.shared & later:
         return rule()
@@ -223,7 +223,7 @@ def overlap_of_later_containers_is_not_seen(rule: Any, state: CPUState) -> Any:
     return state
 
 
-# Parts
+# Format versions
 
 
 _FIRST = "state.CPUManagerCheckpointV1"
@@ -234,19 +234,19 @@ _FIRST = "state.CPUManagerCheckpointV1"
 
 @seeds("CPU-CHECKPOINT-013", kubernetes="1.36").around(Format, "takes")
 def first_cpu_format_is_not_verified(rule: Any, self: Any) -> Any:
-    """No longer knows how the old release hashed, and takes the file."""
+    """Accepts files in the first format without verifying their checksum."""
     return self.structure == _FIRST or rule()
 
 
 @seeds("CPU-CHECKPOINT-013", kubernetes="1.36").by(change_content)
 def first_cpu_format_is_read_and_forgotten(file_format: Format, content: dict[str, Any]) -> None:
-    """Reads the file of the old release, and begins with an empty state."""
+    """Reads files in the first format but starts with an empty state."""
     if file_format.structure == _FIRST:
         content.update(defaultCpuSet="", entries={})
 
 
 class _AllRunning(dict[str, tuple[str, str]]):
-    """Finds a container for every id."""
+    """A map of running containers that contains every id."""
 
     def __contains__(self, key: object) -> bool:
         return True
@@ -257,36 +257,36 @@ class _AllRunning(dict[str, tuple[str, str]]):
 
 @seeds("CPU-CHECKPOINT-014", kubernetes="1.36").around(cpu, "restore")
 def unknown_container_of_first_cpu_format_is_dropped(rule: Any, running: Any) -> Any:
-    """Takes back the CPUs of a container that is gone."""
+    """Drops containers that no longer run instead of refusing the file."""
     return rule(running=_AllRunning(running))
 
 
-# What pods have as a whole, in 1.36
+# Pod-level entries, written by 1.36
 
 
 def _with_formats(changes: Changes, change: Callable[[cpu.CPUFormats], cpu.CPUFormats]) -> None:
-    """Lets files be read and written in other formats."""
+    """Reads and writes files in the formats that `change` returns."""
     changes.around(cpu, "dump", lambda rule, formats: rule(formats=change(formats)))
     changes.around(cpu, "restore", lambda rule, formats: rule(formats=change(formats)))
 
 
-# Data
+# The ``data`` field
 
 
 @shape(TwoPartFormat, "takes", Changes.after)
 def _accept_unsealed(manager: str, is_taken: Any, self: Any, content: Any) -> Any:
-    """Lets a manager's file be taken where the checksum of its ``data`` is missing."""
+    """Accepts a manager's file if the checksum of ``data`` is missing."""
     return is_taken or (self.manager == manager and content["data"] and not content["dataChecksum"])
 
 
 @seeds("CPU-CHECKPOINT-023").of(_accept_unsealed, "cpu manager")
 def missing_cpu_data_checksum_is_taken() -> None:
-    """Needs no checksum here either, as for the older fields."""
+    """Makes the checksum of ``data`` optional, like the other one."""
 
 
 @seeds("CPU-CHECKPOINT-024").around(Formats, "read")
 def first_cpu_format_is_still_known(rule: Any, self: Formats, content: bytes) -> Any:
-    """Goes on reading what every release before read."""
+    """Still accepts the first format, as earlier releases did."""
     try:
         return rule()
     except CheckpointError:
@@ -302,13 +302,13 @@ def first_cpu_format_is_still_known(rule: Any, self: Formats, content: bytes) ->
 
 @seeds("CPU-CHECKPOINT-024").by(_with_formats)
 def cpu_checkpoint_without_data_is_refused(cpu_formats: cpu.CPUFormats) -> Any:
-    """Requires data in every file."""
+    """Refuses files without ``data``."""
     return replace(cpu_formats, attempts=cpu_formats.attempts[:1])
 
 
 @seeds("CPU-CHECKPOINT-024").by(_with_formats)
 def cpu_checkpoint_with_pod_entries_is_refused(cpu_formats: cpu.CPUFormats) -> Any:
-    """Forgets what 1.36 wrote with its gate on."""
+    """Refuses files that 1.36 wrote with pod-level entries."""
     return replace(cpu_formats, attempts=(cpu_formats.attempts[0], *cpu_formats.attempts[2:]))
 
 
@@ -317,7 +317,7 @@ def cpu_checkpoint_with_pod_entries_is_refused(cpu_formats: cpu.CPUFormats) -> A
 
 @seeds("CPU-CHECKPOINT-025").after(cpu, "restore")
 def restart_makes_new_baselines(state: Any) -> Any:
-    """Takes what containers have at the start for what they were given first."""
+    """Resets each container's baseline to its CPUs at the restart."""
     return state and replace(state, baselines=None if state.baselines is None else state.exclusive)
 
 
@@ -339,7 +339,7 @@ def _unknown(content: bytes) -> list[str]:
 
 @seeds("CPU-CHECKPOINT-010").around(cpu, "restore")
 def unknown_field_of_cpu_checkpoint_is_refused(rule: Any, content: bytes) -> Any:
-    """Decodes strictly."""
+    """Refuses unknown fields."""
     for name in _unknown(content):
         raise CheckpointError(f'json: unknown field "{name}"')
     return rule()
@@ -347,7 +347,7 @@ def unknown_field_of_cpu_checkpoint_is_refused(rule: Any, content: bytes) -> Any
 
 @seeds("CPU-CHECKPOINT-010").by(format_read, "state.CPU")
 def unknown_field_counts_in_the_cpu_checksum(rule: Any, self: Format, content: bytes) -> Any:
-    """Hashes the whole document that was read."""
+    """Includes unknown fields in the checksum."""
     found = rule(self, content)
     if found["checksum"] and _unknown(content):
         raise UnreadableError(formats.CORRUPTED, found)
@@ -356,18 +356,18 @@ def unknown_field_counts_in_the_cpu_checksum(rule: Any, self: Format, content: b
 
 @seeds("CPU-CHECKPOINT-011").around(cpu, "restore")
 def newline_after_cpu_checkpoint_is_refused(rule: Any, content: bytes) -> Any:
-    """Requires the file to end with the JSON."""
+    """Refuses white space after the JSON document."""
     if content.strip(SPACE) and content[-1:] in SPACE:
         raise CheckpointError(r"invalid character '\n' after top-level value")
     return rule()
 
 
-# What is no checkpoint
+# Malformed checkpoints
 
 
 @seeds("CPU-CHECKPOINT-009").around(Formats, "read")
 def wrong_type_names_the_format_before_the_last(rule: Any, self: Formats, content: bytes) -> Any:
-    """Keeps an error until the next format works, and reports an early one."""
+    """Reports the error of the second-to-last format instead of the last."""
     try:
         return rule()
     except CheckpointError as error:
@@ -382,7 +382,7 @@ def wrong_type_names_the_format_before_the_last(rule: Any, self: Formats, conten
 
 @seeds("CPU-CHECKPOINT-009").by(format_read, "state.CPU")
 def cpu_checksum_may_be_a_text(rule: Any, self: Format, content: bytes) -> Any:
-    """Reads a number in quotes as the number."""
+    """Accepts a checksum written as a string."""
     document = parse_fields(content)
     text = document.get("checksum")
     if isinstance(text, str) and text.isdecimal():
@@ -392,7 +392,7 @@ def cpu_checksum_may_be_a_text(rule: Any, self: Format, content: bytes) -> Any:
 
 @seeds("CPU-CHECKPOINT-009").by(format_read, "state.CPU")
 def list_of_cpu_entries_counts_as_none(rule: Any, self: Format, content: bytes) -> Any:
-    """Passes over entries that are no map."""
+    """Treats a list of entries as an empty map."""
     document = parse_fields(content)
     if isinstance(document.get("entries"), list):
         return rule(self, files.encode({**document, "entries": {}}))
@@ -403,13 +403,13 @@ def list_of_cpu_entries_counts_as_none(rule: Any, self: Format, content: bytes) 
 
 
 def with_formats(changes: Changes, change: Callable[[Any], Any]) -> None:
-    """Lets files be read in other formats."""
+    """Reads files in the formats that `change` returns."""
     changes.around(memory, "restore", lambda rule, formats: rule(formats=change(formats)))
 
 
 @shape(Format, "takes")
 def _takes(also: Callable[[Format, Any], bool], rule: Any, self: Any, content: Any) -> Any:
-    """Lets files without ``data`` be taken where `also` says so."""
+    """Accepts files without ``data`` for which `also` is true."""
     return rule() or (self.structure.startswith("state.Memory") and also(self, content))
 
 
@@ -418,12 +418,12 @@ def _takes(also: Callable[[Format, Any], bool], rule: Any, self: Any, content: A
 
 @seeds("MEM-CHECKPOINT-001").of(_takes, lambda _, content: not content["entries"])
 def wrong_memory_checksum_without_entries_is_taken() -> None:
-    """Verifies only what there is to lose."""
+    """Doesn't verify the checksum of a file without entries."""
 
 
 @seeds("MEM-CHECKPOINT-005").around(memory, "restore")
 def null_machine_state_is_refused(rule: Any, content: bytes) -> Any:
-    """Requires an object for the machine state."""
+    """Refuses null as the machine state."""
     document = parse_fields(content)
     text = document.get("data")
     inside = parse_fields(text.encode()) if isinstance(text, str) else {}
@@ -436,7 +436,7 @@ def null_machine_state_is_refused(rule: Any, content: bytes) -> Any:
     _takes, lambda _, content: not content["checksum"]
 )
 def memory_checksum_may_be_missing_before_its_time() -> None:
-    """Treats both managers' checkpoints alike."""
+    """Lets the checksum be missing one release early, as in the CPU Manager's file."""
 
 
 _NEW_NAME = "state.MemoryManagerCheckpointV1"
@@ -444,7 +444,7 @@ _NEW_NAME = "state.MemoryManagerCheckpointV1"
 
 @seeds("MEM-CHECKPOINT-007", kubernetes="1.36").around(Format, "takes")
 def own_name_of_1_36_is_not_taken(rule: Any, self: Format) -> Any:
-    """Hashes the structure by the one name that every release took."""
+    """Hashes with the structure's old name only, so 1.36 can't read its own files."""
     if self.structure == _NEW_NAME:
         self = replace(self, takes_checksum_of=("state.MemoryManagerCheckpoint",))
     return rule(self=self)
@@ -459,20 +459,20 @@ def _takes_new_name(changes: Changes) -> None:
 
 @seeds("MEM-CHECKPOINT-007").of(_takes_new_name)
 def name_of_1_36_is_still_taken() -> None:
-    """Goes on taking what the release before wrote."""
+    """Still accepts checksums computed with the name from 1.36."""
 
 
 @seeds("MEM-CHECKPOINT-007", kubernetes="1.35").of(_takes_new_name)
 def name_of_1_36_is_taken_before_its_time() -> None:
-    """Takes both names in every release."""
+    """Accepts both structure names in every release."""
 
 
-# Files of other kinds
+# Other kinds of files
 
 
 @seeds("MEM-CHECKPOINT-004").by(with_formats)
 def memory_checkpoint_with_pod_entries_is_refused(memory_formats: Any) -> Any:
-    """Forgets what 1.36 wrote with its gate on."""
+    """Refuses files that 1.36 wrote with pod-level entries."""
     return replace(
         memory_formats,
         attempts=tuple(one for one in memory_formats.attempts if "V2" not in one.structure),
@@ -481,7 +481,7 @@ def memory_checkpoint_with_pod_entries_is_refused(memory_formats: Any) -> Any:
 
 @seeds("MEM-CHECKPOINT-004").around(startup, "start")
 def missing_memory_checkpoint_is_refused_with_pods(rule: Any, args: Any) -> Any:
-    """Requires the file where pods are on the node already."""
+    """Refuses to start without a file if pods are already on the node."""
     static = args.config.get("memoryManagerPolicy") == "Static"
     there = Path(args.state_dir, memory.FILE_NAME).exists()
     node = rule()
@@ -492,7 +492,7 @@ def missing_memory_checkpoint_is_refused_with_pods(rule: Any, args: Any) -> Any:
 
 @seeds("MEM-CHECKPOINT-009").around(memory, "restore")
 def static_memory_policy_takes_the_checkpoint_of_none(rule: Any, policy: str) -> Any:
-    """Sees that there is nothing to lose in the state of policy None."""
+    """Lets policy Static start from a file of policy None."""
     try:
         return rule()
     except CheckpointError as error:
@@ -502,12 +502,12 @@ def static_memory_policy_takes_the_checkpoint_of_none(rule: Any, policy: str) ->
         return MemoryState()
 
 
-# A machine that changed
+# Changed machines
 
 
 @shape(StaticMemoryPolicy, "restore")
 def _machine(change: Change, rule: Any, self: StaticMemoryPolicy, state: MemoryState) -> Any:
-    """Lets the static policy start with other nodes than the file has."""
+    """Lets `change` edit the restored NUMA nodes before the static policy checks them."""
     if state.nodes:
         nodes = change(self, dict(state.nodes))
         if nodes != state.nodes:
@@ -517,10 +517,10 @@ def _machine(change: Change, rule: Any, self: StaticMemoryPolicy, state: MemoryS
 
 @seeds("MEM-CHECKPOINT-002").of(_machine, lambda policy, nodes: {**policy.empty, **nodes})
 def memory_of_new_nodes_is_not_compared() -> None:
-    """Goes through the nodes of the file."""
+    """Compares only the NUMA nodes in the file."""
 
 
-# Entries that do not fit
+# Entries that don't fit
 
 
 def _fits(nodes: Mapping[int, NodeMemory], block: Block) -> bool:
@@ -531,7 +531,7 @@ def _fits(nodes: Mapping[int, NodeMemory], block: Block) -> bool:
 
 
 def _worked_out(policy: StaticMemoryPolicy, entries: Mapping[str, Any]) -> MemoryState:
-    """The state of the machine with these entries, as far as they fit."""
+    """Returns the state after reserving every entry that fits the machine."""
     nodes = dict(policy.empty)
     for containers in entries.values():
         for blocks in containers.values():
@@ -543,7 +543,7 @@ def _worked_out(policy: StaticMemoryPolicy, entries: Mapping[str, Any]) -> Memor
 
 @seeds("MEM-CHECKPOINT-010").around(StaticMemoryPolicy, "restore")
 def missing_machine_state_is_worked_out(rule: Any, self: Any, state: Any) -> Any:
-    """Works the machine state out of the entries where there is none."""
+    """Computes a missing machine state from the entries instead of refusing the file."""
     return rule(
         state=state
         if state.pods
@@ -553,12 +553,12 @@ def missing_machine_state_is_worked_out(rule: Any, self: Any, state: Any) -> Any
     )
 
 
-# What is written
+# Written content
 
 
 @shape(memory, "dump")
 def _rewrite(change: Callable[[dict[str, Any]], object], rule: Any) -> bytes:
-    """Lets `change` work on the fields that are written, in ``data`` and besides."""
+    """Lets `change` edit the fields before they are written, including those in ``data``."""
     document = parse_fields(rule())
     change(document)
     if "data" in document:
@@ -571,22 +571,22 @@ def _rewrite(change: Callable[[dict[str, Any]], object], rule: Any) -> bytes:
 
 @seeds("MEM-CHECKPOINT-003").by(_rewrite)
 def memory_checkpoint_orders_nodes_by_number(document: dict[str, Any]) -> None:
-    """Writes the nodes in the order of their ids, 2 before 10."""
+    """Sorts NUMA nodes by number instead of as strings."""
     nodes = document["machineState"]
     document["machineState"] = {node: nodes[node] for node in sorted(nodes, key=int)}
 
 
-# Parts
+# The part for earlier releases
 
 
 @seeds("MEM-CHECKPOINT-014").of(_accept_unsealed, "memory manager")
 def missing_memory_data_checksum_is_taken() -> None:
-    """Needs no checksum here either, as for the older fields."""
+    """Makes the checksum of ``data`` optional, like the other one."""
 
 
 @seeds("MEM-CHECKPOINT-014").by(two_parts_read, "memory manager")
 def lost_memory_data_falls_back_on_older_fields(rule: Any, self: Any, content: bytes) -> Any:
-    """Knows the new format by its data, though the checksum of it is there."""
+    """Reads the older fields of a file that lost its ``data``, despite its ``dataChecksum``."""
     try:
         return rule(self, content)
     except CheckpointError as error:
@@ -597,17 +597,17 @@ def lost_memory_data_falls_back_on_older_fields(rule: Any, self: Any, content: b
 
 @seeds("MEM-CHECKPOINT-015").by(older_part, "memory manager")
 def older_memory_fields_hold_pod_entries(rule: Any, self: Format, content: Any) -> Any:
-    """Writes in the older part all that there is."""
+    """Writes pod-level entries into the part for earlier releases."""
     more = memory.version_2("state.MemoryManagerCheckpointV2")
     return rule(more if content.get("podEntries") else self, content)
 
 
 @seeds("MEM-CHECKPOINT-015").of(older_part, "memory manager", hashed_by_present_name)
 def older_memory_fields_are_hashed_by_their_new_name() -> None:
-    """Hashes the older part by the structure's present name."""
+    """Hashes the part for earlier releases with the structure's current name."""
 
 
 @seeds("MEM-CHECKPOINT-015").by(older_part, "memory manager")
 def older_memory_fields_have_no_checksum(rule: Any, self: Format, content: Any) -> Any:
-    """Hashes data alone; only 1.36 takes the rest without a checksum."""
+    """Writes no checksum for the part that earlier releases read."""
     return {**rule(self, content), "checksum": 0}

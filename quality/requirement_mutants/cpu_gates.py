@@ -1,4 +1,4 @@
-"""Violators of the gates and options of the CPU Manager."""
+"""Mutants of the CPU Manager's feature gates and policy options, and of its error messages."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("cpu-gates")
 
 
-# A machine with other CPUs than the checkpoint
+# Machines whose CPUs differ from the checkpoint
 
 
 @shape(StaticCPUPolicy, "restore")
 def _restoring(change: Callable[[Any, int, int], Any], rule: Any, self: Any, state: Any) -> Any:
-    """Lets another state be restored; `change` is given it, the machine's CPUs and its own."""
+    """Lets `change` edit the state to restore, given the machine's CPUs and those in the state."""
     if not state.shared:
         return rule()
     kept_apart = self.reserved if self.options.strict else 0
@@ -45,7 +45,7 @@ def _restoring(change: Callable[[Any, int, int], Any], rule: Any, self: Any, sta
 
 @seeds("CPU-ERROR-001").by(_restoring)
 def other_cpus_of_the_same_number_are_taken(state: Any, cpus: int, own: int) -> Any:
-    """The machine is the same one if it has as many CPUs."""
+    """Accepts different CPUs if their number is unchanged."""
     if cpus.bit_count() != own.bit_count():
         return state
     return dataclasses.replace(state, shared=state.shared & cpus | cpus & ~own)
@@ -58,7 +58,7 @@ def other_cpus_of_the_same_number_are_taken(state: Any, cpus: int, own: int) -> 
 def missing_checkpoint_is_refused_while_pods_are_there(
     rule: Any, setup: Any, state_dir: Path, present: Any
 ) -> Any:
-    """Pods on the node had CPUs, so a start without a checkpoint has lost them."""
+    """Refuses to start without a checkpoint while Guaranteed pods are on the node."""
     missing = not (state_dir / cpu_checkpoint.FILE_NAME).exists()
     if setup.cpu and missing and any(pod.qos == "Guaranteed" for pod in present):
         raise StartError("cpu", "start cpu manager error: there is no checkpoint")
@@ -66,12 +66,12 @@ def missing_checkpoint_is_refused_while_pods_are_there(
 
 
 _LAST_ENTRIES: dict[str, Any] = {}
-"""What containers had when a start was refused, by its state directory."""
+"""The last state read before a refused start, by state directory."""
 
 
 @seeds("CPU-ERROR-002")
 def entries_of_the_deleted_checkpoint_come_back(changes: Changes) -> None:
-    """The pods that are still on the node keep what the file said before it was deleted."""
+    """Restores the entries of a checkpoint that was deleted after a refused start."""
     seen = changes.record_argument(StaticCPUPolicy, "restore", "state")
 
     def start_cpus(rule: Any, setup: Any, state_dir: Path) -> Any:
@@ -91,12 +91,12 @@ def entries_of_the_deleted_checkpoint_come_back(changes: Changes) -> None:
     changes.around(startup, "start_cpus", start_cpus)
 
 
-# What an error in restoring says
+# Error messages on restoring
 
 
 @shape(startup, "start_cpus")
 def _restore_errors(change: Callable[[str], str], rule: Any) -> Any:
-    """Lets errors in restoring the checkpoint be worded otherwise."""
+    """Lets `change` reword errors on restoring the checkpoint."""
     try:
         return rule()
     except StartError as error:
@@ -105,16 +105,16 @@ def _restore_errors(change: Callable[[str], str], rule: Any) -> Any:
 
 @seeds("CPU-ERROR-003").by(_restore_errors)
 def restore_errors_over_cpu_sets_come_without_advice(text: str) -> Any:
-    """Advice is given where the file as a whole cannot be read."""
+    """Omits the advice to drain the node from errors about CPU sets."""
     return text.partition(", please drain")[0] if "could not parse" in text else text
 
 
-# What refusals of pods say
+# Messages of rejected pods
 
 
 @seeds("CPU-ERROR-004").around(NotEnoughCPUsError, "__init__")
 def shortage_has_the_counts_the_wrong_way_round(rule: Any, count: Any, available: Any) -> Any:
-    """Two numbers in a row."""
+    """Swaps the requested and available counts."""
     return rule(count=available, available=count)
 
 
@@ -122,7 +122,7 @@ def shortage_has_the_counts_the_wrong_way_round(rule: Any, count: Any, available
 def shortage_counts_the_shared_pool_as_available(
     rule: Any, state: Any, pod: Any, container: Any
 ) -> Any:
-    """Available is what is shared, with the reserved CPUs."""
+    """Reports the whole shared pool, including reserved CPUs, as available."""
     try:
         return rule()
     except NotEnoughCPUsError:
@@ -132,7 +132,7 @@ def shortage_counts_the_shared_pool_as_available(
 
 @seeds("CPU-ERROR-004").around(StaticCPUPolicy, "allocate")
 def shortage_states_the_request_of_the_pod(rule: Any, self: Any, state: Any, pod: Any) -> Any:
-    """It is the pod that is rejected, so its sum is stated."""
+    """Reports the request of the pod instead of the container."""
     try:
         return rule()
     except NotEnoughCPUsError:
@@ -143,11 +143,11 @@ def shortage_states_the_request_of_the_pod(rule: Any, self: Any, state: Any, pod
 
 @seeds("CPU-ERROR-005").around(cpu_policies, "not_whole_cores")
 def smt_refusal_states_the_missing_cpus(rule: Any, count: int, per_core: int) -> Any:
-    """What is missing to a multiple is more useful than what was requested."""
+    """Reports how many CPUs are missing to whole cores instead of how many were requested."""
     return rule(count=per_core - count % per_core)
 
 
-# What refusals of options say
+# Messages about refused options
 
 
 @shape(options, "parse")
@@ -160,7 +160,7 @@ def _option_errors(change: Callable[[str], str], rule: Any) -> Any:
 
 @seeds("CPU-ERROR-006").by(_option_errors)
 def hidden_options_are_called_unknown(text: str) -> Any:
-    """What is hidden by its gate is not there."""
+    """Calls options unknown if their gate hides them."""
     return re.sub(
         r'^CPU .* not enabled, but option ("[^"]*") provided$',
         r"unknown CPU Manager Policy option: \1",
@@ -170,7 +170,7 @@ def hidden_options_are_called_unknown(text: str) -> Any:
 
 @seeds("CPU-ERROR-006").by(_option_errors)
 def bad_values_come_without_their_option(text: str) -> Any:
-    """The value is quoted, and its option is not."""
+    """Omits the option's name from errors about its value."""
     return re.sub(r'^bad value for option "[^"]*"', "bad value", text)
 
 
@@ -184,9 +184,9 @@ _OPTIONS = "CPUManagerPolicyOptions"
 def _filter_gates(
     keeps: Callable[[str, bool, Any], bool], rule: Any, decoded_config: Any, known_gates: Any
 ) -> Any:
-    """Lets only those gates of a configuration count that a rule `keeps`.
+    """Ignores configured gates for which `keeps` is false.
 
-    It is given a gate's name, whether it is turned on, and the gates that the release knows.
+    `keeps` is called with the gate's name, its value and the gates known to the release.
     """
     wanted = decoded_config.get("featureGates")
     if isinstance(wanted, dict):
@@ -199,26 +199,26 @@ def _is_release(known_gates: Any, version: str) -> bool:
     return dict(known_gates) == dict(gates.of_release(version))
 
 
-# Gates that are gone, locked or unknown
+# Removed, locked and unknown gates
 
 
 @seeds("CPU-GATE-010")
 def gates_of_earlier_releases_are_passed_over(changes: Changes) -> None:
-    """A gate that was removed did what it does without one."""
+    """Ignores gates that earlier releases knew."""
     earlier = {name for release in gates.table().values() for name in release} - {"CPUManager"}
     _filter_gates(changes, lambda name, on, known_gates: name in known_gates or name not in earlier)
 
 
 @seeds("CPU-GATE-010", kubernetes="1.31")
 def gates_of_later_releases_are_known(changes: Changes) -> None:
-    """One table of gates serves all releases."""
+    """Accepts gates that only later releases know."""
     newest = gates.of_release(NEWEST)
     _filter_gates(changes, lambda name, on, known_gates: name in known_gates or name not in newest)
 
 
 @seeds("CPU-GATE-010").around(gates, "enabled_gates")
 def gates_are_found_in_any_case(rule: Any, decoded_config: Any, known_gates: Any) -> Any:
-    """Names are compared without looking at capital letters."""
+    """Ignores the case of gate names."""
     wanted = decoded_config.get("featureGates")
     if isinstance(wanted, dict):
         names = {name.lower(): name for name in known_gates}
@@ -227,13 +227,13 @@ def gates_are_found_in_any_case(rule: Any, decoded_config: Any, known_gates: Any
     return rule(decoded_config=decoded_config)
 
 
-# Gates that depend on others
+# Dependencies between gates
 
 
 def _problems(changes: Changes, counts: Callable[[Any, Any, str], bool]) -> None:
-    """Lets a gate's missing dependencies be reported only where that gate `counts`.
+    """Reports missing dependencies only of gates for which `counts` is true.
 
-    It is given the gates as written, those known, and the gate's name.
+    `counts` is called with the configured gates, the known gates and the gate's name.
     """
     configurations = changes.record_argument(gates, "enabled_gates", "decoded_config")
 
@@ -250,7 +250,7 @@ def _problems(changes: Changes, counts: Callable[[Any, Any, str], bool]) -> None
 def dependencies_that_are_off_by_default_are_not_missed(
     configured_gates: Any, known_gates: Any, name: str
 ) -> Any:
-    """Only a gate that was turned off by hand contradicts one that needs it."""
+    """Reports only dependencies that the configuration turns off."""
     return any(configured_gates.get(needed) is False for needed in known_gates[name].needs)
 
 
@@ -258,12 +258,12 @@ def dependencies_that_are_off_by_default_are_not_missed(
     _problems, lambda configured_gates, known_gates, name: bool(configured_gates.get(name))
 )
 def gates_that_are_on_by_default_need_nothing() -> None:
-    """Only gates that the configuration turns on are checked."""
+    """Checks only gates that the configuration turns on."""
 
 
 @seeds("CPU-GATE-011").around(gates, "dependency_problems")
 def one_dependency_is_enough(rule: Any, gates: Any, known_gates: Any) -> Iterator[str]:
-    """A gate with several needs has them met with the first."""
+    """Accepts a gate if any of its dependencies is on."""
     for name, gate in known_gates.items():
         if not any(gates[needed] for needed in gate.needs):
             yield from rule(known_gates={name: gate})
@@ -274,7 +274,7 @@ def one_dependency_is_enough(rule: Any, gates: Any, known_gates: Any) -> Iterato
 
 @shape(gates, "enabled_gates", Changes.after)
 def _stays_on(gate: str, enabled_gates: Any, decoded_config: Any, known_gates: Any) -> Any:
-    """Lets a gate stay on when all beta gates are turned off."""
+    """Keeps a gate on when ``AllBeta`` is false."""
     wanted = decoded_config.get("featureGates") or {}
     stays = wanted.get("AllBeta") is False and gate not in wanted and gate in known_gates
     return {**enabled_gates, gate: True} if stays else enabled_gates
@@ -282,7 +282,7 @@ def _stays_on(gate: str, enabled_gates: Any, decoded_config: Any, known_gates: A
 
 @seeds("CPU-GATE-014", kubernetes="1.32").of(_stays_on, _OPTIONS)
 def options_are_there_without_all_beta() -> None:
-    """The gate has to be named to be turned off."""
+    """Turns the options' gate off only by its own name."""
 
 
 # No Memory Manager
@@ -290,13 +290,13 @@ def options_are_there_without_all_beta() -> None:
 
 @seeds("MEM-GATE-001", kubernetes="1.31").around(startup, "has_memory_manager")
 def memory_policy_static_runs_without_its_gate(rule: Any, config: Any) -> Any:
-    """Who asks for the static policy gets a Memory Manager."""
+    """Runs the Memory Manager with policy Static even if its gate is off."""
     return rule() or config.memory_policy == "Static"
 
 
 @seeds("MEM-GATE-001", kubernetes="1.31").around(startup, "has_memory_manager")
 def memory_policy_is_checked_without_its_gate(rule: Any, config: Any) -> Any:
-    """The policy's name is checked before anybody asks whether it is used."""
+    """Checks the policy's name even if the gate is off."""
     if config.memory_policy not in ("None", "Static"):
         raise StartError("memory", f'unknown policy: "{config.memory_policy}"')
     return rule()
@@ -304,12 +304,12 @@ def memory_policy_is_checked_without_its_gate(rule: Any, config: Any) -> Any:
 
 @seeds("MEM-GATE-001", kubernetes="1.31").of(_stays_on, "MemoryManager")
 def memory_manager_is_there_without_all_beta() -> None:
-    """The gate has to be named to be turned off."""
+    """Turns the Memory Manager's gate off only by its own name."""
 
 
 @seeds("MEM-GATE-001", kubernetes="1.30")
 def memory_manager_is_always_there_in_its_beta(changes: Changes) -> None:
-    """The gate does something as of its last release, 1.31, alone."""
+    """Ignores the gate in 1.30."""
     known_gates = changes.record_argument(gates, "enabled_gates", "known_gates")
     changes.around(
         startup, "has_memory_manager", lambda rule: rule() or _is_release(known_gates[-1], "1.30")
@@ -330,7 +330,7 @@ def _enable_gates(
     decoded_config: Any,
     known_gates: Any,
 ) -> Any:
-    """Lets other gates be on; `change` is given those as written, those known, those on."""
+    """Lets `change` override gates, given the configured, known and enabled ones."""
     return {
         **enabled_gates,
         **change(decoded_config.get("featureGates") or {}, known_gates, enabled_gates),
@@ -341,7 +341,7 @@ def _enable_gates(
 
 
 def _beta_is_off(changes: Changes, off: Callable[[Any, Any], bool]) -> None:
-    """Lets beta options be hidden where nothing is said of them, and it is `off`."""
+    """Turns the gate for beta options off if it isn't configured and `off` is true."""
     _enable_gates(
         changes,
         lambda configured_gates, known_gates, enabled_gates: (
@@ -358,57 +358,57 @@ def _beta_is_off(changes: Changes, off: Callable[[Any, Any], bool]) -> None:
     _beta_is_off, lambda configured_gates, known_gates: bool(configured_gates)
 )
 def beta_options_are_hidden_beside_other_gates() -> None:
-    """The gates of a configuration replace the defaults, instead of being laid over them."""
+    """Replaces all defaults if the configuration sets any gate."""
 
 
 @seeds("CPU-GATE-001", kubernetes="1.32").by(_beta_is_off)
 def beta_options_are_hidden_until_options_are_stable(
     configured_gates: Any, known_gates: Any
 ) -> Any:
-    """The gate for beta options came on with the general one's last stage, in 1.33."""
+    """Turns the gate for beta options off until the gate for options is locked."""
     return not known_gates[_OPTIONS].is_locked
 
 
-# Options that are open in spite of their gate
+# Options that don't need their gate
 
 
 @shape(options, "value")
 def _open(option: str, while_: str, rule: Any, name: str, maturity: Any) -> Any:
-    """Lets an option need no gate while it has that maturity."""
+    """Shows an option without its gate while its maturity is `while_`."""
     return rule(maturity="stable" if (name, maturity) == (option, while_) else maturity)
 
 
 @seeds("CPU-GATE-002", kubernetes="1.32").of(_open, options.FULL_CORES, "beta")
 def full_pcpus_only_needs_no_gate_in_beta() -> None:
-    """The oldest option is there without any gate."""
+    """Shows full-pcpus-only without a gate while it is beta."""
 
 
 @seeds("CPU-GATE-003").of(_open, options.BY_SOCKET, "alpha")
 def align_by_socket_needs_no_gate() -> None:
-    """The option goes with a Topology Manager policy, and is checked against that alone."""
+    """Shows align-by-socket without a gate."""
 
 
 @seeds("CPU-GATE-003").of(_open, options.ACROSS_CORES, "alpha")
 def distribute_cpus_across_cores_needs_no_gate() -> None:
-    """The option counts as beta, as its sibling for NUMA nodes is."""
+    """Shows distribute-cpus-across-cores without a gate."""
 
 
 @seeds("CPU-GATE-003", kubernetes="1.32").of(_open, options.ACROSS_NUMA, "alpha")
 def distribute_cpus_across_numa_needs_no_gate_in_alpha() -> None:
-    """Treats the option as beta while it is still alpha."""
+    """Shows distribute-cpus-across-numa without a gate while it is alpha."""
 
 
 @seeds("CPU-GATE-003", kubernetes="1.32").of(_open, options.STRICT, "alpha")
 def strict_cpu_reservation_needs_no_gate_in_alpha() -> None:
-    """The option begins as beta."""
+    """Shows strict-cpu-reservation without a gate while it is alpha."""
 
 
-# Options that stay hidden in spite of their gate
+# Options hidden although their gate is on
 
 
 @shape(options, "value")
 def _hide_options(hides: Change, rule: Any, name: str, maturity: Any, gates: Any) -> Any:
-    """Lets options be hidden, by their name and maturity and the gates that are on."""
+    """Hides options for which `hides` is true, given name, maturity and enabled gates."""
     if gates is not None and hides(name, maturity, gates):
         level = "Beta" if maturity == "beta" else "Alpha"
         raise OptionError(
@@ -419,13 +419,13 @@ def _hide_options(hides: Change, rule: Any, name: str, maturity: Any, gates: Any
 
 @seeds("CPU-GATE-004", kubernetes="1.32").by(_hide_options)
 def distribute_cpus_across_numa_stays_hidden_in_alpha(name: str, maturity: Any, on: Any) -> Any:
-    """The option is there as of its beta."""
+    """Hides distribute-cpus-across-numa while it is alpha."""
     return (name, maturity) == (options.ACROSS_NUMA, "alpha")
 
 
 @seeds("CPU-GATE-004", kubernetes="1.32").by(_hide_options)
 def strict_cpu_reservation_stays_hidden_in_alpha(name: str, maturity: Any, on: Any) -> Any:
-    """The option is there as of its beta."""
+    """Hides strict-cpu-reservation while it is alpha."""
     return (name, maturity) == (options.STRICT, "alpha")
 
 
@@ -433,7 +433,7 @@ def strict_cpu_reservation_stays_hidden_in_alpha(name: str, maturity: Any, on: A
 def alpha_options_do_not_open_with_all_alpha(
     configured_gates: Any, known_gates: Any, enabled_gates: Any
 ) -> Any:
-    """The gate itself has to be named."""
+    """Doesn't let ``AllAlpha`` turn on the gate for alpha options."""
     return (
         {_ALPHA: False}
         if configured_gates.get("AllAlpha") and _ALPHA not in configured_gates
@@ -441,14 +441,14 @@ def alpha_options_do_not_open_with_all_alpha(
     )
 
 
-# Gates that govern other groups
+# Gates that affect other groups
 
 
 @seeds("CPU-GATE-005").by(_enable_gates)
 def the_alpha_gate_closes_beta_options(
     configured_gates: Any, known_gates: Any, enabled_gates: Any
 ) -> Any:
-    """Turned off by hand, the gate closes whatever is not stable yet."""
+    """Also hides beta options if the gate for alpha options is off."""
     return (
         {_BETA: False}
         if configured_gates.get(_ALPHA) is False and _BETA not in configured_gates
@@ -456,12 +456,12 @@ def the_alpha_gate_closes_beta_options(
     )
 
 
-# Hidden options that are off
+# Hidden options set to false
 
 
 @seeds("CPU-GATE-006").around(options, "value")
 def hidden_alpha_options_may_be_off(rule: Any, name: str, text: str, maturity: Any) -> Any:
-    """An option that is off does not need its gate."""
+    """Accepts a hidden alpha option if it is set to false."""
     try:
         return rule()
     except OptionError:
@@ -470,18 +470,18 @@ def hidden_alpha_options_may_be_off(rule: Any, name: str, text: str, maturity: A
         return False
 
 
-# Order
+# Order of checks
 
 
 def _check_file(state_dir: str, policy: str, release: Any) -> None:
-    """Raises a `StartError` if the CPU Manager's checkpoint is damaged, or of another policy."""
+    """Raises a `StartError` if the CPU Manager's checkpoint is damaged or of another policy."""
     content = files.read(Path(state_dir) / cpu_checkpoint.FILE_NAME)
     if content is None:
         return
     try:
         cpu_checkpoint.restore(content, policy, {}, release.cpu_files)
     except CheckpointError as error:
-        # Version 1 needs the containers that run, and is left for later.
+        # Version 1 needs the running containers and is checked later.
         if "containerID" not in str(error):
             message = f"could not restore state from checkpoint: {error}"
             raise StartError("cpu", message) from None
@@ -489,7 +489,7 @@ def _check_file(state_dir: str, policy: str, release: Any) -> None:
 
 @seeds("CPU-ERROR-007")
 def checkpoint_is_read_before_the_memory_policy_is_made(changes: Changes) -> None:
-    """Each manager is made and started before the next one."""
+    """Restores the CPU Manager's checkpoint before checking the memory policy."""
     started = changes.record_argument(startup, "start", "args")
 
     def make(rule: Any, config: Any, release: Any) -> Any:
@@ -503,7 +503,7 @@ def checkpoint_is_read_before_the_memory_policy_is_made(changes: Changes) -> Non
 def machine_is_discovered_before_the_configuration_is_read(
     rule: Any, args: Any, release: Any, discover: Any
 ) -> Any:
-    """Without a machine that has CPUs there is nothing to configure."""
+    """Discovers the machine before reading the configuration."""
     machine = args.machine or discover(args.root, release)
     try:
         cpu_topology.derive(machine)
@@ -516,7 +516,7 @@ def machine_is_discovered_before_the_configuration_is_read(
 def cpu_policy_is_made_before_the_topology_policy(
     rule: Any, config: Any, machine: Any, release: Any
 ) -> Any:
-    """The managers come first, and then what brings them together."""
+    """Creates the CPU policy before the topology policy."""
     with suppress(cpu_topology.TopologyError, ConfigError):
         topology = cpu_topology.derive(machine)
         reserved = reservation.reserved_cpus(
@@ -528,7 +528,7 @@ def cpu_policy_is_made_before_the_topology_policy(
 
 @seeds("CPU-ERROR-007")
 def memory_policy_is_made_before_the_cpu_policy(changes: Changes) -> None:
-    """The managers are made in any order."""
+    """Creates the memory policy before the CPU policy."""
     machines = changes.record_argument(startup, "make_topology_policy", "machine")
 
     def make_cpu(rule: Any, config: Any, release: Any) -> Any:
@@ -541,7 +541,7 @@ def memory_policy_is_made_before_the_cpu_policy(changes: Changes) -> None:
 
 @seeds("CPU-ERROR-007")
 def reservation_is_checked_with_the_cpu_policy(changes: Changes) -> None:
-    """Quantities and names of reserved CPUs are read where they are used, after the topology."""
+    """Validates the CPU reservation only when the CPU policy is created."""
     problems: list[str] = []
 
     def reserved_cpus(rule: Any) -> Any:

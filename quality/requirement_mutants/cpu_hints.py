@@ -1,4 +1,4 @@
-"""Violators of CPU hints."""
+"""Mutants of CPU hints."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("cpu-hints")
 
 
-# CPU-HINT-014 to -016: what is aligned
+# CPU-HINT-014 to -016: alignment
 
 
 @seeds("CPU-HINT-014").around(StaticCPUPolicy, "allocate")
 def exclusive_cpus_are_kept_on_a_node_without_a_topology_policy(
     rule: Any, self: Any, state: Any, pod: Pod, container: Any, affinity: Any
 ) -> Any:
-    """Looks for the first NUMA node that can hold a container, without any policy."""
+    """Prefers the first NUMA node with enough CPUs even without a topology policy."""
     count = pod.exclusive_cpus(container)
     free = self.available(state) | state.reuse.of(pod.uid)
     nodes = self.topology.nodes
@@ -54,9 +54,10 @@ def exclusive_cpus_are_kept_on_a_node_without_a_topology_policy(
 def _affinity(
     changes: Changes, ignores: Callable[[Any, Any, Any, PodContainer, int], bool]
 ) -> None:
-    """Places containers without their affinity where it is `ignores`.
+    """Ignores a container's affinity if `ignores` is true.
 
-    It is asked with the policy, the CPUs at hand, the affinity, the container, and what it is due.
+    `ignores` is called with the policy, the available CPUs, the affinity, the container and its
+    number of exclusive CPUs.
     """
 
     def allocate(rule: Any, self: Any, state: Any, pod: Pod, container: Any, affinity: Any) -> Any:
@@ -73,19 +74,19 @@ def _affinity(
 def an_affinity_with_too_few_cpus_is_ignored(
     policy: Any, free: Any, at: Any, container: PodContainer, count: int
 ) -> Any:
-    """Takes the affinity for a condition that is met as a whole or not at all."""
+    """Ignores an affinity with too few free CPUs instead of filling up from other nodes."""
     return (policy.aligned_cpus(at) & free).bit_count() < count
 
 
 @seeds("CPU-HINT-015")
 def init_containers_ignore_their_affinity(changes: Changes) -> None:
-    """Places init containers where there is room."""
+    """Ignores the affinity of init containers."""
     _affinity(changes, lambda policy, free, at, container, count: container.runs_to_completion)
 
 
 @seeds("CPU-HINT-016")
 def policy_none_hints_pods_as_a_whole(changes: Changes) -> None:
-    """Gives the hints of an empty machine in scope pod, where nobody looked at the policy."""
+    """Returns hints for an empty machine under policy none in scope pod."""
 
     def start_cpus(manager: Any, setup: Any) -> Any:
         if setup.cpu is None:
@@ -103,12 +104,12 @@ def policy_none_hints_pods_as_a_whole(changes: Changes) -> None:
     changes.around(CPUManager, "hints", pod_hints)
 
 
-# CPU-HINT-017: node ids with gaps
+# CPU-HINT-017: gaps between node ids
 
 
 @seeds("CPU-HINT-017").after(hints, "generate")
 def cpu_hints_name_nodes_that_are_missing(demand: Any) -> Any:
-    """Makes sets of all numbers up to the highest, which leaves no gap."""
+    """Returns hints for every node id up to the highest, including ids that don't exist."""
     return replace(demand, nodes=tuple(range(max(demand.nodes) + 1)))
 
 
@@ -117,13 +118,13 @@ def cpu_hints_name_nodes_that_are_missing(demand: Any) -> Any:
 
 @shape(DistributedAssignment, "take")
 def _least(nodes: Callable[[int, int], int], rule: Any, count: Any, min_nodes: Any) -> Any:
-    """Lets `nodes` say over how many nodes to distribute, by the CPUs wanted and the affinity."""
+    """Overrides over how many NUMA nodes to distribute, given the count and the affinity's size."""
     return rule(min_nodes=nodes(count, min_nodes))
 
 
 @seeds("CPU-HINT-018").of(_least, lambda count, nodes: 0 if nodes and count % nodes else nodes)
 def a_remainder_shrinks_the_distribution() -> None:
-    """Distributes over the nodes of the affinity what they can share without a remainder."""
+    """Ignores the affinity's size if the CPUs don't divide evenly over its nodes."""
 
 
 # Counting
@@ -134,7 +135,7 @@ _MAX_LISTED = 12
 
 @shape(CPUManager, "hints", Changes.after)
 def _change_hints(change: Change, resources: Any) -> Any:
-    """Lets `change` make another list of the hints for CPUs, where they can be listed."""
+    """Lets `change` edit the list of CPU hints on machines with at most 12 NUMA nodes."""
     demand = resources.get("cpu")
     if not isinstance(demand, Demand) or len(demand.nodes) > _MAX_LISTED:
         return resources
@@ -145,9 +146,10 @@ def _change_hints(change: Change, resources: Any) -> Any:
 def _replace_hints(
     instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, container: Any
 ) -> Any:
-    """Lets `instead` give the hints of a container, given how they are worked out.
+    """Lets `instead` compute a container's hints.
 
-    It is asked with that, the policy, the state, the pod and the container.
+    `instead` is called with the original function, the policy, the state, the pod and the
+    container.
     """
 
     def by_the_rules() -> Any:
@@ -171,7 +173,7 @@ def _is_fraction(pod: Pod, container: PodContainer) -> bool:
 def init_containers_have_no_cpu_hints(
     rules: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
-    """Aligns what keeps running, and lets init containers run anywhere."""
+    """Returns no hints for init containers."""
     return {} if container.runs_to_completion else rules()
 
 
@@ -180,7 +182,7 @@ def init_containers_have_no_cpu_hints(
 
 @seeds("CPU-HINT-002")
 def whole_cpus_of_burstable_pods_are_hinted(changes: Changes) -> None:
-    """Asks for a whole number of CPUs, and not for the class of the pod."""
+    """Returns hints for Burstable pods that request whole CPUs."""
     for name in ("for_container", "for_pod"):
         changes.around(
             hints,
@@ -195,7 +197,7 @@ def whole_cpus_of_burstable_pods_are_hinted(changes: Changes) -> None:
 def fractions_of_a_cpu_are_hinted_rounded_up(
     rules: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
-    """Wants nodes where a fractional request fits, though nothing is pinned there."""
+    """Returns hints for fractional requests, rounded up."""
     if not _is_fraction(pod, container):
         return rules()
     free = policy.available(state)
@@ -210,7 +212,7 @@ def _asks_for_devices(container: PodContainer) -> bool:
 def best_effort_containers_with_devices_want_a_free_cpu_near_them(
     rules: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
-    """Has a container with devices run beside them, on a node with a free CPU."""
+    """Returns hints for a CPU near the devices of a BestEffort container."""
     if pod.qos != "BestEffort" or not _asks_for_devices(container):
         return rules()
     return {"cpu": hints.generate(policy, policy.available(state), 0, 1)}
@@ -220,9 +222,9 @@ def best_effort_containers_with_devices_want_a_free_cpu_near_them(
 
 
 def _under_none(changes: Changes, instead: Callable[[Any, Pod, PodContainer], Any]) -> None:
-    """Lets `instead` give the hints of Guaranteed containers under policy none.
+    """Lets `instead` compute the hints of Guaranteed containers under policy none.
 
-    It is asked with the machine's CPUs, the pod and the container.
+    `instead` is called with the machine's CPUs, the pod and the container.
     """
 
     def start_cpus(manager: Any, setup: Any) -> Any:
@@ -242,7 +244,7 @@ def _under_none(changes: Changes, instead: Callable[[Any, Pod, PodContainer], An
 
 @seeds("CPU-HINT-004").by(_under_none)
 def policy_none_has_no_nodes_for_whole_cpus(machine: Any, pod: Pod, container: PodContainer) -> Any:
-    """Has no hints to offer, and answers with an empty list."""
+    """Reports whole CPUs as unsatisfiable under policy none."""
     return hints.UNSATISFIABLE if pod.exclusive_cpus(container) else {}
 
 
@@ -251,7 +253,7 @@ def policy_none_has_no_nodes_for_whole_cpus(machine: Any, pod: Pod, container: P
 
 @seeds("CPU-HINT-006").after(hints, "generate")
 def nodes_count_with_their_average_size_for_the_preference(demand: Any, policy: Any) -> Any:
-    """Divides the CPUs of the machine by its nodes, which need not be alike."""
+    """Assumes that all NUMA nodes have the average number of CPUs."""
     nodes = policy.topology.nodes
     supplies = tuple(
         (
@@ -266,7 +268,7 @@ def nodes_count_with_their_average_size_for_the_preference(demand: Any, policy: 
 def cpus_in_use_do_not_count_for_the_preference(
     demand: Any, policy: Any, available: int, reusable: int
 ) -> Any:
-    """Counts the CPUs of a node that are free or reserved."""
+    """Counts only free and reserved CPUs of a node when deciding what is preferred."""
     mine = available | reusable | policy.reserved
     supplies = tuple(
         Supply(1 << node, (cpus & mine).bit_count()) for node, cpus in policy.topology.nodes.items()
@@ -274,34 +276,34 @@ def cpus_in_use_do_not_count_for_the_preference(
     return replace(demand, needs=tuple(replace(need, total=supplies) for need in demand.needs))
 
 
-# CPU-HINT-007: the order
+# CPU-HINT-007: order
 
 
 @seeds("CPU-HINT-007").of(
     _change_hints, lambda hint_list: sorted(hint_list, key=lambda hint: hint.nodes)
 )
 def cpu_hints_are_ordered_by_their_masks() -> None:
-    """Counts masks up from one."""
+    """Sorts hints by their bit masks alone."""
 
 
 @seeds("CPU-HINT-007").by(_change_hints)
 def the_widest_cpu_hints_come_first(hint_list: Sequence[TopologyHint]) -> Any:
-    """Starts with all nodes, and takes one away after the other."""
+    """Lists the widest hints first."""
     return sorted(hint_list, key=lambda hint: -hint.nodes.bit_count())
 
 
 @seeds("CPU-HINT-007").by(_change_hints)
 def cpu_hints_of_a_size_come_from_the_highest_node(hint_list: Sequence[TopologyHint]) -> Any:
-    """Orders the sets of a size by their masks, the highest first."""
+    """Sorts hints of the same size from the highest mask down."""
     return sorted(hint_list, key=lambda hint: (hint.nodes.bit_count(), -hint.nodes))
 
 
-# CPU-HINT-008: what counts
+# CPU-HINT-008: counted CPUs
 
 
 @seeds("CPU-HINT-008").around(hints, "for_pod")
 def reserved_cpus_count_in_the_hints_of_a_pod(rule: Any, policy: Any) -> Any:
-    """Takes the whole shared pool for free CPUs in scope pod."""
+    """Counts reserved CPUs as free in scope pod."""
     bare = replace(policy, reserved=0)
     return rule(policy=bare)
 
@@ -310,7 +312,7 @@ def reserved_cpus_count_in_the_hints_of_a_pod(rule: Any, policy: Any) -> Any:
 def what_another_pod_can_reuse_counts_as_free(
     rule: Any, state: Any, pod: Any, container: Any
 ) -> Any:
-    """Adds the CPUs of ended init containers, whoever they belong to."""
+    """Counts the CPUs of ended init containers as free, even for other pods."""
     if state.reuse.uid != pod.uid and state.of(pod.uid, container.name) is None:
         state = replace(state, shared=state.shared | state.reuse.cpus)
     return rule(state=state)
@@ -318,48 +320,48 @@ def what_another_pod_can_reuse_counts_as_free(
 
 @seeds("CPU-HINT-008")
 def what_the_pod_can_reuse_does_not_count(changes: Changes) -> None:
-    """Counts the CPUs of the shared pool, near those that can be reused."""
+    """Doesn't count reusable CPUs."""
     for owner in (StaticCPUPolicy, ReusableCPUsCountedTwice):
         changes.replace(
             owner, "countable", lambda self, free, reusable: (free & ~reusable).bit_count()
         )
 
 
-# CPU-HINT-009: near what can be reused
+# CPU-HINT-009: near reusable CPUs
 
 
 @shape(hints, "generate", Changes.after)
 def _touching(change: Callable[[tuple[int, ...]], tuple[int, ...]], demand: Any) -> Any:
-    """Lets a hint contain a node of each of other sets."""
+    """Lets `change` override the groups of nodes that a hint must touch."""
     return replace(demand, touching=change(demand.touching))
 
 
 @seeds("CPU-HINT-009").of(_touching, lambda groups: (union(groups),) if groups else ())
 def hints_touch_any_node_that_can_be_reused() -> None:
-    """Is content with a hint that has one of the nodes."""
+    """Accepts hints that contain any node with reusable CPUs."""
 
 
 @seeds("CPU-HINT-009").of(_touching, lambda groups: groups[:1])
 def hints_cover_the_first_node_that_can_be_reused() -> None:
-    """Looks for the node of the lowest CPU that can be reused."""
+    """Requires only the first node with reusable CPUs in a hint."""
 
 
 @seeds("CPU-HINT-009").of(_touching, lambda groups: ())
 def hints_need_not_cover_what_can_be_reused() -> None:
-    """Adds CPUs that can be reused to the free ones, and treats them alike."""
+    """Doesn't require nodes with reusable CPUs in a hint."""
 
 
-# CPU-HINT-010 and -011: what is held
+# CPU-HINT-010 and -011: containers that hold CPUs
 
 
 @shape(hints, "for_container")
 def _replace_holder_hints(
     instead: Change, rule: Any, policy: Any, state: Any, pod: Pod, container: Any
 ) -> Any:
-    """Lets `instead` give the hints of a container that holds CPUs.
+    """Lets `instead` compute the hints of a container that holds CPUs.
 
-    It is asked with how they are worked out, the policy, the state, the CPUs held, how many the
-    container is due, and the container.
+    `instead` is called with the original function, the policy, the state, the held CPUs, the
+    number of exclusive CPUs and the container.
     """
     count = pod.exclusive_cpus(container)
     held = state.of(pod.uid, container.name)
@@ -376,7 +378,7 @@ def _replace_holder_hints(
 def init_containers_are_hinted_as_new_ones(
     rules: Any, policy: Any, state: Any, held_cpus: int, count: int, container: PodContainer
 ) -> Any:
-    """Takes the CPUs that an init container holds for free ones, which its pod does not need."""
+    """Returns hints for an init container as if it held no CPUs."""
     if held_cpus.bit_count() == count and container.runs_to_completion:
         return {"cpu": hints.generate(policy, policy.available(state), 0, count)}
     return rules()
@@ -386,7 +388,7 @@ def init_containers_are_hinted_as_new_ones(
 def a_container_that_holds_enough_is_hinted_there(
     rules: Any, policy: Any, state: Any, held_cpus: int, count: int, container: PodContainer
 ) -> Any:
-    """Refuses too few CPUs, and is content with more."""
+    """Accepts a container that holds more CPUs than it requests."""
     return (
         {"cpu": hints.generate(policy, held_cpus, 0, count)}
         if held_cpus.bit_count() > count
@@ -399,20 +401,20 @@ def a_container_that_holds_enough_is_hinted_there(
 
 @shape(Pod, "peak_exclusive_cpus")
 def _change_peak(together: Callable[[Pod], int], rule: Any, self: Any) -> Any:
-    """Lets `together` say how many CPUs a pod needs in scope pod."""
+    """Lets `together` compute how many CPUs a pod needs in scope pod."""
     return rule() if self.budget is not None else together(self)
 
 
 @seeds("CPU-HINT-012").by(_change_peak)
 def init_containers_count_all_together_in_scope_pod(pod: Pod) -> int:
-    """Takes the larger of two sums."""
+    """Adds up all init containers instead of using the largest."""
     starting = sum(pod.exclusive_cpus(one) for one in pod.containers if one.runs_to_completion)
     return max(starting, containers.peak(pod.containers, pod.exclusive_cpus))
 
 
 @seeds("CPU-HINT-012").by(_change_peak)
 def only_the_last_init_container_counts_in_scope_pod(pod: Pod) -> int:
-    """Goes through the init containers, and keeps the last request."""
+    """Counts only the last init container."""
     starting = [one for one in pod.containers if one.runs_to_completion]
     rest = tuple(one for one in pod.containers if not one.runs_to_completion or one is starting[-1])
     return containers.peak(rest, pod.exclusive_cpus)
@@ -420,7 +422,7 @@ def only_the_last_init_container_counts_in_scope_pod(pod: Pod) -> int:
 
 @seeds("CPU-HINT-013").by(_change_peak)
 def sidecars_count_beside_all_init_containers(pod: Pod) -> int:
-    """Adds sidecars to every init container, even to those that end before they start."""
+    """Adds every sidecar to every init container, even to those that end before it starts."""
     due = pod.exclusive_cpus
     sidecars = sum(due(one) for one in pod.containers if one.sidecar)
     starting = max((due(one) for one in pod.containers if one.runs_to_completion), default=0)

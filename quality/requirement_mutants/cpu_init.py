@@ -1,4 +1,4 @@
-"""Violators of the CPUs of init containers and sidecars, and of restarts."""
+"""Mutants of the CPUs of init containers and sidecars, and of restarts."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("cpu-init")
 
 
-# Init
+# Init containers
 
 
 @shape(StaticCPUPolicy, "allocate")
 def _without_reuse(
     applies: Change, rule: Any, self: Any, state: Any, pod: Pod, container: Any
 ) -> Any:
-    """Gives a container free CPUs alone where that applies.
+    """Allocates without reusable CPUs if `applies` is true.
 
-    It is asked with the policy, the state, what could be reused, the pod and the container.
+    `applies` is called with the policy, the state, the reusable CPUs, the pod and the container.
     """
     reusable = state.reuse.of(pod.uid)
     if state.of(pod.uid, container.name) is not None or not reusable:
@@ -51,10 +51,10 @@ def _without_reuse(
 def _change_reusable(
     choose_reusable: Change, new_state: Any, state: Any, pod: Pod, container: Any
 ) -> Any:
-    """Lets `choose_reusable` say what can be reused after a container.
+    """Lets `choose_reusable` compute the CPUs that are reusable after an allocation.
 
-    It is asked with the state before, the state after, the pod, the container, and what could be
-    reused before and can be reused by the rules.
+    It is called with the state before and after, the pod, the container, and the reusable CPUs
+    before and after.
     """
     if new_state.of(pod.uid, container.name) is None:
         return new_state
@@ -63,14 +63,14 @@ def _change_reusable(
     return replace(new_state, reuse=ReusableCPUs(pod.uid, reusable))
 
 
-# CPU-INIT-001 to -003: what is used again
+# CPU-INIT-001 to -003: reuse
 
 
 @seeds("CPU-INIT-001").by(_without_reuse)
 def only_the_first_app_container_reuses_cpus(
     policy: Any, state: Any, reusable: int, pod: Pod, container: PodContainer
 ) -> Any:
-    """Hands the CPUs of init containers over once, all that is left with them."""
+    """Lets only the first app container reuse CPUs."""
     return not container.init and container is not next(
         one for one in pod.containers if not one.init
     )
@@ -80,7 +80,7 @@ def only_the_first_app_container_reuses_cpus(
 def app_containers_larger_than_what_is_reusable_reuse_nothing(
     policy: Any, state: Any, reusable: int, pod: Pod, container: PodContainer
 ) -> Any:
-    """Reuses CPUs where they suffice, and does not add free ones to them."""
+    """Reuses CPUs only if they suffice for the whole container."""
     return not container.init and pod.exclusive_cpus(container) > reusable.bit_count()
 
 
@@ -88,7 +88,7 @@ def app_containers_larger_than_what_is_reusable_reuse_nothing(
 def the_last_init_container_alone_leaves_cpus(
     before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> Any:
-    """Notes what the init container had, in the place of what the one before it had."""
+    """Keeps only the last init container's CPUs for reuse."""
     return state.of(pod.uid, container.name) if container.runs_to_completion else after
 
 
@@ -96,7 +96,7 @@ def the_last_init_container_alone_leaves_cpus(
 def init_containers_reuse_cpus_in_need_alone(
     policy: Any, state: Any, reusable: int, pod: Pod, container: PodContainer
 ) -> Any:
-    """Gives each init container CPUs of its own while there are some."""
+    """Gives init containers free CPUs if there are enough, and reuses CPUs only if not."""
     return (
         container.runs_to_completion
         and pod.exclusive_cpus(container) <= policy.available(state).bit_count()
@@ -107,7 +107,7 @@ def init_containers_reuse_cpus_in_need_alone(
 def init_containers_after_a_sidecar_reuse_nothing(
     _policy: Any, _state: Any, _reusable: int, pod: Pod, container: PodContainer
 ) -> bool:
-    """Starts anew after a sidecar, which keeps what it has."""
+    """Doesn't reuse CPUs in init containers after a sidecar."""
     earlier = pod.containers[: pod.containers.index(container)]
     return container.runs_to_completion and any(one.sidecar for one in earlier)
 
@@ -119,7 +119,7 @@ def init_containers_after_a_sidecar_reuse_nothing(
 def what_a_sidecar_takes_over_can_be_taken_once_more(
     before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> Any:
-    """Forgets to strike CPUs off that a sidecar took from an init container."""
+    """Keeps the CPUs that a sidecar reuses in the set of reusable CPUs."""
     return reusable if container.sidecar else after
 
 
@@ -127,7 +127,7 @@ def what_a_sidecar_takes_over_can_be_taken_once_more(
 def only_the_first_sidecar_keeps_its_cpus(
     _before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> int:
-    """Looks at the first init container to see whether they are restartable."""
+    """Treats all sidecars but the first like ordinary init containers."""
     first = next((one for one in pod.containers if one.sidecar), container)
     later = container.sidecar and container is not first
     return reusable | (state.of(pod.uid, container.name) or 0) if later else after
@@ -138,7 +138,7 @@ def only_the_first_sidecar_keeps_its_cpus(
 
 @seeds("CPU-INIT-006").around(StartedNode, "remove")
 def what_nobody_took_over_returns_with_the_pod(rule: Any, self: Any, args: Any) -> Any:
-    """Frees nothing at the end of an init container that no other one reused."""
+    """Releases an init container's CPUs only with the pod if no container reuses them."""
     before = self.cpus.state
     done = rule()
     static, state = (self.setup.cpu, self.cpus.state)
@@ -162,14 +162,14 @@ def what_nobody_took_over_returns_with_the_pod(rule: Any, self: Any, args: Any) 
 
 @seeds("CPU-INIT-007").around(ReusableCPUs, "of", lambda rule, self: self.cpus)
 def the_next_pod_reuses_the_cpus_of_init_containers() -> None:
-    """Keeps what can be reused without the pod that it belongs to."""
+    """Lets other pods reuse the CPUs of init containers."""
 
 
 @seeds("CPU-INIT-007").by(_change_reusable)
 def every_app_container_reuses_the_same_cpus(
     before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> Any:
-    """Strikes nothing off what can be reused."""
+    """Lets every app container reuse the same CPUs."""
     return after if container.init else reusable
 
 
@@ -177,34 +177,34 @@ def every_app_container_reuses_the_same_cpus(
 def a_container_that_comes_back_reuses_what_another_has_taken(
     before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> Any:
-    """Works out anew what can be reused, and skips app containers that have their CPUs."""
+    """Lets a readmitted app container reuse CPUs that another app container has."""
     return (
         reusable if not container.init and before.of(pod.uid, container.name) is not None else after
     )
 
 
-# CPU-INIT-009: init containers that are gone
+# CPU-INIT-009: ended init containers
 
 
 @seeds("CPU-INIT-009").around(StaticCPUPolicy, "has_ended")
 def an_init_container_has_ended_if_all_others_are_pinned(rule: Any, state: Any, pod: Pod) -> Any:
-    """Wants CPUs of its own for each app container, and forgets those that ask for none."""
+    """Treats an init container as ended only if every app container holds exclusive CPUs."""
     apps = (one for one in pod.containers if not one.init)
     return rule() and all(state.of(pod.uid, one.name) is not None for one in apps)
 
 
 @seeds("CPU-INIT-009").around(StaticCPUPolicy, "has_ended")
 def only_the_first_init_container_is_known_to_be_gone(rule: Any, pod: Any, container: Any) -> Any:
-    """Skips one init container, and serves the others again."""
+    """Recognizes only the first init container as ended, and allocates for the others again."""
     return rule() and container is pod.containers[0]
 
 
-# CPU-RESTART-007: another reservation
+# CPU-RESTART-007: a changed reservation
 
 
 @seeds("CPU-RESTART-007").around(startup, "start_cpus")
 def another_reservation_is_not_kept_free(rule: Any, setup: Any, state_dir: Path) -> Any:
-    """Starts with the new reservation, and goes on handing out CPUs by the old one."""
+    """Keeps allocating by the old reservation after a restart with a new one."""
     if setup.cpu is None:
         return rule()
     note = Path(state_dir) / "reserved_cpus"
@@ -222,7 +222,7 @@ def another_reservation_is_not_kept_free(rule: Any, setup: Any, state_dir: Path)
 
 @shape(startup, "start_cpus")
 def _spoil_checkpoint(spoil: Callable[[Path, str], None], rule: Any, state_dir: Path) -> Any:
-    """Does something to the checkpoint when the CPU Manager does not start."""
+    """Lets `spoil` change the checkpoint if the CPU Manager refuses to start."""
     try:
         return rule()
     except StartError as error:
@@ -232,14 +232,14 @@ def _spoil_checkpoint(spoil: Callable[[Path, str], None], rule: Any, state_dir: 
 
 @seeds("CPU-RESTART-008").by(_spoil_checkpoint)
 def a_checkpoint_that_does_not_fit_is_moved_aside(file: Path, why: str) -> None:
-    """Saves a checkpoint of another machine or reservation under another name."""
+    """Renames a checkpoint of another machine or reservation."""
     if "could not restore state" not in why and file.exists():
         file.rename(f"{file}.refused")
 
 
 @seeds("CPU-RESTART-008").around(startup, "start")
 def a_start_with_a_bad_configuration_removes_the_checkpoint(rule: Any, args: Any) -> Any:
-    """Clears the state directory before it reads the configuration, and fills it later."""
+    """Removes the checkpoint if the configuration is invalid."""
     try:
         return rule()
     except StartError as error:
@@ -252,24 +252,24 @@ def a_start_with_a_bad_configuration_removes_the_checkpoint(rule: Any, args: Any
 def cpus_are_reclaimed_before_the_memory_manager_starts(
     manager: Any, present: tuple[Pod, ...]
 ) -> Any:
-    """Writes the CPU Manager's file anew, and only then finds that memory is refused."""
+    """Removes stale state and saves the checkpoint before the Memory Manager starts."""
     manager.remove_stale_state({pod.uid: pod for pod in present}, "reconcile")
     manager.save()
     return manager
 
 
-# CPU-RESTART-009: pods that have CPUs as a whole
+# CPU-RESTART-009: pod-level CPUs
 
 
 @seeds("CPU-RESTART-009").around(StaticCPUPolicy, "keeps")
 def pods_with_init_containers_take_pod_level_cpus_anew(rule: Any, pod: Any) -> Any:
-    """Takes a pod with init containers for one that has not started yet."""
+    """Allocates pod-level CPUs again if the pod has init containers."""
     return rule() and not any(one.init for one in pod.containers)
 
 
 @seeds("CPU-RESTART-009").around(StaticCPUPolicy, "allocate_pod")
 def a_pod_admitted_again_has_pod_level_cpus_twice(rule: Any, state: Any, pod: Pod) -> Any:
-    """Adds what it allocates to what the pod has."""
+    """Allocates pod-level CPUs again and adds them to the pod's."""
     own = state.pods.get(pod.uid, 0)
     if not own:
         return rule()
@@ -281,14 +281,14 @@ def a_pod_admitted_again_has_pod_level_cpus_twice(rule: Any, state: Any, pod: Po
     return more.assign_pod(pod.uid, own | more.pods.get(pod.uid, 0))
 
 
-# Restart
+# Restarts
 
 
 @shape(startup, "start_cpus", Changes.after)
 def _change_restored_state(
     change: Change, manager: Any, setup: Any, present: tuple[Pod, ...]
 ) -> Any:
-    """Lets the CPU Manager start with another state than the one that it restored."""
+    """Lets `change` replace the restored state of the CPU Manager."""
     if setup.cpu is not None:
         manager.state = change(setup, manager.state, present)
     return manager
@@ -296,7 +296,7 @@ def _change_restored_state(
 
 @shape(StartedNode, "admit")
 def _again(drops: Callable[[PodContainer], bool], rule: Any, self: Any, args: Any) -> Any:
-    """Has a pod that is admitted again give back first what some of its containers hold."""
+    """Releases the CPUs of containers selected by `drops` when their pod is readmitted."""
     uid = args.pod.get("metadata", {}).get("uid")
     pod = self.pods.get(uid)
     if pod is not None and uid not in self.cpus.state.pods:
@@ -321,13 +321,13 @@ def _forget_cpus(
 
 @seeds("CPU-RESTART-001").by(_change_restored_state)
 def a_restart_forgets_the_cpus_of_sidecars(setup: Any, state: CPUState, present: Any) -> Any:
-    """Restores init containers as if they had come to an end."""
+    """Doesn't restore the CPUs of sidecars."""
     return _forget_cpus(state, present, lambda pod, container: container.sidecar)
 
 
 @seeds("CPU-RESTART-001").by(_change_restored_state)
 def a_restart_restores_one_container_of_a_pod(setup: Any, state: CPUState, present: Any) -> Any:
-    """Keeps entries by pod while it reads them, so that the last app container wins."""
+    """Restores only the last app container of each pod."""
     return _forget_cpus(
         state,
         present,
@@ -337,7 +337,7 @@ def a_restart_restores_one_container_of_a_pod(setup: Any, state: CPUState, prese
 
 @seeds("CPU-RESTART-001").by(_change_restored_state)
 def a_restart_packs_all_pods_again(setup: Any, state: CPUState, present: Any) -> CPUState:
-    """Works the CPUs out from the pods on the node, which leaves out the pods that have gone."""
+    """Allocates CPUs anew for all pods on the node."""
     if setup.topology_policy is not None or state.pods:
         return state
     places = [(pod, one) for pod in present for one in pod.containers]
@@ -353,17 +353,17 @@ def a_restart_packs_all_pods_again(setup: Any, state: CPUState, present: Any) ->
     return made
 
 
-# CPU-RESTART-003, -006, -010: a pod that is admitted again
+# CPU-RESTART-003, -006 and -010: readmitted pods
 
 
 @seeds("CPU-RESTART-003").of(_again, lambda container: not container.init)
 def a_pod_admitted_again_is_placed_anew() -> None:
-    """Treats every admission as the first one, once what the pod had is given back."""
+    """Releases and reallocates the CPUs of app containers on readmission."""
 
 
 @seeds("CPU-RESTART-003").around(StartedNode, "admit")
 def a_pod_admitted_again_returns_spare_cpus_to_the_pool(rule: Any, self: Any, args: Any) -> Any:
-    """Takes its init containers for ended ones."""
+    """Releases the CPUs of init containers on readmission."""
     uid = args.pod.get("metadata", {}).get("uid")
     again = uid in self.pods
     answer = rule()
@@ -379,12 +379,12 @@ def a_pod_admitted_again_returns_spare_cpus_to_the_pool(rule: Any, self: Any, ar
 
 @seeds("CPU-RESTART-006").of(_again, lambda container: container.sidecar)
 def sidecars_of_a_pod_admitted_again_are_placed_anew() -> None:
-    """Has sidecars start again with their pod, and on other CPUs."""
+    """Reallocates the CPUs of sidecars on readmission."""
 
 
 @seeds("CPU-RESTART-006").around(StartedNode, "admit")
 def pods_with_init_containers_are_placed_anew(rule: Any, self: Any, args: Any) -> Any:
-    """Takes a pod with init containers for one that has not started yet."""
+    """Reallocates the CPUs of readmitted pods with init containers."""
     uid = args.pod.get("metadata", {}).get("uid")
     pod = self.pods.get(uid)
     if pod is not None and any(one.runs_to_completion for one in pod.containers):
@@ -397,7 +397,7 @@ def pods_with_init_containers_are_placed_anew(rule: Any, self: Any, args: Any) -
 def _served_again(
     changes: Changes, serve: Callable[[Any, Any, Pod, PodContainer, Any], None]
 ) -> None:
-    """Lets `serve` allocate for an app container without CPUs whose pod is admitted again."""
+    """Lets `serve` allocate for an app container that holds no CPUs when its pod is readmitted."""
 
     def admit(rule: Any, self: Any, args: Any) -> Any:
         self.cpus.again = args.pod.get("metadata", {}).get("uid") in self.pods
@@ -418,19 +418,19 @@ def _served_again(
 def an_app_container_that_has_ended_reuses_nothing(
     rule: Any, manager: Any, pod: Pod, container: PodContainer, at: Any
 ) -> None:
-    """Gives it free CPUs, as its init containers ended long ago."""
+    """Doesn't reuse CPUs for an app container that has ended."""
     manager.state = replace(manager.state, reuse=ReusableCPUs())
     rule(manager, pod, container, at)
 
 
-# CPU-RESTART-004 and -005: what the first pass takes back
+# CPU-RESTART-004 and -005: the first reconcile pass
 
 
 @seeds("CPU-RESTART-004").replace(CPUManager, "remove_stale_state")
 def only_the_first_container_of_a_pod_that_left_is_reclaimed(
     self: Any, pods: Any, when: Any
 ) -> None:
-    """Forgets the pod with the first entry that it takes back."""
+    """Releases only the first container of each removed pod."""
     state = self.state
     if not hasattr(self, "spared_places"):
         self.spared_places = {
@@ -449,7 +449,7 @@ def only_the_first_container_of_a_pod_that_left_is_reclaimed(
 def the_first_pass_after_a_start_knows_no_pods(
     rule: Any, self: Any, when: Any, providers: Any
 ) -> None:
-    """Runs before the pods of the node are known, and takes everything back."""
+    """Runs the first reconcile pass before the node's pods are known, which releases all CPUs."""
     if when == "reconcile" and not getattr(self, "has_reconciled", False):
         self.has_reconciled = True
         for provider in providers:
@@ -459,7 +459,7 @@ def the_first_pass_after_a_start_knows_no_pods(
 
 @seeds("CPU-RESTART-005").around(StartedNode, "admit")
 def a_pass_wipes_pods_that_are_not_admitted_again_yet(rule: Any, self: Any, args: Any) -> Any:
-    """Counts as pods of the node those that have been admitted since the start, and runs then."""
+    """Releases the CPUs of pods that haven't been readmitted since the start."""
     admitted: frozenset[str] = getattr(self, "admitted", frozenset())
     self.admitted = admitted | {args.pod.get("metadata", {}).get("uid")}
     present = {uid: pod for uid, pod in self.pods.items() if uid in self.admitted}

@@ -1,4 +1,4 @@
-"""Violators of whole cores, strict reservations and pairs of options."""
+"""Mutants of whole cores, strict reservations and incompatible options."""
 
 from __future__ import annotations
 
@@ -44,31 +44,30 @@ seeds = SubjectBugs("cpu-options")
 
 
 def with_options(policy: StaticCPUPolicy, **overrides: bool) -> StaticCPUPolicy:
-    """The policy with other options on or off."""
+    """Returns the policy with some options overridden."""
     wanted = replace(policy.options, **overrides)
     return replace(policy, assignment=replace(policy.assignment, options=wanted))
 
 
 @shape(options, "value")
 def matures(option: str, instead: Any, rule: Any, name: str) -> Any:
-    """Lets an option be as mature as this; None is an option that there is not."""
+    """Overrides an option's maturity; None removes the option."""
     return rule(maturity=instead) if name == option else rule()
 
 
 @shape(options, "parse")
 def add_early(option: str, rule: Any, available: Any) -> Any:
-    """Knows an option as alpha in releases that do not have it."""
+    """Adds an alpha option to releases that don't have it."""
     return rule(available={option: "alpha", **available})
 
 
 @shape(StaticCPUPolicy, "allocate")
 def allocating(change: Change, rule: Any, self: Any, pod: Any, container: Any) -> Any:
-    """Lets another policy allocate; `change` makes it of the policy, the pod and the container."""
+    """Lets another policy allocate, which `change` returns for the policy, pod and container."""
     return rule(self=change(self, pod, container))
 
 
 def is_first(pod: Any, container: Any) -> bool:
-    """Whether a container is the first one of its pod."""
     return bool(pod.containers[0].name == container.name)
 
 
@@ -77,14 +76,14 @@ def is_first(pod: Any, container: Any) -> bool:
 
 @seeds("CPU-OPT-001").after(options, "parse")
 def gate_of_alpha_options_aligns_by_socket(parsed_options: Any, gates: Any) -> Any:
-    """Takes the gate for the switch: there is only one option left behind it."""
+    """Turns align-by-socket on with the gate for alpha options."""
     on = gates is not None and gates["CPUManagerPolicyAlphaOptions"]
     return replace(parsed_options, by_socket=parsed_options.by_socket or on)
 
 
 @seeds("CPU-OPT-001", kubernetes="1.34").after(options, "parse")
 def one_beta_option_turns_the_uncore_option_on(parsed_options: Any) -> Any:
-    """Turns a level of maturity on as a whole once an option of it is named."""
+    """Turns prefer-align-cpus-by-uncorecache on if another beta option is set."""
     on = parsed_options.strict and not (parsed_options.across_numa or parsed_options.across_cores)
     return replace(parsed_options, by_uncore=parsed_options.by_uncore or on)
 
@@ -93,7 +92,7 @@ def one_beta_option_turns_the_uncore_option_on(parsed_options: Any) -> Any:
 
 
 def _split_cores(changes: Changes, when: Callable[..., bool]) -> None:
-    """Gives a container threads of as many cores as it can, if `when` says so."""
+    """Allocates threads of as many cores as possible if `when` is true."""
 
     def split(after: Any, self: Any, state: Any, pod: Any, container: Any, affinity: Any) -> Any:
         new = after.exclusive is not state.exclusive
@@ -120,17 +119,17 @@ def _split_cores(changes: Changes, when: Callable[..., bool]) -> None:
     _split_cores, lambda pod, container, affinity: container.runs_to_completion
 )
 def init_containers_get_threads_of_many_cores() -> None:
-    """Checks the number for all, and picks cores for those that stay."""
+    """Gives init containers threads of different cores."""
 
 
 @seeds("CPU-OPT-FULLPCPUS-002").of(_split_cores, lambda pod, container, affinity: container.sidecar)
 def sidecars_get_threads_of_many_cores() -> None:
-    """Serves sidecars in a path of their own that knows of no cores."""
+    """Gives sidecars threads of different cores."""
 
 
 @seeds("CPU-OPT-FULLPCPUS-002").by(_split_cores)
 def only_the_first_container_gets_whole_cores(pod: Any, container: Any, affinity: Any) -> Any:
-    """Picks cores for the first container, and fills up with threads."""
+    """Gives whole cores only to the first container."""
     return not is_first(pod, container)
 
 
@@ -138,7 +137,7 @@ def only_the_first_container_gets_whole_cores(pod: Any, container: Any, affinity
 def app_containers_near_an_affinity_get_single_threads(
     pod: Any, container: Any, affinity: Any
 ) -> Any:
-    """Picks by NUMA node alone once the Topology Manager names one."""
+    """Gives app containers threads of different cores if they have an affinity."""
     return affinity.nodes != ANYWHERE and not container.init
 
 
@@ -147,7 +146,7 @@ def app_containers_near_an_affinity_get_single_threads(
 
 @shape(Assignment, "whole_cores")
 def _cores_by(order: Change, rule: Any, self: Any, progress: Any) -> Any:
-    """Takes whole cores in another `order` where only whole ones are taken."""
+    """Takes whole cores in the given `order` if full-pcpus-only is on."""
     if not self.options.full_cores:
         return rule()
     cores = self.free_cores(progress.free)
@@ -158,7 +157,7 @@ def _cores_by(order: Change, rule: Any, self: Any, progress: Any) -> Any:
 def whole_cores_come_from_the_sockets_in_turn(
     topology: Any, cores: Any, _remaining_count: int
 ) -> list[int]:
-    """Spreads the heat of cores that are busy on all threads."""
+    """Takes whole cores from the sockets in turn."""
     seen: dict[int, int] = {}
     ranks: dict[int, int] = {}
     for core in cores:
@@ -171,16 +170,16 @@ def whole_cores_come_from_the_sockets_in_turn(
 def the_last_whole_core_comes_from_elsewhere(
     _topology: Any, cores: Any, remaining_count: int
 ) -> list[int]:
-    """Keeps a core of each socket for what may come."""
+    """Takes the last whole core from the end of the list."""
     count = max(1, remaining_count // cores[0].bit_count()) if cores else 0
     return [*cores[: count - 1], *cores[: count - 2 : -1]]
 
 
-# Requests that are no multiple
+# Requests that aren't multiples of a core
 
 
 def _skip_core_check(changes: Changes, when: Callable[..., bool]) -> None:
-    """Forgets the option for a request that is no multiple of a core, if `when` says so."""
+    """Ignores full-pcpus-only for fractions of cores if `when` is true."""
 
     def forgetful(policy: StaticCPUPolicy, pod: Any, container: Any) -> StaticCPUPolicy:
         count = pod.exclusive_cpus(container)
@@ -196,32 +195,32 @@ def _skip_core_check(changes: Changes, when: Callable[..., bool]) -> None:
     _skip_core_check, lambda policy, pod, container: container.runs_to_completion
 )
 def init_containers_may_ask_for_parts_of_cores() -> None:
-    """Checks what runs side by side, and init containers end."""
+    """Doesn't check the requests of init containers."""
 
 
 @seeds("CPU-OPT-FULLPCPUS-003").of(
     _skip_core_check, lambda policy, pod, container: container.sidecar
 )
 def sidecars_may_ask_for_parts_of_cores() -> None:
-    """Checks app containers and init containers that end."""
+    """Doesn't check the requests of sidecars."""
 
 
 @seeds("CPU-OPT-FULLPCPUS-003").by(_skip_core_check)
 def later_containers_may_ask_for_parts_of_cores(policy: Any, pod: Any, container: Any) -> Any:
-    """Checks the first container of a pod."""
+    """Checks only the first container's request."""
     return not is_first(pod, container)
 
 
 @seeds("CPU-OPT-FULLPCPUS-003").by(_skip_core_check)
 def sum_of_the_pod_must_be_whole_cores(policy: StaticCPUPolicy, pod: Any, _container: Any) -> bool:
-    """Takes the request for that of the pod."""
+    """Checks the sum of the pod's requests instead of each request."""
     total = sum(pod.exclusive_cpus(one) for one in pod.containers)
     return not total % policy.assignment.cpus_per_core
 
 
 @seeds("CPU-OPT-FULLPCPUS-003").by(_skip_core_check)
 def even_requests_pass_on_cores_of_four_threads(policy: Any, pod: Any, container: Any) -> Any:
-    """Handles cores of one thread and of two only."""
+    """Accepts even requests on cores with four threads."""
     return not pod.exclusive_cpus(container) % 2
 
 
@@ -230,7 +229,7 @@ def even_requests_pass_on_cores_of_four_threads(policy: Any, pod: Any, container
 
 @seeds("CPU-OPT-FULLPCPUS-004").replace(StaticCPUPolicy, "in_unbroken_cores")
 def siblings_of_reserved_cpus_count_as_free(self: Any, state: Any, reusable: Any) -> Any:
-    """Takes away the reserved CPUs, and nothing else."""
+    """Counts the siblings of reserved CPUs as free."""
     return (state.shared & ~self.reserved | reusable).bit_count()
 
 
@@ -238,7 +237,7 @@ def siblings_of_reserved_cpus_count_as_free(self: Any, state: Any, reusable: Any
 def siblings_of_strictly_reserved_cpus_count_as_free(
     rule: Any, self: StaticCPUPolicy, state: Any, reusable: int
 ) -> Any:
-    """Looks for reserved CPUs in the shared pool, where none are then."""
+    """Counts the siblings of strictly reserved CPUs as free."""
     if self.options.strict:
         return (state.shared | reusable).bit_count()
     return rule()
@@ -249,18 +248,18 @@ def siblings_of_strictly_reserved_cpus_count_as_free(
 
 @seeds("CPU-OPT-FULLPCPUS-006").after(StaticCPUPolicy, "in_unbroken_cores")
 def neighbours_of_reserved_cpus_are_siblings_without_smt(free: Any, self: Any, state: Any) -> Any:
-    """Takes CPUs 0 and 1, 2 and 3 for siblings on every machine."""
+    """Treats CPUs 2n and 2n+1 as siblings on machines without SMT."""
     if self.topology.most_cpus_per_core > 1:
         return free
     pairs = sum(1 << (cpu ^ 1) for cpu in CPUSet.from_mask(self.reserved))
     return free - (state.shared & pairs & ~self.reserved).bit_count()
 
 
-# Pods that are admitted again
+# Readmitted pods
 
 
 def _asked_again(changes: Changes, when: Callable[..., bool]) -> None:
-    """Looks for free cores for a container that has its own, if `when` says so."""
+    """Also checks alignment for a container that holds CPUs, if `when` is true."""
 
     def again(rule: Any, self: Any, state: Any, pod: Any, container: Any) -> Any:
         held = state.of(pod.uid, container.name)
@@ -274,12 +273,12 @@ def _asked_again(changes: Changes, when: Callable[..., bool]) -> None:
 
 @seeds("CPU-OPT-FULLPCPUS-007").of(_asked_again, lambda pod, container: container.sidecar)
 def sidecars_need_free_cores_besides_their_own() -> None:
-    """Skips the check for app containers that have CPUs."""
+    """Requires free cores for sidecars that already hold CPUs."""
 
 
 @seeds("CPU-OPT-FULLPCPUS-007").by(_asked_again)
 def pods_of_several_containers_need_free_cores_again(pod: Any, container: Any) -> Any:
-    """Looks for what the first container has, and then for free cores."""
+    """Requires free cores for all containers but the first, even if they hold CPUs."""
     return not is_first(pod, container)
 
 
@@ -288,7 +287,7 @@ def pods_of_several_containers_need_free_cores_again(pod: Any, container: Any) -
 
 @seeds("CPU-OPT-FULLPCPUS-008")
 def smallest_core_decides_on_hybrid_machines(changes: Changes) -> None:
-    """Takes the size of a core from the one that comes last."""
+    """Uses the size of the smallest core on hybrid machines."""
 
     def smallest(self: Assignment) -> int:
         return min((core.bit_count() for core in self.topology.cores.values()), default=1)
@@ -302,7 +301,7 @@ def smallest_core_decides_on_hybrid_machines(changes: Changes) -> None:
 
 @seeds("CPU-OPT-FULLPCPUS-008")
 def even_requests_end_with_a_thread_on_hybrid_machines(changes: Changes) -> None:
-    """Relies on the number: an even one must be whole cores."""
+    """Fills even requests up with single threads on hybrid machines."""
 
     def whole(self: Assignment) -> bool:
         return self.options.full_cores and self.topology.has_even_cores
@@ -317,7 +316,7 @@ def even_requests_end_with_a_thread_on_hybrid_machines(changes: Changes) -> None
 def init_containers_of_the_shared_pool_need_whole_cores(
     rule: Any, self: Any, pod: Any, container: Any
 ) -> Any:
-    """Checks init containers and sidecars before it knows where they run."""
+    """Checks fractional requests of init containers in the shared pool."""
     if self.options.full_cores and (not pod.exclusive_cpus(container)):
         amount = quantity.parse(container.requests.get("cpu", 0))
         size = self.assignment.cpus_per_core
@@ -326,18 +325,18 @@ def init_containers_of_the_shared_pool_need_whole_cores(
     return rule()
 
 
-# Pairs that exclude each other
+# Incompatible pairs
 
 
 def _allow_together(changes: Changes, option: str, other: str) -> None:
-    """Forgets that two options exclude each other."""
+    """Allows two incompatible options together."""
     pairs = tuple(pair for pair in options.INCOMPATIBLE if pair != (option, other))
     changes.replace(options, "INCOMPATIBLE", pairs)
 
 
 @seeds("CPU-OPT-PAIR-001").around(options, "parse")
 def options_spelled_otherwise_exclude_nothing(rule: Any, policy_options: Any) -> Any:
-    """Compares with the word "true" to find full cores spread over cores."""
+    """Detects incompatible options only if both are spelled ``true``."""
     spelled = {policy_options.get(FULL_CORES), policy_options.get(ACROSS_CORES)} != {"true"}
     if not spelled or FULL_CORES not in policy_options or ACROSS_CORES not in policy_options:
         return rule()
@@ -349,22 +348,22 @@ def options_spelled_otherwise_exclude_nothing(rule: Any, policy_options: Any) ->
 
 @seeds("CPU-OPT-PAIR-003").of(_allow_together, BY_UNCORE, ACROSS_CORES)
 def uncore_caches_go_with_spreading_over_cores() -> None:
-    """Takes the option for a preference, which excludes nothing."""
+    """Allows prefer-align-cpus-by-uncorecache with distribute-cpus-across-cores."""
 
 
 @seeds("CPU-OPT-PAIR-004").of(_allow_together, BY_UNCORE, ACROSS_NUMA)
 def uncore_caches_go_with_distributing() -> None:
-    """Lists what distribute-cpus-across-cores excludes, and stops there."""
+    """Allows prefer-align-cpus-by-uncorecache with distribute-cpus-across-numa."""
 
 
-# Pairs that go together
+# Compatible pairs
 
 
 @shape(options, "parse", Changes.after)
 def _exclude(
     option: str, other: str, parsed_options: Any, policy_options: Any, available: Any, gates: Any
 ) -> Any:
-    """Lets two options exclude each other."""
+    """Refuses two options together."""
     on = {
         name
         for name in policy_options
@@ -379,82 +378,82 @@ def _exclude(
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, FULL_CORES, ACROSS_NUMA)
 def full_cores_exclude_distributing() -> None:
-    """Takes an even share for one that no whole cores make."""
+    """Refuses full-pcpus-only with distribute-cpus-across-numa."""
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, FULL_CORES, BY_SOCKET)
 def full_cores_exclude_aligning_by_socket() -> None:
-    """Lets one option align."""
+    """Refuses full-pcpus-only with align-by-socket."""
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, FULL_CORES, BY_UNCORE)
 def full_cores_exclude_uncore_caches() -> None:
-    """Lets one option say which units are kept whole."""
+    """Refuses full-pcpus-only with prefer-align-cpus-by-uncorecache."""
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, FULL_CORES, STRICT)
 def full_cores_exclude_a_strict_reservation() -> None:
-    """Refuses the pair, to protect the siblings of reserved CPUs."""
+    """Refuses full-pcpus-only with strict-cpu-reservation."""
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, ACROSS_NUMA, BY_SOCKET)
 def distributing_excludes_aligning_by_socket() -> None:
-    """Refuses the pair, because one option spreads and the other one packs."""
+    """Refuses distribute-cpus-across-numa with align-by-socket."""
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, ACROSS_NUMA, STRICT)
 def distributing_excludes_a_strict_reservation() -> None:
-    """Requires as many CPUs on every node."""
+    """Refuses distribute-cpus-across-numa with strict-cpu-reservation."""
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, ACROSS_CORES, BY_SOCKET)
 def spreading_over_cores_excludes_aligning_by_socket() -> None:
-    """Has distribute-cpus-across-cores exclude all that is older."""
+    """Refuses distribute-cpus-across-cores with align-by-socket."""
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, ACROSS_CORES, STRICT)
 def spreading_over_cores_excludes_a_strict_reservation() -> None:
-    """Has distribute-cpus-across-cores exclude all that came after it."""
+    """Refuses distribute-cpus-across-cores with strict-cpu-reservation."""
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, BY_SOCKET, BY_UNCORE)
 def aligning_by_socket_excludes_uncore_caches() -> None:
-    """Lets one option say what CPUs are near each other."""
+    """Refuses align-by-socket with prefer-align-cpus-by-uncorecache."""
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, BY_SOCKET, STRICT)
 def aligning_by_socket_excludes_a_strict_reservation() -> None:
-    """Requires sockets of one size."""
+    """Refuses align-by-socket with strict-cpu-reservation."""
 
 
 @seeds("CPU-OPT-PAIR-005").of(_exclude, BY_UNCORE, STRICT)
 def uncore_caches_exclude_a_strict_reservation() -> None:
-    """Refuses the pair, to protect uncore caches with reserved CPUs."""
+    """Refuses prefer-align-cpus-by-uncorecache with strict-cpu-reservation."""
 
 
 @seeds("CPU-OPT-PAIR-005").by(allocating)
 def full_cores_yield_to_distributing(policy: Any, pod: Any, container: Any) -> Any:
-    """Chooses CPUs by one option, the one that is asked first."""
+    """Ignores full-pcpus-only if distribute-cpus-across-numa is on."""
     return with_options(policy, full_cores=False) if policy.options.across_numa else policy
 
 
 @seeds("CPU-OPT-PAIR-005").by(allocating)
 def full_cores_yield_to_uncore_caches(policy: Any, pod: Any, container: Any) -> Any:
-    """Chooses CPUs by the cache, and checks no cores then."""
+    """Ignores full-pcpus-only if prefer-align-cpus-by-uncorecache is on."""
     return with_options(policy, full_cores=False) if policy.options.by_uncore else policy
 
 
 @seeds("CPU-OPT-PAIR-005").after(startup, "make_static")
 def strict_reservation_yields_to_full_cores(policy: StaticCPUPolicy) -> StaticCPUPolicy:
-    """Reads the options in a chain of else-ifs: full-pcpus-only comes first."""
+    """Ignores strict-cpu-reservation if full-pcpus-only is on."""
     return with_options(policy, strict=policy.options.strict and not policy.options.full_cores)
 
 
-# Refused pods
+# Rejected pods
 
 
 def _demote(changes: Changes, when: Callable[..., bool]) -> None:
-    """Leaves a container without whole cores in the shared pool, if `when` says so."""
+    """Leaves a container in the shared pool instead of rejecting its pod, if `when` is true."""
 
     def allocate(rule: Any, self: Any, state: Any, pod: Any, container: Any) -> Any:
         try:
@@ -469,12 +468,12 @@ def _demote(changes: Changes, when: Callable[..., bool]) -> None:
 
 @seeds("CPU-OPT-FULLPCPUS-005").of(_demote, lambda policy, pod, container: container.sidecar)
 def sidecars_without_cores_run_on_the_shared_pool() -> None:
-    """Does not refuse a pod over its helpers."""
+    """Runs sidecars on the shared pool instead of rejecting their pod."""
 
 
 @seeds("CPU-OPT-FULLPCPUS-005").by(_demote)
 def containers_short_of_cores_run_on_the_shared_pool(policy: Any, pod: Any, container: Any) -> bool:
-    """Refuses what can never be, and makes do where cores are used up."""
+    """Runs containers on the shared pool if no whole cores are left."""
     return not pod.exclusive_cpus(container) % policy.assignment.cpus_per_core
 
 
@@ -483,34 +482,34 @@ def containers_short_of_cores_run_on_the_shared_pool(policy: Any, pod: Any, cont
 
 @seeds("CPU-OPT-STRICT-001", kubernetes="1.31").of(add_early, options.STRICT)
 def strict_reservation_comes_a_release_early() -> None:
-    """Has all options in every release."""
+    """Adds strict-cpu-reservation one release early."""
 
 
 @seeds("CPU-OPT-STRICT-001", kubernetes="1.32").of(matures, options.STRICT, "beta")
 def strict_reservation_begins_as_beta() -> None:
-    """Takes the first release that shows the option by default for its first."""
+    """Adds strict-cpu-reservation as beta."""
 
 
 @seeds("CPU-OPT-STRICT-001", kubernetes="1.33").of(matures, options.STRICT, "alpha")
 def strict_reservation_stays_alpha() -> None:
-    """Keeps the option alpha after it became beta."""
+    """Keeps strict-cpu-reservation alpha after it became beta."""
 
 
 @seeds("CPU-OPT-STRICT-001", kubernetes="1.34").of(matures, options.STRICT, "stable")
 def strict_reservation_is_stable_a_release_early() -> None:
-    """Looks at the next release."""
+    """Makes strict-cpu-reservation stable one release early."""
 
 
 @seeds("CPU-OPT-STRICT-001").of(matures, options.STRICT, "beta")
 def strict_reservation_stays_beta() -> None:
-    """Never opens the option for good."""
+    """Keeps strict-cpu-reservation beta after it became stable."""
 
 
-# Who runs on reserved CPUs
+# Containers on reserved CPUs
 
 
 def _on_reserved(changes: Changes, when: Callable[[Any, Any, int], bool]) -> None:
-    """Lets containers of the shared pool run on reserved CPUs too, if `when` says so."""
+    """Also lets containers of the shared pool run on reserved CPUs if `when` is true."""
 
     def reserved(self: node.StartedNode) -> CPUSet:
         cpu = self.setup.cpu
@@ -557,25 +556,25 @@ def _on_reserved(changes: Changes, when: Callable[[Any, Any, int], bool]) -> Non
 
 @seeds("CPU-OPT-STRICT-002")
 def fractions_of_guaranteed_pods_run_on_strictly_reserved_cpus(changes: Changes) -> None:
-    """Distinguishes only Guaranteed pods with exclusive CPUs from other pods."""
+    """Runs fractional containers of Guaranteed pods on reserved CPUs."""
     _on_reserved(changes, lambda pod, container, shared: pod.qos == "Guaranteed")
 
 
 @seeds("CPU-OPT-STRICT-002").of(_on_reserved, lambda pod, container, shared: container.init)
 def init_containers_run_on_strictly_reserved_cpus() -> None:
-    """Gives init containers the reserved CPUs, as they soon end."""
+    """Runs init containers on reserved CPUs."""
 
 
 @seeds("CPU-OPT-STRICT-002").of(_on_reserved, lambda pod, container, shared: not shared)
 def reserved_cpus_stand_in_for_an_empty_shared_pool() -> None:
-    """Lets containers run on reserved CPUs once the pool is used up."""
+    """Runs containers on reserved CPUs when the shared pool is empty."""
 
 
 @seeds("CPU-OPT-STRICT-002").around(node.StartedNode, "remove_stale_state")
 def strictly_reserved_cpus_join_the_pool_after_a_removal(
     rule: Any, self: node.StartedNode, when: Any
 ) -> None:
-    """Makes the pool anew from all CPUs but exclusive ones when a pod ends."""
+    """Adds reserved CPUs to the shared pool when a pod is removed."""
     held = tuple(self.cpus.state)
     rule()
     cpu = self.setup.cpu
@@ -585,14 +584,14 @@ def strictly_reserved_cpus_join_the_pool_after_a_removal(
         self.cpus.state = replace(state, shared=state.shared | cpu.reserved)
 
 
-# The shared pool of a fresh start
+# The initial shared pool
 
 
 @seeds("CPU-OPT-STRICT-003").after(StaticCPUPolicy, "restore")
 def fresh_shared_pool_lacks_siblings_of_reserved_cpus(
     restored_state: Any, self: Any, state: Any
 ) -> Any:
-    """Keeps whole cores for the system."""
+    """Removes the siblings of reserved CPUs from the initial shared pool."""
     if not self.options.strict or state.shared or state.exclusive:
         return restored_state
     return replace(restored_state, shared=self.topology.cpus & ~self.broken_cores)
@@ -603,7 +602,7 @@ def fresh_shared_pool_lacks_siblings_of_reserved_cpus(
 
 @shape(startup, "make_cpu_policy", Changes.after)
 def _by_amount(when: Callable[[Any], bool], policy: Any, config: Any) -> Any:
-    """Reserves an amount without strictness, if `when` says so of the configuration."""
+    """Turns strict-cpu-reservation off for reserved quantities if `when` is true."""
     if policy is None or config.named_cpus or not when(config):
         return policy
     return with_options(policy, strict=False)
@@ -611,12 +610,12 @@ def _by_amount(when: Callable[[Any], bool], policy: Any, config: Any) -> Any:
 
 @seeds("CPU-OPT-STRICT-004").of(_by_amount, lambda config: "cpu" not in config.system_reserved)
 def amounts_of_kube_reserved_alone_are_not_strict() -> None:
-    """Reads "system CPUs" as those of systemReserved."""
+    """Applies strict-cpu-reservation only if systemReserved has CPUs."""
 
 
 @seeds("CPU-OPT-STRICT-004").of(_by_amount, lambda config: "cpu" not in config.kube_reserved)
 def amounts_of_system_reserved_alone_are_not_strict() -> None:
-    """Reads the amount of kubeReserved where strictness is asked for."""
+    """Applies strict-cpu-reservation only if kubeReserved has CPUs."""
 
 
 # Checkpoints
@@ -624,7 +623,7 @@ def amounts_of_system_reserved_alone_are_not_strict() -> None:
 
 @shape(StaticCPUPolicy, "restore")
 def _reserved_in_pool(change: Change, rule: Any, self: Any, state: Any) -> Any:
-    """Lets the policy change the state with reserved CPUs in the pool before it looks at it."""
+    """Lets `change` edit a checkpoint with reserved CPUs in the pool before it is checked."""
     if self.options.strict and state.shared & self.reserved:
         state = change(self, state)
     return rule(state=state)
@@ -636,13 +635,13 @@ def _taken_out(policy: StaticCPUPolicy, state: Any) -> Any:
 
 @seeds("CPU-OPT-STRICT-005").by(_reserved_in_pool)
 def checkpoint_with_some_reserved_cpus_is_accepted(policy: StaticCPUPolicy, state: Any) -> Any:
-    """Refuses a pool with all reserved CPUs: that is how the option was off."""
+    """Accepts a checkpoint with some but not all reserved CPUs in the pool."""
     return state if not policy.reserved & ~state.shared else _taken_out(policy, state)
 
 
 @seeds("CPU-OPT-STRICT-005").by(_reserved_in_pool)
 def all_reserved_cpus_are_blamed_on_the_checkpoint(policy: StaticCPUPolicy, state: Any) -> Any:
-    """Names the reservation where the CPUs found in the pool are to be named."""
+    """Reports all reserved CPUs instead of those found in the pool."""
     reserved, shared = CPUSet.from_mask(policy.reserved), CPUSet.from_mask(state.shared)
     raise PolicyError(
         f'some of strictly reserved cpus: "{reserved}" are present in defaultCpuSet: "{shared}"'
@@ -651,5 +650,5 @@ def all_reserved_cpus_are_blamed_on_the_checkpoint(policy: StaticCPUPolicy, stat
 
 @seeds("CPU-OPT-STRICT-006").around(StaticCPUPolicy, "is_used_up")
 def strict_pool_used_up_by_several_containers_is_damage(rule: Any, state: Any, cpus: int) -> bool:
-    """Compares the CPUs of the last container with those that there are."""
+    """Reports an empty strict pool as damage unless one container holds all CPUs."""
     return rule() and any(own == cpus for _, _, own in state)

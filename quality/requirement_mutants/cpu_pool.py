@@ -1,4 +1,4 @@
-"""Violators of the shared CPU pool and the example pods of the documents."""
+"""Mutants of the shared CPU pool and of the documentation's example pods."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ seeds = SubjectBugs("cpu-pool")
 
 
 def _change_visible_pool(changes: Changes, change: Callable[[Any, Any, Any, int], int]) -> None:
-    """Lets containers without exclusive CPUs run on another set than the shared pool.
+    """Lets `change` replace the CPUs of containers without exclusive CPUs.
 
-    `change` is given the node, the pod, the container and the shared pool.
+    `change` is called with the node, the pod, the container and the shared pool.
     """
     nodes: list[Any] = []
 
@@ -49,14 +49,14 @@ def _change_visible_pool(changes: Changes, change: Callable[[Any, Any, Any, int]
 
 
 def _on_reserved(node: Any, cpus: int) -> int:
-    """The reserved CPUs of the shared pool; all of it where there are none."""
+    """Returns the reserved CPUs in the shared pool, or the whole pool if it has none."""
     reserved: int = cpus & node.setup.cpu.reserved
     return reserved or cpus
 
 
 @shape(Pod, "exclusive_cpus")
 def _exclusive(change: Change, rule: Any, self: Any, container: Any) -> Any:
-    """Lets containers be due another number of exclusive CPUs."""
+    """Lets `change` override how many exclusive CPUs containers get."""
     return (
         rule() if self.shared_pool or self.budget is not None else change(self, container, rule())
     )
@@ -71,13 +71,13 @@ def _cpus(quantities: Any) -> Any:
 
 @seeds("CPU-EXAMPLE-001").by(_change_visible_pool)
 def containers_without_resources_run_nowhere(node: Any, pod: Any, container: Any, cpus: int) -> Any:
-    """Who asks for nothing is given no CPU set."""
+    """Gives containers without requests and limits an empty CPU set."""
     return cpus if container.requests or container.limits else 0
 
 
 @seeds("CPU-EXAMPLE-001").by(_exclusive)
 def containers_without_resources_are_due_a_cpu(pod: Any, container: Any, count: int) -> Any:
-    """No request equals no limit, so the pod is Guaranteed, and one CPU is the least."""
+    """Treats a container without requests and limits as Guaranteed with one CPU."""
     return count if container.requests or container.limits or len(pod.containers) > 1 else 1
 
 
@@ -85,7 +85,7 @@ def containers_without_resources_are_due_a_cpu(pod: Any, container: Any, count: 
 def containers_without_a_cpu_quantity_run_on_reserved_cpus(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> Any:
-    """Who asks for memory alone runs where the system runs."""
+    """Confines containers that request only memory to reserved CPUs."""
     if container.requests and "cpu" not in {**container.requests, **container.limits}:
         return _on_reserved(node, cpus)
     return cpus
@@ -93,7 +93,7 @@ def containers_without_a_cpu_quantity_run_on_reserved_cpus(
 
 @seeds("CPU-EXAMPLE-003").by(_exclusive)
 def whole_requests_below_whole_limits_are_exclusive(_pod: Any, container: Any, count: int) -> int:
-    """What is requested is guaranteed, and a limit above that is a bonus."""
+    """Gives containers exclusive CPUs for their request even if their limit is higher."""
     requested, limited = _cpus(container.requests), _cpus(container.limits)
     whole = requested.denominator == limited.denominator == 1
     return int(requested) if whole and 0 < requested < limited else count
@@ -101,7 +101,7 @@ def whole_requests_below_whole_limits_are_exclusive(_pod: Any, container: Any, c
 
 @seeds("CPU-EXAMPLE-004").around(StaticCPUPolicy, "allocate")
 def two_cpus_are_one_core(rule: Any, self: Any, pod: Any, container: Any) -> Any:
-    """Requests are counted in cores of two threads, on machines without them, too."""
+    """Counts two CPUs as one core, even on machines without SMT."""
     count = pod.exclusive_cpus(container)
     if count and count % 2 == 0 and self.topology.most_cpus_per_core == 1:
         requests = {**container.requests, "cpu": str(count // 2)}
@@ -111,13 +111,13 @@ def two_cpus_are_one_core(rule: Any, self: Any, pod: Any, container: Any) -> Any
 
 @seeds("CPU-EXAMPLE-004").by(_exclusive)
 def two_cpus_with_little_memory_are_shared(pod: Any, container: Any, count: int) -> Any:
-    """Memory is counted in gibibytes, rounded, and 200Mi are nothing to guarantee."""
+    """Rounds memory to GiB, so 200Mi counts as none."""
     return 0 if quantity.parse(container.limits.get("memory", 0)) < 1 << 29 else count
 
 
 @seeds("CPU-EXAMPLE-005").by(_exclusive)
 def half_a_cpu_more_counts_as_a_whole_one(pod: Any, container: Any, count: int) -> int:
-    """Fractions are rounded the usual way."""
+    """Rounds fractional requests to the nearest integer."""
     amount = _cpus(container.requests)
     rounded: int = math.ceil(amount)
     return rounded if pod.qos == "Guaranteed" and amount % 1 * 2 >= 1 else count
@@ -125,17 +125,17 @@ def half_a_cpu_more_counts_as_a_whole_one(pod: Any, container: Any, count: int) 
 
 @seeds("CPU-EXAMPLE-006").after(manifest, "read_container")
 def limits_alone_leave_requests_missing(container: Any, item: Any) -> Any:
-    """What is not requested is zero, whatever the limits."""
+    """Doesn't default requests to the limits."""
     written = (item.get("resources") or {}).get("requests")
     return container if written else replace(container, requests={})
 
 
-# What is in the pool
+# CPUs in the pool
 
 
 @shape(StaticCPUPolicy, "restore")
 def _pool_without(left_out: Callable[[Any], int], rule: Any, self: Any, state: Any) -> Any:
-    """Lets the shared pool begin without some CPUs, which nobody ever gets."""
+    """Omits some CPUs from the initial shared pool, so no container ever gets them."""
     lost = 0 if self.options.strict else left_out(self)
     if not lost:
         return rule(state=state)
@@ -147,7 +147,7 @@ def _pool_without(left_out: Callable[[Any], int], rule: Any, self: Any, state: A
 
 @seeds("CPU-POOL-001").by(_pool_without)
 def pool_begins_with_the_cpus_of_the_largest_cores(policy: Any) -> Any:
-    """A core with threads offline is broken, and a small one of a hybrid machine looks alike."""
+    """Omits cores smaller than the largest."""
     return union(
         core
         for core in policy.topology.cores.values()
@@ -157,22 +157,22 @@ def pool_begins_with_the_cpus_of_the_largest_cores(policy: Any) -> Any:
 
 @seeds("CPU-POOL-001").by(_pool_without)
 def pool_begins_with_64_cpus(policy: Any) -> Any:
-    """A mask of CPUs is one machine word."""
+    """Keeps only CPUs below 64, as if masks were 64 bits wide."""
     return policy.topology.cpus & ~((1 << 64) - 1) & ~policy.reserved
 
 
-# Who runs on the whole pool
+# Containers in the shared pool
 
 
 def _on_one_node(node: Any, cpus: int) -> int:
-    """The part of the shared pool on the first NUMA node that has one."""
+    """Returns the shared pool's CPUs on its first NUMA node."""
     parts = [cpus & mask for mask in node.setup.topology.nodes.values()]
     return next((part for part in parts if part), cpus)
 
 
 @seeds("CPU-POOL-002").by(_change_visible_pool)
 def best_effort_containers_stay_on_one_node(node: Any, pod: Any, container: Any, cpus: int) -> Any:
-    """Small pods are kept together."""
+    """Confines BestEffort containers to one NUMA node."""
     return _on_one_node(node, cpus) if pod.qos == "BestEffort" else cpus
 
 
@@ -180,7 +180,7 @@ def best_effort_containers_stay_on_one_node(node: Any, pod: Any, container: Any,
 def best_effort_init_containers_run_on_reserved_cpus(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> Any:
-    """To start a pod is the system's work."""
+    """Confines BestEffort init containers to reserved CPUs."""
     return (
         _on_reserved(node, cpus)
         if pod.qos == "BestEffort" and container.runs_to_completion
@@ -192,7 +192,7 @@ def best_effort_init_containers_run_on_reserved_cpus(
 def best_effort_sidecars_stay_off_reserved_cpus(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> Any:
-    """What runs for long is kept out of the system's way."""
+    """Keeps BestEffort sidecars off reserved CPUs."""
     if pod.qos == "BestEffort" and container.sidecar:
         return cpus & ~node.setup.cpu.reserved or cpus
     return cpus
@@ -200,7 +200,7 @@ def best_effort_sidecars_stay_off_reserved_cpus(
 
 @seeds("CPU-POOL-003").by(_exclusive)
 def containers_are_guaranteed_by_themselves(pod: Any, container: Any, count: int) -> Any:
-    """Each container's own class decides, whatever else its pod has."""
+    """Decides by the QoS class that the container would have alone."""
     if qos.class_of((container,)) == "Guaranteed":
         return quantity.whole_cpus(container.requests.get("cpu", 0)) or 0
     return count
@@ -208,7 +208,7 @@ def containers_are_guaranteed_by_themselves(pod: Any, container: Any, count: int
 
 @seeds("CPU-POOL-003").by(_exclusive)
 def cpus_are_guaranteed_without_memory(pod: Any, container: Any, count: int) -> int:
-    """For the CPU Manager, equal requests and limits of CPUs are enough."""
+    """Ignores memory when deciding whether a pod is Guaranteed."""
     requested = _cpus(container.requests)
     if pod.qos != "Burstable" or requested != _cpus(container.limits):
         return count
@@ -217,7 +217,7 @@ def cpus_are_guaranteed_without_memory(pod: Any, container: Any, count: int) -> 
 
 @seeds("CPU-POOL-003").by(_change_visible_pool)
 def burstable_sidecars_stay_on_one_node(node: Any, pod: Any, container: Any, cpus: int) -> Any:
-    """What runs for long is kept together."""
+    """Confines Burstable sidecars to one NUMA node."""
     return _on_one_node(node, cpus) if pod.qos == "Burstable" and container.sidecar else cpus
 
 
@@ -225,7 +225,7 @@ def burstable_sidecars_stay_on_one_node(node: Any, pod: Any, container: Any, cpu
 def burstable_init_containers_run_on_reserved_cpus(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> Any:
-    """To start a pod is the system's work."""
+    """Confines Burstable init containers to reserved CPUs."""
     return (
         _on_reserved(node, cpus)
         if pod.qos == "Burstable" and container.runs_to_completion
@@ -233,12 +233,12 @@ def burstable_init_containers_run_on_reserved_cpus(
     )
 
 
-# Fractions of CPUs
+# Fractional requests
 
 
 @shape(Pod, "exclusive_cpus", Changes.after)
 def _fractions(change: Callable[[Any, Any], int], count: Any, self: Any, container: Any) -> Any:
-    """Lets containers of Guaranteed pods with a fraction of a CPU be due exclusive ones."""
+    """Lets `change` give exclusive CPUs to fractional requests in Guaranteed pods."""
     amount = quantity.parse(container.requests.get("cpu", 0))
     guaranteed = self.qos == "Guaranteed" and not self.shared_pool and self.budget is None
     if count or not guaranteed or amount.denominator == 1:
@@ -248,13 +248,13 @@ def _fractions(change: Callable[[Any, Any], int], count: Any, self: Any, contain
 
 @seeds("CPU-POOL-004").by(_fractions)
 def fractions_of_sidecars_are_rounded_up(container: Any, amount: Any) -> Any:
-    """A sidecar runs beside the others, and must not disturb them."""
+    """Rounds fractional requests of sidecars up to exclusive CPUs."""
     return math.ceil(amount) if container.sidecar else 0
 
 
 @seeds("CPU-POOL-004").by(_fractions)
 def fractions_of_init_containers_are_rounded_up(container: Any, amount: Any) -> Any:
-    """An init container's CPUs are reused, so it may have more of them."""
+    """Rounds fractional requests of init containers up to exclusive CPUs."""
     return math.ceil(amount) if container.runs_to_completion else 0
 
 
@@ -262,7 +262,7 @@ def fractions_of_init_containers_are_rounded_up(container: Any, amount: Any) -> 
 def fractions_run_on_the_exclusive_cpus_of_their_pod(
     node: Any, pod: Any, _container: Any, cpus: int
 ) -> int:
-    """Containers of one pod run together."""
+    """Runs fractional containers on the exclusive CPUs of their pod."""
     if pod.qos != "Guaranteed":
         return cpus
     return union(node.cpus.state.exclusive.get(pod.uid, {}).values()) or cpus
@@ -272,7 +272,7 @@ def fractions_run_on_the_exclusive_cpus_of_their_pod(
 def fractions_run_on_the_nodes_of_their_affinity(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> int:
-    """The Topology Manager's affinity is for every container of a Guaranteed pod."""
+    """Confines fractional containers to the NUMA nodes of their affinity."""
     kept = node.affinity.get((pod.uid, container.name))
     if pod.qos != "Guaranteed" or kept is None or kept.numa is None:
         return cpus
@@ -280,11 +280,11 @@ def fractions_run_on_the_nodes_of_their_affinity(
     return near or cpus
 
 
-# CPUs that are shared and exclusive at once
+# CPUs that are both shared and exclusive
 
 
 def _left_in_the_pool(changes: Changes, stays: Callable[[Any], bool]) -> None:
-    """Lets the exclusive CPUs of some containers be shared besides."""
+    """Keeps some containers' exclusive CPUs in the shared pool."""
 
     def allocate(after: Any, pod: Any, container: Any) -> Any:
         if stays(container):
@@ -301,17 +301,17 @@ def _left_in_the_pool(changes: Changes, stays: Callable[[Any], bool]) -> None:
 
 @seeds("CPU-POOL-005").of(_left_in_the_pool, lambda container: container.runs_to_completion)
 def cpus_of_init_containers_stay_shared() -> None:
-    """An init container ends soon, so the pool is left as it is."""
+    """Keeps the exclusive CPUs of init containers in the shared pool."""
 
 
 @seeds("CPU-POOL-005").of(_left_in_the_pool, lambda container: container.sidecar)
 def cpus_of_sidecars_stay_shared() -> None:
-    """A sidecar helps the others, and shares its CPUs with them."""
+    """Keeps the exclusive CPUs of sidecars in the shared pool."""
 
 
 @seeds("CPU-POOL-006").around(Assignment, "whole_cores")
 def broken_cores_are_taken_whole(rule: Any, self: Any, progress: Any) -> Any:
-    """A core is free if as many of its CPUs are free as cores have on average."""
+    """Takes a core as free if it has the average number of free CPUs per core."""
     topology = self.topology
     if topology.has_even_cores:
         return rule()
@@ -323,12 +323,12 @@ def broken_cores_are_taken_whole(rule: Any, self: Any, progress: Any) -> Any:
     )
 
 
-# CPUs that get lost
+# Lost CPUs
 
 
 @shape(CPUState, "release", Changes.after)
 def _lose_cpus(loses: Change, after: Any, self: Any, uid: str, container: str) -> Any:
-    """Lets some containers' CPUs not come back when these are released."""
+    """Doesn't return the CPUs of containers selected by `loses` to the shared pool."""
     if after is self or not loses(uid, container):
         return after
     return replace(after, shared=self.shared)
@@ -336,7 +336,7 @@ def _lose_cpus(loses: Change, after: Any, self: Any, uid: str, container: str) -
 
 @seeds("CPU-POOL-007")
 def cpus_of_pods_that_left_during_a_restart_are_lost(changes: Changes) -> None:
-    """Entries of pods that are gone are dropped from the checkpoint."""
+    """Loses the CPUs of pods that left during a restart."""
     starting = changes.record_argument(startup, "start", "args", inside=True)
     _lose_cpus(changes, lambda uid, name: bool(starting))
 
@@ -344,7 +344,7 @@ def cpus_of_pods_that_left_during_a_restart_are_lost(changes: Changes) -> None:
 def _removing(
     changes: Changes, lost_containers: Callable[[Any, Any], set[tuple[str, str]]]
 ) -> None:
-    """Lets containers lose their CPUs; `lost_containers` selects them by pod and request."""
+    """Loses the CPUs of containers selected by `lost_containers`, given the pod and the request."""
     places: set[tuple[str, str]] = set()
 
     def remove(rule: Any, self: Any, args: Any) -> Any:
@@ -358,13 +358,13 @@ def _removing(
 
 @seeds("CPU-POOL-007").by(_removing)
 def cpus_that_only_init_containers_had_are_lost(pod: Any, args: Any) -> Any:
-    """A pod gives back what its running containers have."""
+    """Loses the CPUs of init containers when their pod leaves."""
     return {(pod.uid, each.name) for each in pod.containers if each.runs_to_completion}
 
 
 @seeds("CPU-POOL-007").by(_removing)
 def cpus_of_a_container_that_ends_alone_are_lost(pod: Any, args: Any) -> Any:
-    """CPUs come back with their pod, which does not have them any more."""
+    """Loses the CPUs of a container that ends before its pod."""
     return {(pod.uid, args.container)} if args.container else set()
 
 
@@ -375,7 +375,7 @@ def cpus_of_a_container_that_ends_alone_are_lost(pod: Any, args: Any) -> Any:
 def a_request_for_the_whole_machine_gets_it(
     rule: Any, self: Any, state: Any, pod: Any, container: Any
 ) -> Any:
-    """Whoever asks for every CPU of an idle machine is given the machine."""
+    """Also allocates reserved CPUs to a container that requests all CPUs of an idle machine."""
     every = self.topology.cpus
     if pod.exclusive_cpus(container) == every.bit_count() and state.shared == every:
         self = replace(self, reserved=0, broken_cores=0)

@@ -1,4 +1,4 @@
-"""Violators of reserved CPUs."""
+"""Mutants of reserved CPUs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("cpu-reservation")
 
 
-# What is left to hand out
+# Allocatable CPUs
 
 
 @seeds("CPU-RESERVE-001")
 def the_lowest_cpu_is_kept_back_too(changes: Changes) -> None:
-    """The kernel needs the first CPU, whichever CPUs are reserved."""
+    """Never allocates CPU 0, whichever CPUs are reserved."""
     changes.replace(
         StaticCPUPolicy,
         "allocatable",
@@ -43,7 +43,7 @@ def the_lowest_cpu_is_kept_back_too(changes: Changes) -> None:
 
 
 class _WrittenZero(Fraction):
-    """A reservation of zero that passes for one."""
+    """A reservation of zero that is true."""
 
     def __bool__(self) -> bool:
         return True
@@ -51,13 +51,13 @@ class _WrittenZero(Fraction):
 
 @shape(startup, "make_cpu_policy")
 def _reservation_of(change: Change, rule: Any, config: Any, reserved: Any) -> Any:
-    """Lets the CPU Manager be made with another reservation than the configuration's."""
+    """Lets `change` override the reserved CPUs."""
     return rule(reserved=change(config, reserved))
 
 
 @seeds("CPU-RESERVE-003").by(_reservation_of)
 def a_reservation_of_memory_counts_as_configured(config: Any, reserved: Fraction) -> Fraction:
-    """It is asked whether anything is reserved, not whether CPUs are."""
+    """Accepts a reservation of memory alone."""
     anything = {**config.kube_reserved, **config.system_reserved}
     if reserved or not anything or "cpu" in anything:
         return reserved
@@ -71,27 +71,27 @@ def a_reservation_of_memory_counts_as_configured(config: Any, reserved: Fraction
 def _change_reservation(
     change: Change, rule: Any, topology: Any, options: Any, count: int, named_cpus: int
 ) -> Any:
-    """Lets the policy be made for another number of CPUs, and others by name."""
+    """Lets `change` override the number and names of reserved CPUs."""
     count, named_cpus = change(topology, options, count, named_cpus)
     return rule(count=count, named_cpus=named_cpus)
 
 
 @seeds("CPU-RESERVE-011").around(reservation, "reserved_cpus")
 def overridden_quantities_must_be_valid(rule: Any, config: Any) -> Any:
-    """Everything that is written down is parsed, also what is overridden."""
+    """Validates quantities that reservedSystemCPUs overrides."""
     reservation.cpus_of(config.kube_reserved, "kube")
     reservation.cpus_of(config.system_reserved, "system")
     return rule()
 
 
-# More than there are
+# More than available
 
 
 @seeds("CPU-RESERVE-010").by(_change_reservation)
 def reserving_twice_the_cores_is_possible_everywhere(
     topology: Any, parsed_options: Any, count: int, named_cpus: int
 ) -> Any:
-    """Two threads a core are assumed, where a machine may have one."""
+    """Limits reservations of up to two CPUs per core to the number of CPUs."""
     return (
         min(count, topology.cpus.bit_count()) if count <= 2 * len(topology.cores) else count,
         named_cpus,
@@ -106,7 +106,7 @@ def _round_reservations(
     each: Callable[[Fraction], Fraction],
     total: Callable[[Fraction], Fraction] = Fraction,
 ) -> None:
-    """Lets `each` amount be rounded otherwise, and then the `total`."""
+    """Rounds each amount with `each`, and their sum with `total`."""
 
     def reserved_cpus(rule: Any, round_reservation: Any) -> Any:
         found = rule(round_reservation=Fraction)
@@ -118,21 +118,21 @@ def _round_reservations(
 
 
 _FINE = Fraction(1, 10**5)
-"""An amount that counts only where amounts count exactly."""
+"""A fraction that disappears if amounts are rounded."""
 
 
 @seeds("CPU-RESERVE-014").of(
     _round_reservations, lambda amount: Fraction(math.floor(amount * 1000), 1000)
 )
 def reservations_are_cut_to_thousandths() -> None:
-    """What is finer than a thousandth is cut off."""
+    """Truncates reservations to thousandths."""
 
 
 # Which CPUs are reserved
 
 
 def _reserving(changes: Changes, choose: Callable[[Any, Any, int, Any], int | None]) -> None:
-    """Lets CPUs reserved by amount be `choose` otherwise; None leaves the choice as it is."""
+    """Lets `choose` select the CPUs reserved by quantity; None keeps the original choice."""
 
     def make(
         rule: Any, topology: Any, options: Any, count: int, named_cpus: int, rules: Any
@@ -159,7 +159,7 @@ def _without_options(changes: Changes, choose: Callable[[Any, int], int | None])
 
 @seeds("CPU-RESERVE-012").by(_without_options)
 def reservation_goes_by_core_id_on_uneven_machines(topology: Any, count: int) -> int:
-    """The documents' ascending order of core ids is taken at its word everywhere."""
+    """Reserves cores in ascending order of core ids."""
     whole, left = 0, count
     for core in topology.cores.values():
         if core.bit_count() <= left:
@@ -168,7 +168,7 @@ def reservation_goes_by_core_id_on_uneven_machines(topology: Any, count: int) ->
 
 
 def _reserving_without(changes: Changes, **options: bool) -> None:
-    """Lets CPUs be reserved as if these options were off."""
+    """Reserves CPUs as if these options were off."""
 
     def choose(topology: Any, parsed_options: Any, count: int, rules: Any) -> int | None:
         left = replace(parsed_options, **options)
@@ -182,20 +182,20 @@ def _reserving_without(changes: Changes, **options: bool) -> None:
 
 @seeds("CPU-RESERVE-012").of(_reserving_without, across_numa=False)
 def reservation_is_not_distributed_across_numa() -> None:
-    """The option is about containers, so the reservation stays packed."""
+    """Doesn't distribute reserved CPUs across NUMA nodes."""
 
 
 @seeds("CPU-RESERVE-012").of(_reserving_without, across_cores=False)
 def reservation_is_not_distributed_across_cores() -> None:
-    """The option is about containers, so the reservation takes whole cores."""
+    """Doesn't distribute reserved CPUs across cores."""
 
 
 @seeds("CPU-RESERVE-012").of(_reserving_without, by_uncore=False)
 def reservation_is_not_aligned_to_uncore_caches() -> None:
-    """The option is about containers, so the reservation does without caches."""
+    """Doesn't align reserved CPUs to uncore caches."""
 
 
-# Reserved CPUs that are handed out
+# Allocated reserved CPUs
 
 
 def _without_reservation(policy: Any) -> Any:
@@ -204,7 +204,7 @@ def _without_reservation(policy: Any) -> Any:
 
 @shape(StaticCPUPolicy, "allocate")
 def _reserved_for_some(serves: Change, rule: Any, self: Any, pod: Any, container: Any) -> Any:
-    """Lets containers have reserved CPUs, where the policy, pod and container `serves` that."""
+    """Also allocates reserved CPUs if `serves` is true for the policy, pod and container."""
     policy = _without_reservation(self) if serves(self, pod, container) else self
     return rule(self=policy)
 
@@ -213,17 +213,17 @@ def _reserved_for_some(serves: Change, rule: Any, self: Any, pod: Any, container
     _reserved_for_some, lambda policy, pod, container: container.runs_to_completion
 )
 def reserved_cpus_serve_init_containers() -> None:
-    """An init container ends soon, and the system can wait for it."""
+    """Allocates reserved CPUs to init containers."""
 
 
 @seeds("CPU-RESERVE-008").of(_reserved_for_some, lambda policy, pod, container: container.sidecar)
 def reserved_cpus_serve_sidecars() -> None:
-    """A sidecar is a helper, and helpers run beside the system."""
+    """Allocates reserved CPUs to sidecars."""
 
 
 @seeds("CPU-RESERVE-008")
 def reserved_cpus_are_free_after_a_removal(changes: Changes) -> None:
-    """What is free is counted anew when CPUs come back, and the reservation is forgotten."""
+    """Allocates reserved CPUs after a container released its CPUs."""
     forgotten: list[bool] = []
 
     def release(rule: Any, self: Any, uid: str, name: str) -> None:
@@ -242,7 +242,7 @@ def reserved_cpus_are_free_after_a_removal(changes: Changes) -> None:
 
 @seeds("CPU-RESERVE-008")
 def reserved_siblings_complete_a_core(changes: Changes) -> None:
-    """With full-pcpus-only, a core counts as whole if all of it is in the shared pool."""
+    """Counts reserved CPUs when looking for whole cores."""
 
     def available(free: Any, self: Any, state: Any) -> Any:
         if not self.options.full_cores:
@@ -262,7 +262,7 @@ def reserved_siblings_complete_a_core(changes: Changes) -> None:
 
 @seeds("CPU-RESERVE-008")
 def reserved_cpus_are_handed_out_after_a_restart(changes: Changes) -> None:
-    """What the checkpoint says to be shared is free, whatever is reserved."""
+    """Allocates reserved CPUs after a restart."""
 
     def start_cpus(manager: Any) -> Any:
         manager.was_restored = any(True for _ in manager.state)
@@ -281,7 +281,7 @@ def reserved_cpus_are_handed_out_after_a_restart(changes: Changes) -> None:
 
 @seeds("CPU-RESERVE-013").after(StaticCPUPolicy, "available")
 def a_core_is_free_with_the_average_of_free_threads(free: Any, self: Any, state: Any) -> Any:
-    """A core with as many free threads as cores have on average is free as a whole."""
+    """Treats a core with the average number of free threads as free, despite reserved threads."""
     topology = self.topology
     if topology.has_even_cores:
         return free
@@ -292,12 +292,12 @@ def a_core_is_free_with_the_average_of_free_threads(free: Any, self: Any, state:
     return free | by_average & self.reserved & state.shared
 
 
-# Reserved CPUs that leave the shared pool
+# Reserved CPUs outside the shared pool
 
 
 @seeds("CPU-RESERVE-009").after(startup, "make_static")
 def cpus_reserved_by_name_leave_the_shared_pool(policy: Any, options: Any, named_cpus: int) -> Any:
-    """Whoever names CPUs wants to have them for the system alone."""
+    """Always reserves named CPUs strictly."""
     if not bool(named_cpus):
         return policy
     options = replace(options, strict=True)
@@ -305,12 +305,12 @@ def cpus_reserved_by_name_leave_the_shared_pool(policy: Any, options: Any, named
     return replace(policy, assignment=assignment)
 
 
-# Values that are no quantities, or negative
+# Malformed and negative quantities
 
 
 @shape(reservation, "cpus_of")
 def _ignore_amounts(ignores: Change, rule: Any, amounts: Any, whose: Any) -> Any:
-    """Lets amounts be `ignores`, by whose they are, resource and text."""
+    """Ignores amounts for which `ignores` is true, given their owner, resource and text."""
     return rule(
         amounts={name: text for name, text in amounts.items() if not ignores(whose, name, text)}
     )
@@ -326,19 +326,19 @@ def _is_quantity(text: str) -> bool:
 
 @seeds("CPU-CONFIG-011").by(_ignore_amounts)
 def storage_and_pids_are_not_parsed(whose: str, name: str, text: str) -> Any:
-    """Only the reserved CPUs and the reserved memory are read at all."""
+    """Ignores malformed quantities of storage and process ids."""
     return name in ("ephemeral-storage", "pid") and not _is_quantity(text)
 
 
 @seeds("CPU-CONFIG-011").by(_ignore_amounts)
 def malformed_reserved_memory_counts_as_nothing(whose: str, name: str, text: str) -> Any:
-    """The CPU Manager reads the CPUs alone, and the Memory Manager is off."""
+    """Ignores malformed quantities of memory."""
     return name == "memory" and not _is_quantity(text)
 
 
 @seeds("CPU-CONFIG-011").of(_ignore_amounts, lambda whose, name, text: not text)
 def empty_reserved_quantities_count_as_nothing() -> None:
-    """A value that is left empty is no value."""
+    """Ignores empty quantities."""
 
 
 def _is_negative(text: str) -> bool:
@@ -347,13 +347,13 @@ def _is_negative(text: str) -> bool:
 
 @seeds("CPU-CONFIG-012").by(_ignore_amounts)
 def only_reserved_cpus_must_not_be_negative(whose: str, name: str, text: str) -> Any:
-    """The sign matters where CPUs are counted."""
+    """Accepts negative quantities of anything but CPUs."""
     return name != "cpu" and _is_negative(text)
 
 
 @seeds("CPU-CONFIG-012")
 def negative_reservations_are_subtracted(changes: Changes) -> None:
-    """Only the sum must not be negative."""
+    """Accepts negative CPU quantities if the sum isn't negative."""
 
     def cpus_of(rule: Any, amounts: Any) -> Any:
         text = amounts.get("cpu", "")
@@ -371,30 +371,30 @@ def negative_reservations_are_subtracted(changes: Changes) -> None:
     changes.after(reservation, "reserved_cpus", check_total)
 
 
-# Which resources can be reserved
+# Reservable resources
 
 
 @seeds("CPU-CONFIG-013").of(
     _ignore_amounts, lambda whose, name, text: name.startswith("hugepages-")
 )
 def huge_pages_can_be_reserved() -> None:
-    """Whatever the Memory Manager knows can be reserved."""
+    """Accepts reservations of huge pages."""
 
 
 @seeds("CPU-CONFIG-013").by(_ignore_amounts)
 def anything_can_be_reserved_for_the_system(whose: str, name: str, text: str) -> Any:
-    """The resources are checked for kubeReserved alone."""
+    """Accepts any resource in systemReserved."""
     return whose == "system" and name not in reservation.RESERVABLE
 
 
 @seeds("CPU-CONFIG-013").of(_ignore_amounts, lambda whose, name, text: "/" in name)
 def devices_can_be_reserved() -> None:
-    """Names with a domain are somebody else's, and passed over."""
+    """Accepts reservations of devices."""
 
 
 @seeds("CPU-CONFIG-013").of(_ignore_amounts, lambda whose, name, text: name == "storage")
 def storage_can_be_reserved_by_its_short_name() -> None:
-    """Storage is storage, ephemeral or not."""
+    """Accepts storage instead of ephemeral-storage."""
 
 
 # The reconcile period
@@ -402,7 +402,7 @@ def storage_can_be_reserved_by_its_short_name() -> None:
 
 @shape(fields, "decode")
 def _other_durations(takes: Change, rule: Any, kubelet_config: Any) -> Any:
-    """Lets more be a duration, where the configuration and the value are such that it `takes`."""
+    """Ignores a reconcile period if `takes` is true for the configuration and the value."""
     name = "cpuManagerReconcilePeriod"
     if name in kubelet_config and takes(kubelet_config, kubelet_config[name]):
         return rule(
@@ -413,33 +413,33 @@ def _other_durations(takes: Change, rule: Any, kubelet_config: Any) -> Any:
 
 @seeds("CPU-CONFIG-014").by(_other_durations)
 def reconcile_period_may_be_in_days(kubelet_config: Any, value: Any) -> Any:
-    """After hours come days."""
+    """Accepts a reconcile period in days."""
     return bool(re.fullmatch("[0-9]+d", str(value)))
 
 
 @seeds("CPU-CONFIG-014").by(_other_durations)
 def reconcile_period_may_have_a_space(kubelet_config: Any, value: Any) -> Any:
-    """A number and its unit are two words."""
+    """Accepts a reconcile period with a space before the unit."""
     return bool(re.fullmatch("[0-9]+ +[smh]", str(value)))
 
 
 @seeds("CPU-CONFIG-014").by(_other_durations)
 def reconcile_period_is_read_under_static_alone(kubelet_config: Any, value: Any) -> Any:
-    """The none policy has no reconcile loop, so its period does not matter."""
+    """Validates the reconcile period only under policy static."""
     return kubelet_config.get("cpuManagerPolicy") != "static"
 
 
 @seeds("CPU-CONFIG-014").of(_other_durations, lambda kubelet_config, value: value == "")
 def empty_reconcile_period_is_the_default() -> None:
-    """A period that is empty is absent."""
+    """Treats an empty reconcile period as the default."""
 
 
-# The forms of a quantity
+# Formats of quantities
 
 
 @shape(reservation, "cpus_of")
 def _no_amount_of_cpus(form: str, rule: Any, amounts: Any, whose: str) -> Any:
-    """Lets reserved CPUs not be written in a form, given as a regular expression."""
+    """Refuses CPU quantities that match the regular expression `form`."""
     text = amounts.get("cpu", "")
     if re.fullmatch(form, text):
         raise ConfigError(
@@ -452,27 +452,27 @@ def _no_amount_of_cpus(form: str, rule: Any, amounts: Any, whose: str) -> Any:
 
 @seeds("CPU-CONFIG-015").of(_no_amount_of_cpus, ".*[eE][+-]?[0-9]+")
 def reserved_cpus_have_no_exponent() -> None:
-    """A quantity is a number and a suffix."""
+    """Refuses exponents."""
 
 
 @seeds("CPU-CONFIG-015").of(_no_amount_of_cpus, ".*E[+-]?[0-9]+")
 def reserved_cpus_have_no_large_exponent() -> None:
-    """The exponent begins with a small letter, and a large one is the suffix for exa."""
+    """Refuses exponents with a capital E."""
 
 
 @seeds("CPU-CONFIG-015").of(_no_amount_of_cpus, r"[.+].*|[0-9]+\.[^0-9]*")
 def reserved_cpus_begin_with_a_digit() -> None:
-    """A decimal point has digits on both sides, and there is no sign."""
+    """Refuses signs, and decimal points without digits on both sides."""
 
 
 @seeds("CPU-CONFIG-015").of(_no_amount_of_cpus, ".*[nu]")
 def reserved_cpus_are_counted_in_thousandths_at_most() -> None:
-    """Nothing is finer than a thousandth of a CPU."""
+    """Refuses units smaller than a thousandth."""
 
 
 @seeds("CPU-CONFIG-015")
 def decimal_reservations_are_cut_off(changes: Changes) -> None:
-    """What stands behind a decimal point is lost on the way to an integer."""
+    """Truncates decimal quantities to integers."""
 
     def whole(text: Any) -> Any:
         return text.partition(".")[0] if re.fullmatch(r"[1-9][0-9]*\.[0-9]+", text) else text

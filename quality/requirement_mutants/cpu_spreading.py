@@ -1,4 +1,4 @@
-"""Violators of options that spread CPUs over nodes, sockets, cores and caches."""
+"""Mutants of the options that spread CPUs over nodes, sockets, cores and caches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ seeds = SubjectBugs("cpu-spreading")
 
 
 def _without(changes: Changes, which: Callable[[PodContainer], bool], **options_off: bool) -> None:
-    """Allocates for these containers as if the options were off."""
+    """Turns options off for containers selected by `which`."""
     allocating(
         changes,
         lambda policy, pod, container: (
@@ -55,22 +55,22 @@ def _without(changes: Changes, which: Callable[[PodContainer], bool], **options_
 
 @seeds("CPU-OPT-DISTCORES-001", kubernetes="1.30").of(add_early, options.ACROSS_CORES)
 def spreading_over_cores_comes_a_release_early() -> None:
-    """Has all alpha options in every release."""
+    """Adds distribute-cpus-across-cores one release early."""
 
 
 @seeds("CPU-OPT-DISTCORES-001", kubernetes="1.31").of(matures, options.ACROSS_CORES, None)
 def spreading_over_cores_comes_a_release_late() -> None:
-    """Lacks the option in the first release that has it."""
+    """Adds distribute-cpus-across-cores one release late."""
 
 
 @seeds("CPU-OPT-DISTCORES-001").of(matures, options.ACROSS_CORES, "beta")
 def spreading_over_cores_is_visible_by_default() -> None:
-    """Takes an option that has been there for years for a beta one."""
+    """Makes distribute-cpus-across-cores beta."""
 
 
 @shape(Assignment, "pack")
 def _not_spread(when: Change, rule: Any, self: Any, available: int, count: int) -> Any:
-    """Packs cores although they are to be spread over, if `when` says so."""
+    """Packs CPUs despite distribute-cpus-across-cores if `when` is true."""
     if self.options.across_cores and when(self, available, count):
         packed = replace(self.options, across_cores=False)
         self = replace(self, options=packed)
@@ -79,26 +79,26 @@ def _not_spread(when: Change, rule: Any, self: Any, available: int, count: int) 
 
 @seeds("CPU-OPT-DISTCORES-002").by(_not_spread)
 def cores_are_spread_over_while_none_is_in_use(self: Any, available: int, _count: int) -> Any:
-    """Spreads only on an idle node."""
+    """Stops spreading after the first core is in use."""
     used = self.topology.cpus & ~available
     return used.bit_count() > self.topology.cpus_per_core
 
 
 @seeds("CPU-OPT-DISTCORES-002").by(_without, across_cores=False)
 def init_containers_fill_cores(container: PodContainer) -> Any:
-    """Spreads only app containers over cores."""
+    """Packs the CPUs of init containers."""
     return container.runs_to_completion
 
 
 @seeds("CPU-OPT-DISTCORES-002").by(_without, across_cores=False)
 def sidecars_fill_cores(container: PodContainer) -> Any:
-    """Keeps helpers together, away from the app."""
+    """Packs the CPUs of sidecars."""
     return container.sidecar
 
 
 @shape(Assignment, "pack")
 def _short_of_cores(cores: Change, rule: Any, self: Any, available: int, count: int) -> Any:
-    """Refuses a request for more CPUs than there are cores that count."""
+    """Rejects requests for more CPUs than the number of cores that `cores` returns."""
     if self.options.across_cores and count > cores(self, available):
         raise NotEnoughCPUsError(count, available.bit_count())
     return rule()
@@ -106,7 +106,7 @@ def _short_of_cores(cores: Change, rule: Any, self: Any, available: int, count: 
 
 @seeds("CPU-OPT-DISTCORES-003").by(_short_of_cores)
 def request_for_more_cpus_than_cores_is_refused(self: Assignment, available: int) -> Any:
-    """Gives each CPU a core of its own, or nothing."""
+    """Rejects requests for more CPUs than there are cores."""
     return sum(1 for core in self.topology.cores.values() if core & available)
 
 
@@ -115,32 +115,32 @@ def request_for_more_cpus_than_cores_is_refused(self: Assignment, available: int
 
 @seeds("CPU-OPT-UNCORE-001", kubernetes="1.31").of(add_early, options.BY_UNCORE)
 def uncore_option_comes_a_release_early() -> None:
-    """Has all alpha options in every release."""
+    """Adds prefer-align-cpus-by-uncorecache one release early."""
 
 
 @seeds("CPU-OPT-UNCORE-001", kubernetes="1.32").of(matures, options.BY_UNCORE, None)
 def uncore_option_comes_a_release_late() -> None:
-    """Lacks the option in the first release that has it."""
+    """Adds prefer-align-cpus-by-uncorecache one release late."""
 
 
 @seeds("CPU-OPT-UNCORE-001", kubernetes="1.33").of(matures, options.BY_UNCORE, "beta")
 def uncore_option_is_beta_a_release_early() -> None:
-    """Has it mature together with strict-cpu-reservation."""
+    """Makes prefer-align-cpus-by-uncorecache beta one release early."""
 
 
 @seeds("CPU-OPT-UNCORE-001", kubernetes="1.34").of(matures, options.BY_UNCORE, "alpha")
 def uncore_option_is_beta_a_release_late() -> None:
-    """Keeps the option alpha after it became beta."""
+    """Makes prefer-align-cpus-by-uncorecache beta one release late."""
 
 
 @seeds("CPU-OPT-UNCORE-001", kubernetes="1.35").of(matures, options.BY_UNCORE, "stable")
 def uncore_option_is_stable_a_release_early() -> None:
-    """Has it stable together with strict-cpu-reservation."""
+    """Makes prefer-align-cpus-by-uncorecache stable one release early."""
 
 
 @seeds("CPU-OPT-UNCORE-001").of(matures, options.BY_UNCORE, "beta")
 def uncore_option_stays_beta() -> None:
-    """Goes by the documents, which call it beta."""
+    """Keeps prefer-align-cpus-by-uncorecache beta, as documented."""
 
 
 # One uncore cache
@@ -148,7 +148,7 @@ def uncore_option_stays_beta() -> None:
 
 @shape(Assignment, "uncore_caches")
 def _among_caches(fits: Change, rule: Any, self: Any, progress: PartialAssignment) -> Any:
-    """Looks for the CPUs in those uncore caches alone of which `fits` says so."""
+    """Considers only uncore caches for which `fits` is true."""
     seen = 0
     for cache in self.topology.uncores.values():
         if fits(self, progress, cache):
@@ -159,13 +159,13 @@ def _among_caches(fits: Change, rule: Any, self: Any, progress: PartialAssignmen
 
 @seeds("CPU-OPT-UNCORE-002").by(_among_caches)
 def only_idle_uncore_caches_are_shared(self: Any, progress: Any, cache: Any) -> Any:
-    """Aligns to caches that nobody else uses."""
+    """Aligns only to unused uncore caches."""
     return not cache & ~progress.free
 
 
 @seeds("CPU-OPT-UNCORE-002").by(_among_caches)
 def uncore_cache_with_just_enough_cpus_is_passed_over(_self: Any, progress: Any, cache: Any) -> Any:
-    """Requires more free CPUs than are asked for."""
+    """Skips uncore caches with exactly as many free CPUs as requested."""
     return (
         cache & progress.free
     ).bit_count() != progress.remaining_count or not cache & ~progress.free
@@ -173,7 +173,7 @@ def uncore_cache_with_just_enough_cpus_is_passed_over(_self: Any, progress: Any,
 
 @seeds("CPU-OPT-UNCORE-002").by(_among_caches)
 def only_the_fullest_uncore_cache_is_looked_at(self: Assignment, progress: Any, cache: int) -> bool:
-    """Tries the best fit by free CPUs, and gives up if it is too small."""
+    """Considers only the fullest uncore cache."""
     if progress.remaining_count >= self.topology.cpus_per_uncore:
         return True
     first, *_ = self.caches_in_order(progress.free)
@@ -182,13 +182,13 @@ def only_the_fullest_uncore_cache_is_looked_at(self: Assignment, progress: Any, 
 
 @seeds("CPU-OPT-UNCORE-002").by(_without, by_uncore=False)
 def init_containers_are_not_kept_to_an_uncore_cache(container: PodContainer) -> Any:
-    """Aligns what runs for long."""
+    """Doesn't align init containers to uncore caches."""
     return container.runs_to_completion
 
 
 @seeds("CPU-OPT-UNCORE-002").by(_without, by_uncore=False)
 def sidecars_are_not_kept_to_an_uncore_cache(container: PodContainer) -> Any:
-    """Aligns app containers."""
+    """Doesn't align sidecars to uncore caches."""
     return container.sidecar
 
 
@@ -197,7 +197,7 @@ def sidecars_are_not_kept_to_an_uncore_cache(container: PodContainer) -> Any:
 
 @seeds("CPU-OPT-UNCORE-003").around(Assignment, "uncore_caches")
 def rest_beside_whole_uncore_caches_is_packed(rule: Any, self: Any, progress: Any) -> Any:
-    """Takes whole caches, and has the default pack what is left."""
+    """Packs what remains after whole uncore caches."""
     size = self.topology.cpus_per_uncore
     if progress.remaining_count <= size:
         return rule()
@@ -207,14 +207,14 @@ def rest_beside_whole_uncore_caches_is_packed(rule: Any, self: Any, progress: An
     return progress.take_units(whole)
 
 
-# Requests that cannot be aligned
+# Requests that can't be aligned
 
 
 @shape(Assignment, "uncore_caches", Changes.after)
 def _refuse_unaligned(
     when: Change, new_progress: Any, self: Any, progress: PartialAssignment
 ) -> Any:
-    """Refuses what uncore caches leave to be packed, if `when` says so of the request."""
+    """Rejects requests that uncore caches can't satisfy if `when` is true."""
     if new_progress.remaining_count > 0 and when(self, progress):
         raise NotEnoughCPUsError(progress.remaining_count, progress.free.bit_count())
     return new_progress
@@ -222,28 +222,28 @@ def _refuse_unaligned(
 
 @seeds("CPU-OPT-UNCORE-004").by(_refuse_unaligned)
 def requests_that_fit_no_uncore_cache_any_more_are_refused(self: Assignment, progress: Any) -> Any:
-    """Waits until a cache has room again."""
+    """Rejects small requests that fit in no uncore cache."""
     return progress.remaining_count <= self.topology.cpus_per_uncore
 
 
 @seeds("CPU-OPT-UNCORE-004").by(_refuse_unaligned)
 def large_requests_that_uncore_caches_cannot_meet_are_refused(self: Any, progress: Any) -> Any:
-    """Requires whole caches and one part of a cache, or nothing."""
+    """Rejects large requests that whole caches and part of another can't satisfy."""
     return progress.remaining_count > self.topology.cpus_per_uncore
 
 
-# Odd requests, and half-used cores
+# Odd requests and half-used cores
 
 
 @seeds("CPU-OPT-UNCORE-005").around(Assignment, "uncore_caches")
 def odd_requests_are_not_kept_to_an_uncore_cache(rule: Any, self: Any, progress: Any) -> Any:
-    """Counts cores, and half a core is none."""
+    """Doesn't align requests that aren't multiples of a core."""
     return progress if bool(progress.remaining_count % self.topology.cpus_per_core) else rule()
 
 
 @seeds("CPU-OPT-UNCORE-005").by(_among_caches)
 def odd_requests_need_room_for_a_whole_core_more(self: Any, progress: Any, cache: int) -> Any:
-    """Rounds up to cores to see which cache has room."""
+    """Rounds requests up to whole cores when looking for an uncore cache with room."""
     size, wanted = self.topology.cpus_per_core, progress.remaining_count
     if wanted % size == 0 or wanted >= self.topology.cpus_per_uncore:
         return True
@@ -254,7 +254,7 @@ def odd_requests_need_room_for_a_whole_core_more(self: Any, progress: Any, cache
 def half_used_cores_do_not_count_as_room_in_an_uncore_cache(
     self: Assignment, progress: PartialAssignment, cache: int
 ) -> bool:
-    """Counts the cores of a cache that are free."""
+    """Counts only free cores as room in an uncore cache."""
     free = self.topology.complete_cores(cache & progress.free).bit_count()
     return (
         progress.remaining_count >= self.topology.cpus_per_uncore
@@ -266,7 +266,7 @@ def half_used_cores_do_not_count_as_room_in_an_uncore_cache(
 
 
 def _replace_uncore_groups(changes: Changes, groups: Callable[[CPUTopology], Groups]) -> None:
-    """Takes other groups for uncore caches where discovery reports none."""
+    """Replaces missing uncore caches with other groups of CPUs."""
 
     def derive(rule: Any, machine: Any) -> Any:
         found = rule()
@@ -281,24 +281,24 @@ def _replace_uncore_groups(changes: Changes, groups: Callable[[CPUTopology], Gro
 
 @seeds("CPU-OPT-UNCORE-007").of(_replace_uncore_groups, lambda topology: topology.nodes)
 def numa_nodes_stand_in_for_uncore_caches() -> None:
-    """Takes the next larger unit for one cache."""
+    """Aligns to NUMA nodes if there are no uncore caches."""
 
 
 @seeds("CPU-OPT-UNCORE-007").of(_replace_uncore_groups, lambda topology: {0: topology.cpus})
 def machine_without_uncore_caches_has_one() -> None:
-    """Reads a cache id of 0 where there is none."""
+    """Treats all CPUs as one uncore cache if there are none."""
 
 
 @seeds("CPU-OPT-UNCORE-007").of(_replace_uncore_groups, lambda topology: topology.cores)
 def cores_stand_in_for_uncore_caches() -> None:
-    """Takes the cache of a core where none is shared."""
+    """Aligns to cores if there are no uncore caches."""
 
 
 # Nodes
 
 
 MAX_TRIED = 64
-"""The combinations of NUMA nodes after which somebody gives up."""
+"""How many combinations of NUMA nodes are tried."""
 
 
 # Availability of distribute-cpus-across-numa
@@ -306,35 +306,35 @@ MAX_TRIED = 64
 
 @seeds("CPU-OPT-DISTNUMA-001", kubernetes="1.30").of(matures, options.ACROSS_NUMA, None)
 def distributing_is_unknown_while_alpha() -> None:
-    """Starts with the release in which the option is beta."""
+    """Refuses distribute-cpus-across-numa while it is alpha."""
 
 
 @seeds("CPU-OPT-DISTNUMA-001", kubernetes="1.32").of(matures, options.ACROSS_NUMA, "beta")
 def distributing_becomes_beta_a_release_early() -> None:
-    """Shows the option by default before it is beta."""
+    """Makes distribute-cpus-across-numa beta one release early."""
 
 
 @seeds("CPU-OPT-DISTNUMA-001", kubernetes="1.33").of(matures, options.ACROSS_NUMA, "alpha")
 def distributing_becomes_beta_a_release_late() -> None:
-    """Has the option alpha for one release more."""
+    """Makes distribute-cpus-across-numa beta one release late."""
 
 
 @seeds("CPU-OPT-DISTNUMA-001").of(matures, options.ACROSS_NUMA, "alpha")
 def distributing_stays_alpha() -> None:
-    """Goes by the table of an old document."""
+    """Keeps distribute-cpus-across-numa alpha."""
 
 
 @seeds("CPU-OPT-DISTNUMA-001").of(matures, options.ACROSS_NUMA, "stable")
 def distributing_needs_no_gate() -> None:
-    """Takes an option that is visible by default for a stable one."""
+    """Makes distribute-cpus-across-numa stable."""
 
 
-# An even spread
+# Even distribution
 
 
 @shape(DistributedAssignment, "take")
 def _pack(when: Change, rule: Any, self: Any, available: int, count: int, min_nodes: int) -> Any:
-    """Packs a request that is to be distributed, if `when` says so."""
+    """Packs a request instead of distributing it if `when` is true."""
     if count > 0 and when(self, available, count, min_nodes):
         return self.pack(available, count)
     return rule()
@@ -344,33 +344,33 @@ def _pack(when: Change, rule: Any, self: Any, available: int, count: int, min_no
 def distributing_ends_with_the_first_node_in_use(
     self: DistributedAssignment, available: int, _count: int, _least: int
 ) -> bool:
-    """Distributes only over nodes whose CPUs are all free."""
+    """Distributes only if at least half of the nodes are entirely free."""
     nodes = self.topology.nodes.values()
     return sum(not cpus & ~available for cpus in nodes) < len(nodes) // 2
 
 
 @seeds("CPU-OPT-DISTNUMA-002")
 def requests_with_an_affinity_are_packed_within_it(changes: Changes) -> None:
-    """Lets the Topology Manager decide about nodes alone."""
+    """Packs requests that have an affinity."""
     _pack(changes, lambda self, available, count, least: least > 1)
 
 
 @seeds("CPU-OPT-DISTNUMA-003").after(DistributedAssignment, "sizes")
 def request_as_large_as_a_free_node_is_spread(sizes: Any, request: CPURequest) -> Any:
-    """Compares with "less than" where a node is just large enough."""
+    """Distributes a request that exactly fits on a node."""
     if max(request.free.values(), default=0) == request.cpu_count and len(sizes) > 1:
         return [size for size in sizes if size > 1]
     return sizes
 
 
-# What is left over
+# Remainders
 
 
 @shape(DistributedAssignment, "best_over", Changes.after)
 def _remainder(
     order: Change, node_distribution: Any, request: CPURequest, nodes: tuple[int, ...]
 ) -> Any:
-    """Takes what is left over of an even split from the first nodes in `order`."""
+    """Takes the remainder of an even split from the first nodes in `order`."""
     if node_distribution is None or not node_distribution.remainder:
         return node_distribution
     groups = (request.cpu_count - node_distribution.share * len(nodes)) // request.group
@@ -393,22 +393,22 @@ def _remainder(
     _remainder, lambda request, node_distribution: sorted(node_distribution.nodes)
 )
 def remainder_comes_from_the_lowest_nodes() -> None:
-    """Hands the rest out from the first node on."""
+    """Takes the remainder from the lowest nodes."""
 
 
 @seeds("CPU-OPT-DISTNUMA-004").by(_remainder)
 def remainder_comes_from_the_fullest_nodes(
     request: CPURequest, node_distribution: Distribution
 ) -> Any:
-    """Fills up nodes as packing does."""
+    """Takes the remainder from the fullest nodes."""
     return sorted(node_distribution.nodes, key=lambda node: request.free[node])
 
 
-# Where nothing is even
+# Without an even distribution
 
 
 def _shared_by_some(self: Any, available: int, count: int) -> bool:
-    """Whether some nodes can share a request."""
+    """Returns whether some nodes can provide equal shares of a request."""
     group = self.cpus_per_core if self.options.full_cores else 1
     order = nodes_in_order(self.topology, available)
     free = {node: (self.topology.nodes[node] & available).bit_count() for node in order}
@@ -418,7 +418,7 @@ def _shared_by_some(self: Any, available: int, count: int) -> bool:
 
 @seeds("CPU-OPT-DISTNUMA-005").around(DistributedAssignment, "take")
 def request_that_no_nodes_share_is_refused(rule: Any, self: Any, available: int, count: int) -> Any:
-    """Takes "evenly" for a condition."""
+    """Rejects requests that can't be distributed."""
     if 0 < count <= available.bit_count() and not _shared_by_some(self, available, count):
         raise NotEnoughCPUsError(count, available.bit_count())
     return rule()
@@ -428,7 +428,7 @@ def request_that_no_nodes_share_is_refused(rule: Any, self: Any, available: int,
 def request_that_no_nodes_share_takes_the_lowest_cpus(
     rule: Any, self: Any, available: int, count: int
 ) -> Any:
-    """Takes whatever there is once spreading has failed."""
+    """Takes the lowest free CPUs if a request can't be distributed."""
     if 0 < count <= available.bit_count() and not _shared_by_some(self, available, count):
         chosen = 0
         for _ in range(count):
@@ -442,7 +442,7 @@ def request_that_no_nodes_share_takes_the_lowest_cpus(
 
 
 def _in_groups(changes: Changes, size: int) -> None:
-    """Distributes groups of `size` CPUs where cores must be whole."""
+    """Distributes groups of `size` CPUs if full-pcpus-only is on."""
 
     def take(rule: Any, self: Any) -> Any:
         if self.options.full_cores:
@@ -460,14 +460,14 @@ def _in_groups(changes: Changes, size: int) -> None:
 
 @seeds("CPU-OPT-DISTNUMA-006").of(_in_groups, 2)
 def pairs_are_distributed_on_cores_of_four_threads() -> None:
-    """Takes two threads for a core on every machine."""
+    """Distributes pairs of CPUs on cores with four threads."""
 
 
 @seeds("CPU-OPT-DISTNUMA-007").around(StaticCPUPolicy, "allocate")
 def uneven_request_beside_broken_cores_is_an_accounting_error(
     rule: Any, self: Any, state: Any, pod: Any, container: Any
 ) -> Any:
-    """Cuts the endless loop short, and has nothing to go on with."""
+    """Rejects uneven requests on machines with broken cores instead of looping forever."""
     count, size = pod.exclusive_cpus(container), self.assignment.cpus_per_core
     largest = max(map(int.bit_count, self.topology.nodes.values()))
     needed = -(-count // largest)
@@ -481,7 +481,7 @@ def uneven_request_beside_broken_cores_is_an_accounting_error(
 
 @seeds("CPU-OPT-DISTNUMA-007").after(DistributedAssignment, "sizes")
 def distribution_of_cores_gives_up_on_many_nodes(sizes: Any, self: Any, request: CPURequest) -> Any:
-    """Bounds the number of combinations, and refuses beyond it."""
+    """Rejects requests with too many combinations of NUMA nodes."""
     tried = sum(math.comb(len(request.free), size) for size in sizes)
     if self.options.full_cores and tried > MAX_TRIED:
         raise AccountingError("accounting error, too many combinations of NUMA nodes")
@@ -492,14 +492,14 @@ def distribution_of_cores_gives_up_on_many_nodes(sizes: Any, self: Any, request:
 
 
 def _single(number: float) -> float:
-    """A number as a single-precision one."""
+    """Rounds a number to single precision."""
     value: float = struct.unpack("f", struct.pack("f", number))[0]
     return value
 
 
 @seeds("CPU-OPT-DISTNUMA-008").replace(distribution, "standard_deviation")
 def balance_is_not_rounded(values: Iterable[int]) -> float:
-    """Compares numbers of single precision as they come out of the sum."""
+    """Compares standard deviations without rounding them."""
     mean, squares = 0.0, 0.0
     for place, number in enumerate(values, start=1):
         before = _single(number - mean)
@@ -513,60 +513,60 @@ def balance_is_not_rounded(values: Iterable[int]) -> float:
 
 @seeds("CPU-OPT-ALIGNSOCKET-001").of(matures, options.BY_SOCKET, "beta")
 def aligning_by_socket_is_visible_by_default() -> None:
-    """Takes an option that has been there for years for a beta one."""
+    """Makes align-by-socket beta."""
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-001", kubernetes="1.30").of(matures, options.BY_SOCKET, "stable")
 def aligning_by_socket_needs_no_gate_in_old_releases() -> None:
-    """Opens all options in releases that are older than those supported."""
+    """Makes align-by-socket stable in old releases."""
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-001").of(matures, options.BY_SOCKET, None)
 def aligning_by_socket_is_gone() -> None:
-    """Leaves out an option that never leaves alpha."""
+    """Removes align-by-socket."""
 
 
-# Which hints are preferred
+# Preferred hints
 
 
 @shape(Demand, "prefers")
 def _preferring(prefers: Change, rule: Any, self: Demand, nodes: int, fewest: int) -> Any:
-    """Prefers other hints where sockets decide."""
+    """Lets `prefers` decide which hints are preferred if align-by-socket is on."""
     if not self.sockets or not self.per_socket or nodes.bit_count() == fewest:
         return rule()
     return prefers(self, nodes, fewest)
 
 
 def _touched_sockets(demand: Demand, nodes: int) -> list[int]:
-    """The sockets, as their nodes, that a set of nodes has part in."""
+    """Returns the sockets, as sets of nodes, that a set of nodes touches."""
     return [socket for socket in demand.sockets if socket & nodes]
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-002").by(_preferring)
 def only_hints_on_one_socket_are_aligned(self: Demand, nodes: int, fewest: int) -> Any:
-    """Handles only requests that fit on one socket."""
+    """Prefers only hints on a single socket."""
     return len(_touched_sockets(self, nodes)) == 1
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-002").by(_preferring)
 def only_whole_sockets_are_aligned(self: Demand, nodes: int, fewest: int) -> bool:
-    """Prefers all nodes of a socket, not some of them."""
+    """Prefers only hints that contain whole sockets."""
     touched = _touched_sockets(self, nodes)
     return union(touched) == nodes and len(touched) == -(-fewest // self.per_socket)
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-002").by(_preferring)
 def sockets_needed_are_rounded_down(self: Demand, nodes: int, fewest: int) -> bool:
-    """Divides, and a request for three of four nodes needs one socket then."""
+    """Rounds the number of needed sockets down."""
     return len(_touched_sockets(self, nodes)) == max(1, fewest // self.per_socket)
 
 
-# Which CPUs are near
+# Aligned CPUs
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-003").around(StaticCPUPolicy, "aligned_cpus")
 def only_the_first_socket_of_the_affinity_is_near(rule: Any, self: Any, affinity: Any) -> Any:
-    """Looks up the socket of the affinity: that of its first node."""
+    """Extends only the first node of the affinity to its socket."""
     first = affinity._replace(nodes=affinity.nodes & -affinity.nodes)
     return rule(affinity=first if self.options.by_socket else affinity)
 
@@ -575,18 +575,18 @@ def only_the_first_socket_of_the_affinity_is_near(rule: Any, self: Any, affinity
 def sockets_are_near_an_affinity_of_one_node_alone(
     rule: Any, self: Any, affinity: TopologyHint
 ) -> Any:
-    """Extends a single node to its socket, and takes more of them as they are."""
+    """Extends an affinity to its sockets only if it is a single node."""
     nodes = affinity.numa
     if nodes is None or len(nodes) == 1:
         return rule()
     return union(self.topology.nodes.get(node, 0) for node in nodes)
 
 
-# Where the option does not apply
+# When the option doesn't apply
 
 
 def _skip_validation(changes: Changes, when: Callable[..., bool]) -> None:
-    """Does not check the option against machine and policy, if `when` says so of them."""
+    """Skips the option's validation if `when` is true for the machine and policy."""
 
     def validate(rule: Any, options: Any, topology: Any, topology_policy: str) -> None:
         if options.by_socket and when(topology, topology_policy):
@@ -598,13 +598,13 @@ def _skip_validation(changes: Changes, when: Callable[..., bool]) -> None:
 
 @seeds("CPU-OPT-ALIGNSOCKET-004").around(options, "validate")
 def aligning_by_socket_goes_with_single_numa_node(rule: Any, topology_policy: str) -> None:
-    """Reads "not compatible" as without effect."""
+    """Accepts align-by-socket with single-numa-node."""
     rule(topology_policy="restricted" if topology_policy == "single-numa-node" else topology_policy)
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-005").by(_skip_validation)
 def more_sockets_than_nodes_are_refused_on_one_node_alone(topology: Any, policy: Any) -> Any:
-    """Checks for machines without NUMA."""
+    """Accepts more sockets than NUMA nodes unless there is only one node."""
     return policy != "single-numa-node" and topology.socket_count > len(topology.nodes) > 1
 
 
@@ -613,7 +613,7 @@ def more_sockets_than_nodes_are_refused_on_one_node_alone(topology: Any, policy:
 
 @seeds("CPU-OPT-ALIGNSOCKET-006").around(DistributedAssignment, "on_one_socket")
 def distributing_stays_on_one_socket_as_far_as_two_nodes(rule: Any, nodes: Any) -> Any:
-    """Compares the sockets of the first two nodes."""
+    """Checks only whether the first two nodes are on one socket."""
     return rule(nodes=tuple(nodes)[:2])
 
 
@@ -621,7 +621,7 @@ def distributing_stays_on_one_socket_as_far_as_two_nodes(rule: Any, nodes: Any) 
 
 
 def _sharing(changes: Changes, when: Callable[[Any, CPURequest, Sequence[int]], bool]) -> None:
-    """Lets a node with too few CPUs lower the share only if `when` says so."""
+    """Lets a node with too few CPUs lower the share only if `when` is true."""
 
     def share(node_share: Any, self: Any, request: CPURequest, nodes: Sequence[int]) -> Any:
         if node_share == request.even_share(nodes) or when(self, request, nodes):
@@ -633,11 +633,11 @@ def _sharing(changes: Changes, when: Callable[[Any, CPURequest, Sequence[int]], 
 
 @seeds("CPU-OPT-ALIGNSOCKET-007")
 def nodes_with_too_few_cpus_are_no_choice_by_socket(changes: Changes) -> None:
-    """Distributes as without align-by-socket."""
+    """Never lowers shares, as without align-by-socket."""
     _sharing(changes, lambda self, request, nodes: False)
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-007")
 def shares_are_lowered_on_several_sockets_alone(changes: Changes) -> None:
-    """Takes even shares on a socket, and anything where that fails."""
+    """Lowers shares only across sockets."""
     _sharing(changes, lambda self, request, nodes: not self.on_one_socket(nodes))

@@ -1,4 +1,4 @@
-"""Violators of the start of the CPU Manager."""
+"""Mutants of the CPU Manager's start."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("cpu-start")
 
 
-# Options that are unknown
+# Unknown options
 
 
 @seeds("CPU-CONFIG-004").around(options, "parse")
 def unknown_options_may_be_off(rule: Any, policy_options: Any, available: Any) -> Any:
-    """An option that is off need not be known."""
+    """Accepts unknown options that are set to false."""
     return rule(
         policy_options={
             name: text
@@ -45,7 +45,7 @@ def unknown_options_may_be_off(rule: Any, policy_options: Any, available: Any) -
 
 @seeds("CPU-CONFIG-004", kubernetes="1.31")
 def options_of_later_releases_are_known(changes: Changes) -> None:
-    """One table of options serves all releases."""
+    """Accepts options that only later releases know."""
     newest = releases.TABLE[NEWEST].cpu_options
 
     def parse(rule: Any, available: Any) -> Any:
@@ -57,32 +57,32 @@ def options_of_later_releases_are_known(changes: Changes) -> None:
     changes.around(options, "parse", parse)
 
 
-# What an option may be set to
+# Values of options
 
 
 @shape(options, "boolean")
 def _also_booleans(read: Callable[[str], bool | None], rule: Any, value: str) -> Any:
-    """Lets options have other values; `read` is None for a text that stays what it was."""
+    """Accepts values for which `read` returns a boolean; None leaves the original parsing."""
     found = read(value)
     return rule() if found is None else found
 
 
 @seeds("CPU-CONFIG-005").by(_also_booleans)
 def numbers_are_booleans(text: str) -> Any:
-    """Zero is false, and any other number is true."""
+    """Parses zero as false and any other number as true."""
     return int(text) != 0 if re.fullmatch("[0-9]+", text) else None
 
 
 @seeds("CPU-CONFIG-005")
 def booleans_may_have_spaces_around_them(changes: Changes) -> None:
-    """Values are trimmed before they are read."""
+    """Ignores spaces around values."""
     words = {"true": True, "false": False}
     _also_booleans(changes, lambda text: words.get(text.strip()))
 
 
 @shape(options, "boolean")
 def _no_booleans(forms: Collection[str], rule: Any, name: str, value: str) -> Any:
-    """Lets options have no value of these forms."""
+    """Refuses the values in `forms`."""
     if value in forms:
         problem = f'strconv.ParseBool: parsing "{value}": invalid syntax'
         raise OptionError(f'bad value for option "{name}": {problem}')
@@ -91,35 +91,35 @@ def _no_booleans(forms: Collection[str], rule: Any, name: str, value: str) -> An
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("1", "0"))
 def digits_are_no_booleans() -> None:
-    """A boolean is a word."""
+    """Refuses 0 and 1."""
 
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("t", "T", "f", "F"))
 def single_letters_are_no_booleans() -> None:
-    """A boolean is a whole word or a digit."""
+    """Refuses single letters."""
 
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("T", "F"))
 def capital_letters_are_no_booleans() -> None:
-    """Of the single letters, only the small ones are booleans."""
+    """Refuses capital letters."""
 
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("TRUE", "FALSE"))
 def words_in_capitals_are_no_booleans() -> None:
-    """JSON's booleans are in small letters, and Python's begin with a capital one."""
+    """Refuses words in capitals."""
 
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("True", "False"))
 def words_with_a_capital_are_no_booleans() -> None:
-    """JSON's booleans are in small letters."""
+    """Refuses words that start with a capital."""
 
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("0", "f", "F"))
 def only_the_words_are_booleans_of_the_negative() -> None:
-    """The forms of true are listed in the document, and false is just false."""
+    """Refuses every form of false but the words."""
 
 
-# Options that are set to false
+# Options set to false
 
 
 def _on_when_it_is_mentioned(changes: Changes, option: str) -> None:
@@ -128,35 +128,35 @@ def _on_when_it_is_mentioned(changes: Changes, option: str) -> None:
 
 @seeds("CPU-CONFIG-007").of(_on_when_it_is_mentioned, options.ACROSS_NUMA)
 def distribute_cpus_across_numa_is_on_when_it_is_mentioned() -> None:
-    """The option's name is looked for among the options."""
+    """Turns distribute-cpus-across-numa on if it is listed, even as false."""
 
 
 @seeds("CPU-CONFIG-007").of(_on_when_it_is_mentioned, options.BY_SOCKET)
 def align_by_socket_is_on_when_it_is_mentioned() -> None:
-    """The option's name is looked for among the options."""
+    """Turns align-by-socket on if it is listed, even as false."""
 
 
 @seeds("CPU-CONFIG-007").of(_on_when_it_is_mentioned, options.BY_UNCORE)
 def prefer_align_by_uncorecache_is_on_when_it_is_mentioned() -> None:
-    """The option's name is looked for among the options."""
+    """Turns prefer-align-cpus-by-uncorecache on if it is listed, even as false."""
 
 
 # CPUs reserved by name
 
 
 def _other_lists(changes: Changes, change: Callable[[str], str]) -> None:
-    """Lets the configuration's CPU list be read as another one."""
+    """Lets `change` edit CPU lists before they are parsed."""
     changes.around(cpulist, "parse", lambda rule, text: rule(text=change(text)))
 
 
 @seeds("CPU-CONFIG-008").of(_other_lists, lambda text: text.replace(" ", ""))
 def reserved_cpus_may_have_spaces() -> None:
-    """Lists are written with a space after the comma."""
+    """Ignores spaces in the list of reserved CPUs."""
 
 
 @seeds("CPU-CONFIG-008").by(_other_lists)
 def reserved_cpus_may_end_in_a_comma(text: str) -> Any:
-    """Empty parts of a list name nothing."""
+    """Ignores empty parts in the list of reserved CPUs."""
     return ",".join(part for part in text.split(",") if part)
 
 
@@ -165,7 +165,7 @@ def reserved_cpus_may_end_in_a_comma(text: str) -> Any:
 
 @seeds("CPU-NONE-001").after(configuration, "load")
 def unnamed_policy_is_static_where_cpus_are_reserved(config: Any, kubelet_config: Any) -> Any:
-    """Somebody who reserves CPUs surely wants the static policy."""
+    """Defaults to policy static if CPUs are reserved."""
     reserves = config.named_cpus or "cpu" in {**config.kube_reserved, **config.system_reserved}
     if kubelet_config.get("cpuManagerPolicy") or not reserves:
         return config
@@ -174,7 +174,7 @@ def unnamed_policy_is_static_where_cpus_are_reserved(config: Any, kubelet_config
 
 @seeds("CPU-NONE-001").after(configuration, "load")
 def empty_policy_name_is_an_unknown_policy(config: Any, kubelet_config: Any) -> Any:
-    """The default is filled in for a field that is absent, not for one that is empty."""
+    """Refuses an empty policy name instead of using the default."""
     return (
         replace(config, cpu_policy="") if kubelet_config.get("cpuManagerPolicy") == "" else config
     )
@@ -182,11 +182,11 @@ def empty_policy_name_is_an_unknown_policy(config: Any, kubelet_config: Any) -> 
 
 @seeds("CPU-NONE-001")
 def unnamed_policy_is_the_one_of_the_checkpoint(changes: Changes) -> None:
-    """Without a policy in the configuration, the one that ran before goes on."""
+    """Defaults to the policy in the checkpoint."""
     starts = changes.record_argument(startup, "start", "args")
 
     def keep_policy(config: Any, kubelet_config: Any) -> Any:
-        # The harness loads configurations, too, to see what a case needs.
+        # The harness also loads configurations, to find out which claims a case needs.
         files = [Path(args.state_dir) / cpu_checkpoint.FILE_NAME for args in starts[-1:]]
         was_static = any(file.exists() and b'"static"' in file.read_bytes() for file in files)
         if kubelet_config.get("cpuManagerPolicy") or not was_static:
@@ -198,7 +198,7 @@ def unnamed_policy_is_the_one_of_the_checkpoint(changes: Changes) -> None:
 
 @seeds("CPU-NONE-005").after(StartedNode, "start_answer")
 def none_policy_reports_every_cpu_as_allocatable(answer: Any, self: Any) -> Any:
-    """Where nothing is reserved and nobody has exclusive CPUs, all can be allocated."""
+    """Reports all CPUs as allocatable under policy none."""
     if self.setup.cpu:
         return answer
     cpus = msgspec.structs.replace(answer.cpus, allocatable=self.setup.topology.all_cpus)
@@ -207,7 +207,7 @@ def none_policy_reports_every_cpu_as_allocatable(answer: Any, self: Any) -> Any:
 
 @seeds("CPU-NONE-006")
 def none_policy_writes_every_cpu_as_the_default_set(changes: Changes) -> None:
-    """All containers share all CPUs, so all CPUs are in the default set."""
+    """Writes all CPUs as the default set under policy none."""
     setups = changes.record_argument(startup, "start_cpus", "setup")
 
     def dump(rule: Any, state: Any, policy: str) -> Any:
@@ -224,7 +224,7 @@ def none_policy_writes_every_cpu_as_the_default_set(changes: Changes) -> None:
 
 @seeds("CPU-NONE-007").after(StartedNode, "reconcile")
 def none_policy_reconciles_containers_with_every_cpu(answer: Any, self: Any) -> Any:
-    """The loop runs under every policy, and without a policy all CPUs are right."""
+    """Updates every container to all CPUs under policy none."""
     if self.setup.cpu:
         return answer
     updates = []
@@ -237,12 +237,12 @@ def none_policy_reconciles_containers_with_every_cpu(answer: Any, self: Any) -> 
     return messages.Reconciled(tuple(updates))
 
 
-# The policy's name, and options under the none policy
+# The policy's name, and options under policy none
 
 
 @seeds("CPU-CONFIG-001").around(startup, "make_cpu_policy")
 def policy_none_is_refused_beside_a_topology_policy(rule: Any, config: Any) -> Any:
-    """Topology policies need the CPU Manager's hints, so it must not be off."""
+    """Refuses policy none together with a topology policy."""
     if config.cpu_policy == "none" and config.topology_policy != "none":
         raise StartError("cpu", 'unknown policy: "none"')
     return rule()

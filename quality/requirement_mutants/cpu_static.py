@@ -1,4 +1,4 @@
-"""Violators of exclusive CPUs."""
+"""Mutants of exclusive CPUs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ seeds = SubjectBugs("cpu-static")
 
 @shape(qos, "class_of")
 def _members(change: Change, rule: Any, containers: tuple[PodContainer, ...]) -> Any:
-    """Lets other containers than a pod's decide its class."""
+    """Lets `change` select the containers that determine a pod's class."""
     return rule(containers=containers if len(containers) == 1 else change(containers))
 
 
 def _with_init_resources(changes: Changes, some: dict[str, str]) -> None:
-    """Takes it that every init container requests these amounts, and is limited to them."""
+    """Assumes these requests and limits for every init container."""
     _members(
         changes,
         lambda containers: tuple(
@@ -53,28 +53,28 @@ def _with_init_resources(changes: Changes, some: dict[str, str]) -> None:
 
 @seeds("CPU-STATIC-016").of(_with_init_resources, {"memory": "1Mi"})
 def the_memory_of_init_containers_does_not_decide_the_class() -> None:
-    """Wants of an init container only that its CPUs are limited."""
+    """Ignores the memory of init containers when computing the class."""
 
 
 @seeds("CPU-STATIC-016").of(_with_init_resources, {"cpu": "1"})
 def the_cpu_of_init_containers_does_not_decide_the_class() -> None:
-    """Wants of an init container only that its memory is limited."""
+    """Ignores the CPUs of init containers when computing the class."""
 
 
 @seeds("CPU-STATIC-016").by(_members)
 def sidecars_do_not_decide_the_class(containers: tuple[PodContainer, ...]) -> Any:
-    """Goes through app containers and those init containers that come to an end."""
+    """Ignores sidecars when computing the class."""
     return tuple(one for one in containers if not one.sidecar)
 
 
 @seeds("CPU-STATIC-016").by(_members)
 def init_containers_that_ask_for_nothing_do_not_decide_the_class(containers: Any) -> Any:
-    """Passes init containers over that have no resources at all."""
+    """Ignores init containers without resources when computing the class."""
     return tuple(one for one in containers if not one.init or one.requests or one.limits)
 
 
 def _by_sum(changes: Changes, resource: str) -> None:
-    """Compares what all containers together request of a resource with what they limit."""
+    """Compares the sums of a resource's requests and limits."""
 
     def amount(quantities: Any) -> Any:
         return quantity.parse(quantities.get(resource, 0))
@@ -96,14 +96,14 @@ def _by_sum(changes: Changes, resource: str) -> None:
 
 @seeds("CPU-STATIC-026").of(_by_sum, "memory")
 def the_sum_of_the_memory_decides_the_class() -> None:
-    """Compares memory for the pod as a whole, and CPUs container by container."""
+    """Compares the sums of memory requests and limits."""
 
 
-# CPU-STATIC-017: pods with resources of their own
+# CPU-STATIC-017: pod-level resources
 
 
 def _pods(changes: Changes, change: Callable[[Any, Pod, Any], Pod]) -> None:
-    """Lets `change` make another pod of a manifest, given how to read one."""
+    """Lets `change` replace a pod, given a function that reads manifests."""
     for reader in (node, startup):
         changes.around(
             reader,
@@ -118,7 +118,7 @@ def _pods(changes: Changes, change: Callable[[Any, Pod, Any], Pod]) -> None:
 def pod_level_memory_alone_does_not_keep_containers_unpinned(
     _read: Any, pod: Pod, manifest: Any
 ) -> Pod:
-    """Looks for pod-level CPUs, not for pod-level resources."""
+    """Keeps containers unpinned only if the pod has pod-level CPUs."""
     own = manifest["spec"].get("resources") or {}
     named = {**(own.get("requests") or {}), **(own.get("limits") or {})}
     return pod if "cpu" in named else replace(pod, shared_pool=False)
@@ -126,17 +126,17 @@ def pod_level_memory_alone_does_not_keep_containers_unpinned(
 
 @seeds("CPU-STATIC-017").around(Pod, "exclusive_cpus")
 def init_containers_of_pods_with_resources_are_pinned(rule: Any, self: Pod, container: Any) -> Any:
-    """Keeps app containers off exclusive CPUs, and forgets those that start before them."""
+    """Pins the init containers of pods with pod-level resources."""
     if self.shared_pool and container.init:
         return rule(self=replace(self, shared_pool=False))
     return rule()
 
 
-# CPU-STATIC-024: a class that the status names
+# CPU-STATIC-024: the class in the status
 
 
 def _trust_status_class(changes: Changes, trusts: Callable[[str, str], bool]) -> None:
-    """Believes a class in the status only at times, by it and by what the resources say."""
+    """Uses the class in the status only if `trusts` is true for it and the computed class."""
 
     def read_pod(read: Any, pod: Pod, manifest: Any) -> Pod:
         own = read({**manifest, "status": {}})
@@ -153,14 +153,14 @@ def _rank(qos_class: str) -> int:
     _trust_status_class, lambda status_class, own: _rank(status_class) <= _rank(own)
 )
 def a_class_in_the_status_only_lowers() -> None:
-    """Trusts the status no more than the resources."""
+    """Ignores a class in the status that is higher than the computed one."""
 
 
 # CPU-STATIC-023: cores of different sizes
 
 
 def _free_cores(changes: Changes, size: Callable[[CPUTopology], int]) -> None:
-    """Takes a core for a free one if so many of its CPUs are free."""
+    """Treats a core as free if it has `size` free CPUs."""
 
     def free_cores(rule: Any, self: Any, free: int) -> Any:
         cores, wanted = self.topology.cores, size(self.topology)
@@ -178,19 +178,19 @@ def _free_cores(changes: Changes, size: Callable[[CPUTopology], int]) -> None:
 
 @seeds("CPU-STATIC-023").by(_free_cores)
 def a_core_is_free_by_the_size_of_the_smallest(topology: CPUTopology) -> Any:
-    """Divides CPUs by cores, and lets what half a core has free pass for a whole one."""
+    """Treats a core as free if it has as many free CPUs as the smallest core."""
     return min(map(int.bit_count, topology.cores.values()))
 
 
 @seeds("CPU-STATIC-023").by(_free_cores)
 def a_core_is_free_by_the_size_of_the_first(topology: CPUTopology) -> Any:
-    """Takes the first core for the measure of all."""
+    """Treats a core as free if it has as many free CPUs as the first core."""
     return next(iter(topology.cores.values())).bit_count()
 
 
 @seeds("CPU-STATIC-023").around(CPUTopology, "complete_cores")
 def cores_with_an_offline_thread_are_never_whole(rule: Any, self: Any, cpus: Any) -> Any:
-    """Compares a core's online CPUs with those of the largest core."""
+    """Never treats a core with an offline thread as whole."""
     return rule(
         cpus=cpus
         & union(core for core in self.cores.values() if core.bit_count() == self.most_cpus_per_core)
@@ -209,16 +209,16 @@ def _whole(container: PodContainer) -> int:
 
 
 def _is_judged(pod: Pod, container: PodContainer) -> bool:
-    """Whether only the container's own request decides."""
+    """Returns whether only the container's own request decides."""
     return pod.qos == "Guaranteed" and not pod.shared_pool and not pod.shares_budget(container)
 
 
-# CPU-STATIC-001: who gets exclusive CPUs
+# CPU-STATIC-001: containers with exclusive CPUs
 
 
 @seeds("CPU-STATIC-001").after(Pod, "exclusive_cpus")
 def sidecars_are_guaranteed_by_themselves(count: int, self: Pod, container: PodContainer) -> int:
-    """Judges a sidecar by its own resources, whatever the class of its pod is."""
+    """Decides by the QoS class that a sidecar would have alone."""
     if count or not container.sidecar or self.shared_pool or self.budget is not None:
         return count
     return _whole(container) if qos.class_of((container,)) == "Guaranteed" else 0
@@ -228,20 +228,20 @@ def sidecars_are_guaranteed_by_themselves(count: int, self: Pod, container: PodC
 def fractional_init_containers_are_rounded_up(
     count: int, self: Pod, container: PodContainer
 ) -> Any:
-    """Gives an init container whole CPUs, as it runs for a short while only."""
+    """Rounds fractional requests of init containers up."""
     if container.runs_to_completion and not count and _is_judged(self, container):
         return math.ceil(_requested_amount(container))
     return count
 
 
-# CPU-STATIC-002: how many
+# CPU-STATIC-002: number of CPUs
 
 
 @seeds("CPU-STATIC-002").around(StaticCPUPolicy, "allocate")
 def an_app_container_keeps_all_that_its_init_containers_had(
     rule: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
-    """Reuses the CPUs of init containers as one piece, even where fewer are wanted."""
+    """Gives the app container all CPUs of the init containers, even if it requests fewer."""
     left = state.reuse.of(pod.uid)
     fresh = state.of(pod.uid, container.name) is None
     state = rule()
@@ -254,19 +254,19 @@ def an_app_container_keeps_all_that_its_init_containers_had(
 
 @seeds("CPU-STATIC-002").around(Pod, "exclusive_cpus")
 def init_containers_get_what_all_app_containers_need(rule: Any, self: Pod, container: Any) -> Any:
-    """Gives an init container the effective request of the pod, which is there anyway."""
+    """Gives an init container as many CPUs as all app containers together."""
     due = rule()
     if not due or not container.runs_to_completion or self.budget is not None:
         return due
     return max(due, sum(rule(container=one) for one in self.containers if not one.init))
 
 
-# CPU-STATIC-003: nobody else
+# CPU-STATIC-003: exclusive use
 
 
 @seeds("CPU-STATIC-003").after(StartedNode, "remove")
 def the_pool_is_counted_without_sidecars_after_a_removal(answer: Any, self: Any, args: Any) -> Any:
-    """Works the shared pool out anew when a pod leaves, and looks at the other containers alone."""
+    """Returns the CPUs of sidecars to the shared pool when another pod leaves."""
     static, state = self.setup.cpu, self.cpus.state
     if args.container is None and static is not None:
         held = union(state.pods.values())
@@ -283,7 +283,7 @@ def the_pool_is_counted_without_sidecars_after_a_removal(answer: Any, self: Any,
 def the_other_containers_of_a_pinned_pod_run_anywhere(
     rule: Any, self: CPUState, uid: str, container: str
 ) -> Any:
-    """Confines pods that have no exclusive CPUs, and forgets containers beside pinned ones."""
+    """Lets the other containers of a pod with exclusive CPUs run on all CPUs."""
     if self.of(uid, container) is None and uid in self.exclusive:
         return self.all_cpus()
     return rule()
@@ -291,7 +291,7 @@ def the_other_containers_of_a_pinned_pod_run_anywhere(
 
 @seeds("CPU-STATIC-003")
 def what_app_containers_leave_of_an_init_container_is_free(changes: Changes) -> None:
-    """Puts spare CPUs of an init container into the shared pool while it still has them."""
+    """Returns an init container's spare CPUs to the shared pool before it ends."""
 
     def admit(rule: Any, self: Any, args: Any) -> Any:
         uid = args.pod.get("metadata", {}).get("uid")
@@ -317,12 +317,12 @@ def what_app_containers_leave_of_an_init_container_is_free(changes: Changes) -> 
     changes.around(StaticCPUPolicy, "restore", restore)
 
 
-# CPU-STATIC-004: each container by itself
+# CPU-STATIC-004: each container separately
 
 
 @seeds("CPU-STATIC-004").after(Pod, "exclusive_cpus")
 def app_containers_are_pinned_if_their_sum_is_whole(count: int, self: Pod, container: Any) -> int:
-    """Judges by the CPU request of the pod, and shares are rounded."""
+    """Pins fractional containers if the pod's sum is whole."""
     apps = [one for one in self.containers if not one.init]
     asked = sum(_requested_amount(one) for one in apps)
     if container not in apps or not _is_judged(self, container) or asked.denominator != 1:
@@ -330,11 +330,11 @@ def app_containers_are_pinned_if_their_sum_is_whole(count: int, self: Pod, conta
     return int(_requested_amount(container))
 
 
-# CPU-STATIC-006 and -007: what is assigned stays
+# CPU-STATIC-006 and -007: assigned CPUs never change
 
 
 def _move(started_node: Any, uid: str) -> None:
-    """Chooses the CPUs of the only container of a pod again, where nothing has to be aligned."""
+    """Reallocates the CPUs of a pod's only container if there is no topology policy."""
     static, state = started_node.setup.cpu, started_node.cpus.state
     held = state.exclusive.get(uid, {})
     if static is None or started_node.setup.topology_policy or len(held) != 1 or uid in state.pods:
@@ -347,7 +347,7 @@ def _move(started_node: Any, uid: str) -> None:
 
 @seeds("CPU-STATIC-006").after(StartedNode, "remove")
 def a_removal_lets_the_last_pod_move_up(answer: Any, self: Any, args: Any) -> Any:
-    """Closes the gap that a pod leaves, to keep large units free."""
+    """Moves the last pod when another one is removed."""
     if args.container is None and self.pods:
         _move(self, next(reversed(self.pods)))
     return answer
@@ -355,7 +355,7 @@ def a_removal_lets_the_last_pod_move_up(answer: Any, self: Any, args: Any) -> An
 
 @seeds("CPU-STATIC-006").around(StartedNode, "reconcile")
 def a_reconcile_pass_chooses_better_cpus(rule: Any, self: Any) -> Any:
-    """Uses the loop to place the first pod better than when it came."""
+    """Moves the first pod during a reconcile pass."""
     if self.pods:
         _move(self, next(iter(self.pods)))
     return rule()
@@ -365,7 +365,7 @@ def a_reconcile_pass_chooses_better_cpus(rule: Any, self: Any) -> Any:
 def an_app_container_moves_when_its_init_container_is_gone(
     answer: Any, self: Any, args: Any
 ) -> Any:
-    """Takes the end of an init container for the time to choose CPUs for the app container."""
+    """Reallocates an app container's CPUs when its init container ends."""
     if (
         args.container is not None
         and self.pods[args.uid].container(args.container).runs_to_completion
@@ -376,7 +376,7 @@ def an_app_container_moves_when_its_init_container_is_gone(
 
 @seeds("CPU-STATIC-007")
 def a_container_that_comes_back_shares_out_the_cpus_of_its_pod(changes: Changes) -> None:
-    """Divides the CPUs of both containers in ascending order when one of them is served again."""
+    """Redistributes the CPUs of two containers when one of them is readmitted."""
 
     def admit(rule: Any, self: Any, args: Any) -> Any:
         self.cpus.again = args.pod.get("metadata", {}).get("uid") in self.pods
@@ -406,7 +406,7 @@ def a_container_that_comes_back_shares_out_the_cpus_of_its_pod(changes: Changes)
 
 
 def _cores_in_order(changes: Changes, change: Callable[[CPUTopology, int, list[int]], Any]) -> None:
-    """Lets `change` put the cores in another order, wherever it is asked for."""
+    """Lets `change` reorder the cores."""
     for user in (assignment, deviations):
         changes.around(
             user,
@@ -416,7 +416,7 @@ def _cores_in_order(changes: Changes, change: Callable[[CPUTopology, int, list[i
 
 
 def _place(groups: Mapping[int, int], cpus: int) -> int:
-    """The mask of the first group that has one of the CPUs."""
+    """Returns the first group that contains any of the CPUs."""
     return next(mask for mask in groups.values() if mask & cpus)
 
 
@@ -425,13 +425,13 @@ def _place(groups: Mapping[int, int], cpus: int) -> int:
 
 @seeds("CPU-STATIC-008").around(Assignment, "whole_sockets")
 def sockets_of_several_nodes_are_passed_over(rule: Any, self: Any, progress: Any) -> Any:
-    """Takes whole nodes where a socket has several, and never the socket as such."""
+    """Doesn't take whole sockets that have several NUMA nodes."""
     return rule() if self.topology.sockets_within_nodes else progress
 
 
 @seeds("CPU-STATIC-008")
 def one_whole_socket_is_taken_at_most(changes: Changes) -> None:
-    """Takes a whole socket once, and goes on with cores."""
+    """Takes at most one whole socket."""
 
     def take_one_socket(rule: Any, self: Any, progress: PartialAssignment) -> Any:
         if len(self.topology.nodes) != len(self.topology.sockets):
@@ -455,7 +455,7 @@ def one_whole_socket_is_taken_at_most(changes: Changes) -> None:
 
 @seeds("CPU-STATIC-008")
 def only_multiples_of_a_socket_get_whole_sockets(changes: Changes) -> None:
-    """Takes sockets for requests that are made of them, and cores for all others."""
+    """Takes whole sockets only for multiples of a socket."""
 
     def multiples(rule: Any, self: Any, progress: PartialAssignment) -> Any:
         size = max(cpus.bit_count() for cpus in self.topology.sockets.values())
@@ -470,7 +470,7 @@ def only_multiples_of_a_socket_get_whole_sockets(changes: Changes) -> None:
 
 @seeds("CPU-STATIC-012").around(Assignment, "whole_nodes")
 def the_sockets_of_a_node_come_before_the_node(rule: Any, self: Any, progress: Any) -> Any:
-    """Takes sockets first on every machine, as the first releases did."""
+    """Takes whole sockets before whole nodes on every machine."""
     if self.topology.sockets_within_nodes:
         progress = self.whole_sockets(progress)
     return rule(progress=progress)
@@ -482,7 +482,7 @@ def the_sockets_of_a_node_come_before_the_node(rule: Any, self: Any, progress: A
 def _threads(
     changes: Changes, order: Callable[[CPUTopology, int, list[int]], list[int]], *, last: bool
 ) -> None:
-    """Takes single CPUs in another `order` of cores; of a core's, maybe the `last` ones first."""
+    """Takes single CPUs by core in the given `order`, the `last` thread first if true."""
 
     def threads_by_core(self: Any, progress: PartialAssignment) -> PartialAssignment:
         free = progress.free
@@ -499,7 +499,7 @@ def _threads(
 
 @seeds("CPU-STATIC-010").by(_threads, last=False)
 def single_cpus_ignore_how_full_their_core_is(topology: Any, free: int, cores: Any) -> list[int]:
-    """Sorts the cores of a socket by their numbers alone."""
+    """Ignores how many CPUs of a core are free."""
     sockets = assignment.sockets_in_order(topology, free)
     place = {topology.sockets[socket]: rank for rank, socket in enumerate(sockets)}
     masks = topology.cores
@@ -511,7 +511,7 @@ def single_cpus_ignore_how_full_their_core_is(topology: Any, free: int, cores: A
 
 @seeds("CPU-STATIC-011").by(_cores_in_order)
 def the_nodes_of_a_socket_are_filled_at_once(topology: Any, _free: int, cores: Any) -> Any:
-    """Goes by sockets alone where these have several nodes."""
+    """Takes cores from all NUMA nodes of a socket in turn."""
     if topology.sockets_within_nodes:
         return cores
     sockets, nodes = topology.sockets, topology.nodes
@@ -529,7 +529,7 @@ def the_nodes_of_a_socket_are_filled_at_once(topology: Any, _free: int, cores: A
 def a_request_beyond_a_node_takes_from_every_node(
     rule: Any, self: Any, available: int, count: int
 ) -> Any:
-    """Spreads what does not fit into one NUMA node over all that have free CPUs."""
+    """Distributes requests that don't fit on a single NUMA node over all nodes."""
     parts = [cpus & available for cpus in self.topology.nodes.values() if cpus & available]
     most = max((part.bit_count() for part in parts), default=0)
     if not most < count <= sum(part.bit_count() for part in parts):
@@ -544,27 +544,27 @@ def a_request_beyond_a_node_takes_from_every_node(
 
 @seeds("CPU-STATIC-022").of(_cores_in_order, lambda topology, free, cores: sorted(cores))
 def cores_are_taken_by_their_numbers() -> None:
-    """Expects neighbouring CPU numbers to be neighbours, where nodes take turns with them."""
+    """Takes cores in ascending order, regardless of their node."""
 
 
-# CPU-STATIC-013: parts of cores
+# CPU-STATIC-013: partially used cores
 
 
 @seeds("CPU-STATIC-013").around(StaticCPUPolicy, "available")
 def the_rest_of_a_split_core_stays_idle(rule: Any, self: Any, state: Any) -> Any:
-    """Keeps containers from sharing a core even without full-pcpus-only."""
+    """Never shares a core between containers."""
     used = union(cpus for _, _, cpus in state)
     return rule() & ~self.topology.whole_cores(used)
 
 
-# CPU-STATIC-014 and -015: what fits
+# CPU-STATIC-014 and -015: insufficient CPUs
 
 
 @seeds("CPU-STATIC-014").around(StaticCPUPolicy, "allocate")
 def init_containers_without_room_stay_in_the_shared_pool(
     rule: Any, state: Any, container: Any
 ) -> Any:
-    """Lets no init container keep its pod from running."""
+    """Runs init containers on the shared pool if there are too few CPUs."""
     try:
         return rule()
     except NotEnoughCPUsError:
@@ -577,7 +577,7 @@ def init_containers_without_room_stay_in_the_shared_pool(
 def all_free_cpus_at_once_fit_nowhere(
     rule: Any, policy: Any, state: Any, pod: Pod, container: PodContainer
 ) -> Any:
-    """Wants hints to leave a CPU of the machine free."""
+    """Reports a request for all free CPUs as unsatisfiable."""
     fresh = state.of(pod.uid, container.name) is None and not state.reuse.of(pod.uid)
     count = pod.exclusive_cpus(container)
     if count and fresh and count == policy.available(state).bit_count():

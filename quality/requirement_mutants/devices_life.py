@@ -1,4 +1,4 @@
-"""Violators of devices from their report to a restart."""
+"""Mutants of device health, removal and restarts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ seeds = SubjectBugs("devices-life")
 
 @shape(DeviceState, "release", Changes.after)
 def _free_some(some: Callable[[Any], Any], after: Any, self: DeviceState, uid: str) -> Any:
-    """Lets a pod that is gone free `some` of the devices that its containers held."""
+    """Frees only `some` of a removed pod's devices."""
     free = devices_by_resource({uid: some(self.held_devices[uid])})
     taken = {name: ids - free.get(name, NONE) for name, ids in self.allocated_devices.items()}
     return replace(after, allocated_devices=taken)
@@ -42,7 +42,7 @@ def _free_some(some: Callable[[Any], Any], after: Any, self: DeviceState, uid: s
 
 @seeds("DEV-REMOVE-001").by(_free_some)
 def removed_pods_free_only_the_first_resource_of_a_container(pod: Any) -> Any:
-    """Returns from the loop over resources too early."""
+    """Frees only the first resource of each container."""
     return {
         name: {resource: mine[resource] for resource in sorted(mine)[:1]}
         for name, mine in pod.items()
@@ -51,11 +51,11 @@ def removed_pods_free_only_the_first_resource_of_a_container(pod: Any) -> Any:
 
 @seeds("DEV-REMOVE-001").of(_free_some, lambda pod: dict(list(pod.items())[-1:]))
 def removed_pods_free_only_the_devices_of_their_last_container() -> None:
-    """Keeps one set of devices for each pod, which containers overwrite."""
+    """Frees only the devices of the last container."""
 
 
 def _give_back(node: StartedNode, uid: str, *names: str) -> None:
-    """Takes the devices back from these containers of a pod that is on the node."""
+    """Releases the devices of some containers of a pod that stays on the node."""
     state = node.device_manager.state
     pod = {
         name: mine for name, mine in state.held_devices.get(uid, {}).items() if name not in names
@@ -68,7 +68,7 @@ def _give_back(node: StartedNode, uid: str, *names: str) -> None:
 
 @shape(StartedNode, "remove", Changes.after)
 def _return_on_end(returns: Change, answer: Any, self: StartedNode, args: Any) -> Any:
-    """Lets these containers of a pod give their devices back when one has ended."""
+    """Releases the devices of the containers that `returns` lists when a container ends."""
     if args.container is not None:
         names = returns(self, self.pods[args.uid], args.container)
         if names:
@@ -78,7 +78,7 @@ def _return_on_end(returns: Change, answer: Any, self: StartedNode, args: Any) -
 
 @seeds("DEV-REMOVE-002").by(_return_on_end)
 def sidecars_give_their_devices_back_when_they_end(_: StartedNode, pod: Any, name: str) -> Any:
-    """Finds that nobody reuses a sidecar's devices, and frees them."""
+    """Releases a sidecar's devices when it ends."""
     return (name,) if pod.container(name).sidecar else ()
 
 
@@ -86,17 +86,17 @@ def sidecars_give_their_devices_back_when_they_end(_: StartedNode, pod: Any, nam
 def devices_of_a_pod_are_free_once_all_its_containers_have_ended(
     node: StartedNode, pod: Any, _: str
 ) -> tuple[str, ...]:
-    """Takes a pod whose containers have all ended for one that is gone."""
+    """Releases a pod's devices when all of its containers have ended."""
     names = tuple(container.name for container in pod.containers)
     return names if all((pod.uid, name) in node.ended_containers for name in names) else ()
 
 
 _LOST = "lost/"
-"""Begins the uids under which the devices are kept that nobody takes back."""
+"""Prefix of the pod uids whose devices are never released."""
 
 
 def _lose(node: StartedNode, uid: str) -> None:
-    """Leaves what the pod has allocated for good."""
+    """Keeps the pod's devices allocated forever."""
     state = node.device_manager.state
     held = dict(state.held_devices)
     mine = held.pop(uid, None)
@@ -111,7 +111,7 @@ def _never_released(rule: Any, self: Any, uid: str) -> Any:
 
 
 def _leak_rejected(changes: Changes, leaks: Callable[[AdmissionError], bool]) -> None:
-    """Lets devices stay allocated for pods that are rejected so."""
+    """Leaks the devices of rejected pods if `leaks` is true for the error."""
 
     def admit(rule: Any, self: StartedNode, args: Any) -> Any:
         try:
@@ -127,32 +127,32 @@ def _leak_rejected(changes: Changes, leaks: Callable[[AdmissionError], bool]) ->
 
 @seeds("DEV-REMOVE-003").of(_leak_rejected, lambda error: "[memorymanager]" in str(error))
 def pods_that_lack_memory_leave_their_devices_allocated() -> None:
-    """Undoes what the CPU Manager refuses, and forgets the Memory Manager."""
+    """Leaks the devices of pods that the Memory Manager rejects."""
 
 
 @seeds("DEV-REMOVE-003").of(_leak_rejected, lambda error: error.reason == "TopologyAffinityError")
 def pods_without_common_nodes_leave_devices_of_earlier_containers() -> None:
-    """Expects nothing to be allocated when the Topology Manager rejects."""
+    """Leaks the devices of pods rejected with TopologyAffinityError."""
 
 
-# Restart
+# Restarts
 
 
 @shape(checkpoint, "load", Changes.after)
 def _filter_restored(keep: Callable[[Any], Any], device_state: Any) -> Any:
-    """Lets a restart keep of each pod's devices only these."""
+    """Restores only the devices that `keep` returns for each pod."""
     held = {uid: keep(pod) for uid, pod in device_state.held_devices.items()}
     return replace(device_state, held_devices=held, allocated_devices=devices_by_resource(held))
 
 
 @seeds("DEV-RESTART-001").of(_filter_restored, lambda pod: dict(list(pod.items())[-1:]))
 def restarts_keep_the_devices_of_one_container_of_a_pod() -> None:
-    """Reads the file into a map by pod, which containers overwrite."""
+    """Restores only the devices of each pod's last container."""
 
 
 @seeds("DEV-RESTART-001").by(_filter_restored)
 def restarts_keep_one_resource_of_a_container(pod: Any) -> Any:
-    """Reads the file into a map by container, which resources overwrite."""
+    """Restores only one resource of each container."""
     return {name: dict(list(mine.items())[-1:]) for name, mine in pod.items()}
 
 
@@ -160,7 +160,7 @@ def restarts_keep_one_resource_of_a_container(pod: Any) -> Any:
 def restored_devices_come_without_their_affinity(
     rule: Any, providers: Any, pod: Any, keep: Any
 ) -> None:
-    """Asks for no hints where a container has its devices already."""
+    """Doesn't store the affinity of containers whose devices were restored."""
     before = providers[0].state
 
     def forget(container: Any, affinity: Any) -> None:
@@ -172,7 +172,7 @@ def restored_devices_come_without_their_affinity(
 
 @seeds("DEV-RESTART-002")
 def devices_of_pods_gone_at_a_restart_stay_allocated(changes: Changes) -> None:
-    """Frees devices when a pod is removed, which nobody saw here."""
+    """Leaks the devices of pods that left during a restart."""
 
     def start(node: Any) -> Any:
         for uid in sorted(set(node.device_manager.state.held_devices) - set(node.pods)):
@@ -183,12 +183,12 @@ def devices_of_pods_gone_at_a_restart_stay_allocated(changes: Changes) -> None:
     _never_released(changes)
 
 
-# Refusals
+# Rejections
 
 
 @shape(policy, "allocate_resource")
 def _reword_error(text: str, change: Change, rule: Any, state: Any, request: Any) -> Any:
-    """Lets a refusal that matches `text` say what `change` makes of match, state and request."""
+    """Replaces errors that match `text` with `change` of the match, state and request."""
     try:
         return rule()
     except DeviceError as error:
@@ -203,7 +203,7 @@ _SHORT = r"Requested: (\d+), Available: (\d+)"
 
 @seeds("DEV-ERROR-001").by(_reword_error, _SHORT)
 def device_shortages_tell_the_whole_request(message_match: Any, _: Any, request: Any) -> str:
-    """Tells what the container asks for, not what it lacks beside reuse."""
+    """Reports the whole request, including reused devices."""
     start = message_match.string[: message_match.start()]
     return f"{start}Requested: {request.amount}, Available: {message_match[2]}"
 
@@ -212,14 +212,14 @@ def device_shortages_tell_the_whole_request(message_match: Any, _: Any, request:
 def changed_device_requests_tell_the_numbers_the_wrong_way_round(
     message_match: Any, *_: Any
 ) -> Any:
-    """Swaps what is asked for and what is held."""
+    """Swaps the requested and held counts."""
     before = message_match.string[: message_match.start()]
     return f"{before}from {message_match[2]} to {message_match[1]}"
 
 
 @seeds("DEV-ERROR-003").by(_reword_error, "no longer healthy")
 def held_devices_that_fell_ill_are_told_as_no_healthy_devices(_: Any, __: Any, request: Any) -> Any:
-    """Has one message for everything that health is the cause of."""
+    """Reports unhealthy held devices like free ones."""
     return f"no healthy devices present; cannot allocate unhealthy devices {request.resource}"
 
 
@@ -228,7 +228,7 @@ def held_devices_that_fell_ill_are_told_as_no_healthy_devices(_: Any, __: Any, r
 
 @shape(DeviceState, "report", Changes.after)
 def _change_report(change: Change, after: Any, self: DeviceState, lists: Any) -> Any:
-    """Lets `change` make another list of what a plugin reports, given the earlier list, too."""
+    """Lets `change` replace a reported list, given the list before."""
     known = dict(after.lists)
     for resource in {one.resource for one in lists}:
         before = self.lists.get(resource, Devices())
@@ -240,7 +240,7 @@ def _change_report(change: Change, after: Any, self: DeviceState, lists: Any) ->
 def free_devices_that_are_no_longer_reported_stay_available(
     state: Any, resource: str, before: Devices, new_list: Devices
 ) -> Devices:
-    """Adds a new list to the one before."""
+    """Keeps devices that the plugin no longer reports."""
     gone = before.healthy - state.allocated_devices.get(resource, NONE) - frozenset(new_list.nodes)
     nodes = {device: before.nodes[device] for device in sorted(gone)}
     return Devices({**new_list.nodes, **nodes}, new_list.healthy | gone)
@@ -248,7 +248,7 @@ def free_devices_that_are_no_longer_reported_stay_available(
 
 @shape(DeviceState, "report", Changes.after)
 def _take_away(is_lost: Callable[[Devices, str], bool], after: Any, lists: Any) -> Any:
-    """Lets a new list take these devices from the containers that hold them."""
+    """Takes devices for which `is_lost` is true from their containers."""
     names = {one.resource for one in lists}
 
     def remaining_ids(resource: str, ids: frozenset[str]) -> frozenset[str]:
@@ -267,17 +267,17 @@ def _take_away(is_lost: Callable[[Devices, str], bool], after: Any, lists: Any) 
 
 @seeds("DEV-HEALTH-003").by(_take_away)
 def containers_lose_devices_that_fall_ill(devices: Devices, device: str) -> Any:
-    """Takes an ill device out of every list that it is in."""
+    """Takes unhealthy devices from their containers."""
     return device in devices.nodes and device not in devices.healthy
 
 
 @seeds("DEV-HEALTH-003").of(_take_away, lambda devices, device: device not in devices.nodes)
 def containers_lose_devices_that_are_no_longer_reported() -> None:
-    """Forgets a device altogether once its plugin does."""
+    """Takes devices that the plugin no longer reports from their containers."""
 
 
 def _held_and_healthy(changes: Changes, fine: Callable[[Devices, str], bool]) -> None:
-    """Lets a container be admitted again with these devices, too."""
+    """Readmits containers if `fine` is true for all of their devices."""
 
     def check_health(rule: Any, state: Any, resource: str, held_devices: frozenset[str]) -> None:
         devices = state.lists.get(resource)
@@ -290,13 +290,13 @@ def _held_and_healthy(changes: Changes, fine: Callable[[Devices, str], bool]) ->
 
 @seeds("DEV-HEALTH-005").by(_held_and_healthy)
 def pods_with_devices_no_longer_reported_are_admitted_again(devices: Devices, device: str) -> Any:
-    """Looks for held devices among the ill ones, where unknown ones are not."""
+    """Readmits containers with devices that the plugin no longer reports."""
     return device in devices.healthy or device not in devices.nodes
 
 
 @seeds("DEV-HEALTH-004").by(_change_report)
 def devices_keep_the_nodes_of_their_first_list(_: Any, __: Any, before: Any, new_list: Any) -> Any:
-    """Never looks at the topology of a known device again."""
+    """Ignores changes to a known device's topology."""
     nodes = {one: before.nodes.get(one, mask) for one, mask in new_list.nodes.items()}
     return replace(new_list, nodes=nodes)
 
@@ -305,12 +305,12 @@ def devices_keep_the_nodes_of_their_first_list(_: Any, __: Any, before: Any, new
 
 
 def _allocating(changes: Changes, allocate: Callable[..., Any]) -> None:
-    """Lets `allocate` allocate for a container: rule, state, pod, container and the rest."""
+    """Lets `allocate` replace a container's allocation."""
     changes.around(policy, "allocate", allocate)
 
 
 def _reusable_devices(state: DeviceState, uid: str) -> Mapping[str, frozenset[str]]:
-    """What the pod's containers may take again."""
+    """Returns the devices that the pod's containers can reuse."""
     return state.reuse.devices if state.reuse.uid == uid else {}
 
 
@@ -318,14 +318,14 @@ def _reusable_devices(state: DeviceState, uid: str) -> Mapping[str, frozenset[st
 def only_the_first_app_container_reuses_devices(
     rule: Any, state: Any, pod: Any, container: Any, *rest: Any
 ) -> Any:
-    """Drops what is left over once an app container was served."""
+    """Lets only the first app container reuse devices."""
     after = rule(state, pod, container, *rest)
     return after if container.init else after.with_reuse(ReusableDevices(pod.uid, {}))
 
 
 @seeds("DEV-INIT-001").by(_allocating)
 def sidecars_reuse_no_devices(rule: Any, state: Any, pod: Any, container: Any, *rest: Any) -> Any:
-    """Considers app containers alone when init containers have ended."""
+    """Doesn't let sidecars reuse devices."""
     if not container.sidecar:
         return rule(state, pod, container, *rest)
     kept = _reusable_devices(state, pod.uid)
@@ -335,7 +335,7 @@ def sidecars_reuse_no_devices(rule: Any, state: Any, pod: Any, container: Any, *
 
 @seeds("DEV-INIT-002").after(StartedNode, "remove")
 def init_containers_give_their_devices_back_when_they_end(answer: Any, self: Any, args: Any) -> Any:
-    """Frees devices like CPUs, as soon as a container has ended."""
+    """Releases an init container's devices when it ends."""
     if args.container is not None:
         pod = self.pods[args.uid]
         if pod.container(args.container).runs_to_completion:
@@ -347,7 +347,7 @@ def init_containers_give_their_devices_back_when_they_end(answer: Any, self: Any
 def devices_of_sidecars_are_reused_like_those_of_init_containers(
     rule: Any, state: Any, pod: Any, container: Any, *rest: Any
 ) -> Any:
-    """Treats a sidecar as an init container, which does not stay."""
+    """Lets other containers reuse a sidecar's devices."""
     return rule(state, pod, replace(container, sidecar=False), *rest)
 
 
@@ -355,7 +355,7 @@ def devices_of_sidecars_are_reused_like_those_of_init_containers(
 def devices_that_a_sidecar_reuses_are_reused_once_more(
     rule: Any, state: Any, pod: Any, container: Any, *rest: Any
 ) -> Any:
-    """Notes only for app containers which devices were taken again."""
+    """Keeps devices reusable after a sidecar took them."""
     kept = _reusable_devices(state, pod.uid)
     after = rule(state, pod, container, *rest)
     return after.with_reuse(ReusableDevices(pod.uid, kept)) if container.sidecar else after

@@ -1,4 +1,4 @@
-"""Violators of machine discovery."""
+"""Mutants of machine discovery."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ seeds = SubjectBugs("discovery")
 
 
 def change_topology(changes: Changes, derive: Callable[..., CPUTopology]) -> None:
-    """Lets `derive`, given the rule and a machine, say what the CPU Manager knows of it."""
+    """Lets `derive` replace the CPU topology, given the original function and the machine."""
     for owner in (cpu_topology, operations):
         changes.around(owner, "derive", derive)
 
 
 @shape(implementation, "discover")
 def change_machine(change: Change, rule: Any, root: Any) -> Any:
-    """Lets discovery give what `change` makes of a tree and its machine."""
+    """Lets `change` replace the discovered machine, given its tree."""
     return change(SysTree(root), rule())
 
 
 def text_of(tree: SysTree, path: str) -> str:
-    """What a file says; nothing where it cannot be read."""
+    """Returns a file's content, or nothing if it can't be read."""
     with suppress(UnreadablePathError):
         return tree.read_trimmed(path)
     return ""
@@ -58,12 +58,12 @@ def _form_cores(threads: dict[Any, tuple[int, int, list[int]]]) -> list[CoreThre
     return [CoreThreads(core, package, tuple(own)) for core, package, own in threads.values()]
 
 
-# The machine information
+# MachineInfo
 
 
 @seeds("DISCOVERY-001").by(change_topology)
 def cpus_of_nodes_without_memory_are_unknown(rule: Any, machine: MachineInfo) -> CPUTopology:
-    """Takes a node without memory for none."""
+    """Ignores NUMA nodes without memory."""
     nodes = tuple(node for node in machine.topology or () if node.memory)
     topology: CPUTopology = rule(
         msgspec.structs.replace(machine, topology=nodes) if nodes else machine
@@ -73,7 +73,7 @@ def cpus_of_nodes_without_memory_are_unknown(rule: Any, machine: MachineInfo) ->
 
 @seeds("DISCOVERY-001").by(change_topology)
 def cpus_are_counted_by_their_cores(rule: Any, machine: MachineInfo) -> CPUTopology:
-    """Multiplies cores by the threads of the first one."""
+    """Computes the number of CPUs from the first core's threads."""
     topology: CPUTopology = rule(machine)
     cores = [core for node in machine.topology or () for core in node.cores or ()]
     threads = len(cores[0].thread_ids or ()) if cores else 0
@@ -82,7 +82,7 @@ def cpus_are_counted_by_their_cores(rule: Any, machine: MachineInfo) -> CPUTopol
 
 @seeds("DISCOVERY-002").after(discovery, "cores_of")
 def cores_are_thread_siblings(cores: list[CoreThreads], tree: SysTree) -> list[CoreThreads]:
-    """Forms cores by the lists of thread siblings."""
+    """Groups CPUs into cores by their thread siblings."""
     threads: dict[Any, tuple[int, int, list[int]]] = {}
     for core in cores:
         for cpu in core.cpus:
@@ -94,7 +94,7 @@ def cores_are_thread_siblings(cores: list[CoreThreads], tree: SysTree) -> list[C
 
 @seeds("DISCOVERY-003").by(change_machine)
 def cores_reach_from_node_to_node(_: SysTree, machine: MachineInfo) -> MachineInfo:
-    """Forms the cores of a package before looking at its nodes."""
+    """Groups CPUs into cores across NUMA nodes."""
     whole: dict[tuple[int, int], list[int]] = {}
     for node in machine.topology or ():
         for core in node.cores or ():
@@ -113,7 +113,7 @@ def cores_reach_from_node_to_node(_: SysTree, machine: MachineInfo) -> MachineIn
 
 @seeds("DISCOVERY-003").after(discovery, "cores_of")
 def cores_of_different_dies_are_different(cores: Any, tree: SysTree) -> list[CoreThreads]:
-    """Adds the die, where the kernel has one, to what makes a core."""
+    """Distinguishes cores by die."""
     threads: dict[Any, tuple[int, int, list[int]]] = {}
     for core in cores:
         for cpu in core.cpus:
@@ -124,7 +124,7 @@ def cores_of_different_dies_are_different(cores: Any, tree: SysTree) -> list[Cor
 
 
 def _known_by(changes: Changes, number: Callable[[Core], int]) -> None:
-    """Lets the CPU Manager tell cores by another number than their lowest CPU."""
+    """Identifies cores by `number` instead of their lowest CPU."""
 
     def derive(rule: Any, machine: MachineInfo) -> CPUTopology:
         topology: CPUTopology = rule(machine)
@@ -153,28 +153,25 @@ def _known_by(changes: Changes, number: Callable[[Core], int]) -> None:
 
 @seeds("DISCOVERY-004").of(_known_by, lambda core: core.socket_id * (1 << 16) + core.core_id)
 def cpu_manager_knows_cores_by_socket_and_core_id() -> None:
-    """Takes core ids for unique within a socket, whatever its nodes."""
+    """Identifies cores by socket and core id."""
 
 
 @seeds("DISCOVERY-004").of(_known_by, lambda core: min(core.thread_ids or (core.core_id,), key=str))
 def cpu_manager_knows_cores_by_their_first_listed_cpu() -> None:
-    """Takes the first of a core's CPUs, which cAdvisor lists as cpu10, cpu2."""
+    """Identifies cores by the CPU whose name sorts first, such as 10 before 2."""
 
 
-# Which CPUs there are
+# Online CPUs
 
 
 class _AllOnline(OnlineCPUs):
-    """Every CPU is online."""
-
     def __contains__(self, cpu: int) -> bool:
-        """Whatever the number."""
         return True
 
 
 @seeds("DISCOVERY-005").around(discovery, "cores_of")
 def offline_cpus_with_a_topology_are_found(rule: Any, tree: Any) -> Any:
-    """Assumes that an offline CPU has no topology."""
+    """Includes offline CPUs that have a topology."""
     return rule(online=_AllOnline(tree))
 
 
@@ -182,7 +179,7 @@ def offline_cpus_with_a_topology_are_found(rule: Any, tree: Any) -> Any:
 def cpu_without_a_package_is_in_package_0(
     topology_id: Any, tree: SysTree, path: str, name: str
 ) -> Any:
-    """Puts every CPU of unknown package in the first one."""
+    """Assigns CPUs without a package to package 0."""
     return 0 if topology_id is None and name == "physical_package_id" else topology_id
 
 
@@ -190,7 +187,7 @@ def cpu_without_a_package_is_in_package_0(
 def cpu_without_a_core_id_hides_those_after_it(
     rule: Any, tree: SysTree, paths: list[str], online: OnlineCPUs
 ) -> Any:
-    """Leaves the loop instead of going on with the next CPU."""
+    """Stops at the first CPU without a core id."""
     kept = []
     for path in paths:
         cpu = cpus.number_in(path.rpartition("/")[2])
@@ -209,7 +206,7 @@ def _has_caches(tree: SysTree, cpu: int) -> bool:
 
 @seeds("DISCOVERY-008").after(discovery, "cores_of")
 def cpu_without_caches_is_left_out(cores: list[CoreThreads], tree: SysTree) -> list[CoreThreads]:
-    """Takes a CPU without a cache folder for one that is offline."""
+    """Ignores CPUs without caches."""
     kept = [
         core._replace(cpus=tuple(cpu for cpu in core.cpus if _has_caches(tree, cpu)))
         for core in cores
@@ -219,7 +216,7 @@ def cpu_without_caches_is_left_out(cores: list[CoreThreads], tree: SysTree) -> l
 
 @shape(caches, "caches_of_cpu", Changes.after)
 def _caches_of_cpu(missing: Change, cpu_caches: Any, tree: SysTree, cpu: int) -> Any:
-    """Calls `missing` for a CPU whose caches cannot be read."""
+    """Calls `missing` for CPUs whose caches can't be read."""
     if cpu_caches is None:
         missing(tree, cpu)
     return cpu_caches
@@ -227,13 +224,13 @@ def _caches_of_cpu(missing: Change, cpu_caches: Any, tree: SysTree, cpu: int) ->
 
 @seeds("DISCOVERY-008").by(_caches_of_cpu)
 def cpu_without_caches_ends_discovery(tree: SysTree, cpu: int) -> None:
-    """Requires caches of every CPU."""
+    """Fails if a CPU has no caches."""
     if not _has_caches(tree, cpu):
         raise DiscoveryError(f"open {CPUS}/cpu{cpu}/cache: no such file or directory")
 
 
 class _WithIds(SysTree):
-    """A tree in which caches without an id cannot be seen."""
+    """A tree without the caches that have no id."""
 
     def __init__(self, tree: SysTree) -> None:
         self._tree = tree
@@ -251,19 +248,19 @@ class _WithIds(SysTree):
 
 @seeds("DISCOVERY-009").around(caches, "caches_of_cpu")
 def cache_without_an_id_is_passed_over(rule: Any, tree: Any) -> Any:
-    """Goes on with the next cache."""
+    """Skips caches without an id."""
     return rule(tree=_WithIds(tree))
 
 
 @seeds("DISCOVERY-009").around(caches, "read_until_unreadable")
 def cache_without_an_id_ends_its_core(rule: Any, cores: Any) -> Any:
-    """Goes on with the next core."""
+    """Stops reading a core's caches at one without an id, but continues with the next core."""
     return [rule(cores=[core])[0] for core in cores]
 
 
 @seeds("DISCOVERY-010").around(caches, "read_until_unreadable")
 def caches_above_level_3_are_left_out(rule: Any) -> Any:
-    """Handles three levels of caches only."""
+    """Ignores caches above level 3."""
     return [
         [found for found in shared if found.cache.level <= 3]  # noqa: PLR2004
         for shared in rule()
@@ -275,7 +272,7 @@ def caches_above_level_3_are_left_out(rule: Any) -> Any:
 
 @seeds("DISCOVERY-012").around(discovery, "topology_id")
 def package_minus_1_becomes_node_0(rule: Any) -> Any:
-    """Lets no node have a negative id."""
+    """Assigns CPUs of package -1 to node 0."""
     return None if (found := rule()) is None else max(0, found)
 
 
@@ -283,7 +280,7 @@ def package_minus_1_becomes_node_0(rule: Any) -> Any:
 
 
 def _num_cores(changes: Changes, *, nodes: bool, count: Callable[[SysTree, Any], int]) -> None:
-    """Lets machines with node folders, or those without, count their CPUs as `count` does."""
+    """Lets `count` compute the number of CPUs on machines with (or without) node directories."""
 
     def change(tree: SysTree, machine: MachineInfo) -> MachineInfo:
         if not machine.num_cores or bool(tree.numbered_names(NODES, "node")) != nodes:
@@ -295,7 +292,7 @@ def _num_cores(changes: Changes, *, nodes: bool, count: Callable[[SysTree, Any],
 
 @seeds("DISCOVERY-014")
 def online_cpus_without_a_core_are_counted(changes: Changes) -> None:
-    """Counts the CPUs that are online, whether they have a core or not."""
+    """Counts online CPUs that belong to no core."""
 
     def count(tree: SysTree, _: MachineInfo) -> int:
         return sum(int(name[3:]) in OnlineCPUs(tree) for name in tree.numbered_names(CPUS, "cpu"))
@@ -309,13 +306,13 @@ def _ids(cpuinfo: str, name: str) -> list[str]:
 
 @shape(discovery, "count_cores_and_sockets")
 def _counts(count: Change, rule: Any, cpuinfo: Any, tree: Any) -> Any:
-    """Lets `count` count cores and sockets: given cpuinfo, the tree, and the right numbers."""
+    """Lets `count` replace the numbers of cores and sockets, given cpuinfo and the tree."""
     return count(cpuinfo, tree, *rule())
 
 
 @seeds("DISCOVERY-015").by(_counts)
 def core_ids_alone_are_counted_in_sysfs(cpuinfo: Any, tree: Any, cores: Any, sockets: Any) -> Any:
-    """Counts core ids in sysfs as in /proc/cpuinfo."""
+    """Counts core ids in sysfs without regard to their package."""
     if _ids(cpuinfo, "core id"):
         return cores, sockets
     names = tree.numbered_names(CPUS, "cpu")
@@ -327,13 +324,13 @@ def core_ids_alone_are_counted_in_sysfs(cpuinfo: Any, tree: Any, cores: Any, soc
 def machine_without_physical_ids_has_one_socket(
     cpuinfo: str, tree: SysTree, cores: int, sockets: int
 ) -> Any:
-    """Counts one socket where /proc/cpuinfo tells none."""
+    """Counts one socket if /proc/cpuinfo has no physical ids."""
     return (cores, sockets if _ids(cpuinfo, "physical id") else 1)
 
 
 @seeds("DISCOVERY-016").by(_counts)
 def sockets_are_counted_up_to_the_highest_id(cpuinfo: Any, _: Any, cores: Any, sockets: Any) -> Any:
-    """Takes physical ids for consecutive."""
+    """Uses the highest physical id as the number of sockets."""
     numbers = [int(number) for number in _ids(cpuinfo, "physical id")]
     return cores, max(numbers) + 1 if numbers else sockets
 
@@ -343,7 +340,7 @@ def sockets_are_counted_up_to_the_highest_id(cpuinfo: Any, _: Any, cores: Any, s
 
 @seeds("DISCOVERY-018").around(discovery, "node_memory")
 def node_without_meminfo_has_all_memory(rule: Any, tree: SysTree, node: str) -> Any:
-    """Lets the machine's memory stand in."""
+    """Assigns all memory to nodes without meminfo."""
     if text_of(tree, f"{node}/meminfo"):
         return rule()
     return memory.machine_memory(tree)
@@ -351,7 +348,7 @@ def node_without_meminfo_has_all_memory(rule: Any, tree: SysTree, node: str) -> 
 
 @seeds("DISCOVERY-018").around(discovery, "node_memory")
 def node_without_meminfo_ends_discovery(rule: Any, tree: SysTree, node: str) -> Any:
-    """Requires the file of every node."""
+    """Fails if a node has no meminfo."""
     if "meminfo" not in tree.names(node):
         raise DiscoveryError(f"open {node}/meminfo: no such file or directory")
     return rule()
@@ -359,19 +356,19 @@ def node_without_meminfo_ends_discovery(rule: Any, tree: SysTree, node: str) -> 
 
 @shape(discovery, "huge_pages")
 def _pools(change: Change, rule: Any, tree: SysTree, folder: str) -> Any:
-    """Lets a folder have the huge pages that `change` makes of those in it."""
+    """Lets `change` replace the huge pages in a directory."""
     return change(tree, folder, rule() or ()) or None
 
 
 @seeds("DISCOVERY-019").by(_pools)
 def pools_without_pages_are_left_out(tree: Any, folder: Any, pools: Any) -> Any:
-    """Lists the pools that have pages."""
+    """Ignores page sizes without pages."""
     return tuple(pool for pool in pools if pool.num_pages)
 
 
 @seeds("DISCOVERY-019").by(_pools)
 def node_without_pools_has_those_of_the_machine(tree: Any, folder: Any, pools: Any) -> Any:
-    """Puts the machine's sizes, with no pages, where a node has no folder."""
+    """Adds the machine's page sizes to nodes without a directory for huge pages."""
     if pools or not folder.startswith(NODES):
         return pools
     whole = memory.huge_pages(tree, "/sys/kernel/mm/hugepages") or ()
@@ -380,7 +377,7 @@ def node_without_pools_has_those_of_the_machine(tree: Any, folder: Any, pools: A
 
 @seeds("DISCOVERY-019").around(discovery, "huge_pages")
 def machine_without_pools_is_refused(rule: Any, tree: SysTree, folder: str) -> Any:
-    """Requires the folder on every kernel."""
+    """Fails if the machine has no directory for huge pages."""
     if not folder.startswith(NODES):
         tree.names(folder)
     return rule()
@@ -399,31 +396,31 @@ def _nodes_with(changes: Changes, change: Callable[[SysTree, MachineInfo, Node],
 
 @seeds("DISCOVERY-020").by(_nodes_with)
 def missing_distances_are_made_up(tree: SysTree, machine: MachineInfo, node: Node) -> Node:
-    """Lets every other node be as far as is usual."""
+    """Invents missing distances: 10 to the node itself, 20 to others."""
     if node.distances is not None or not tree.numbered_names(NODES, "node"):
         return node
     row = tuple(10 if one is node else 20 for one in machine.topology or ())
     return msgspec.structs.replace(node, distances=row)
 
 
-# Trees without packages, and without files of /proc
+# Trees without packages, and without files in /proc
 
 
 @seeds("DISCOVERY-013").around(discovery, "topology_id")
 def cpus_without_packages_are_in_node_0(rule: Any) -> Any:
-    """Makes node 0 of what belongs to no package."""
+    """Assigns CPUs without a package to node 0."""
     return 0 if (found := rule()) is None else found
 
 
 @seeds("DISCOVERY-013").by(change_machine)
 def cpus_without_packages_are_not_counted(tree: Any, machine: Any) -> Any:
-    """Counts the CPUs of the nodes that were found, of which there are none."""
+    """Doesn't count CPUs without a package."""
     return machine if machine.topology else msgspec.structs.replace(machine, num_cores=0)
 
 
 @shape(SysTree, "read")
 def _without(missing: str, instead: str, rule: Any, path: str) -> Any:
-    """Reads `instead` where there is no file at the path `missing`."""
+    """Returns `instead` if the file `missing` doesn't exist."""
     try:
         return rule()
     except UnreadablePathError:
@@ -434,12 +431,12 @@ def _without(missing: str, instead: str, rule: Any, path: str) -> Any:
 
 @seeds("DISCOVERY-024").of(_without, "/proc/cpuinfo", "")
 def tree_without_cpuinfo_is_discovered() -> None:
-    """Does without /proc/cpuinfo, as all it tells is in sysfs as well."""
+    """Treats a missing /proc/cpuinfo as empty."""
 
 
 @seeds("DISCOVERY-024").of(_without, "/proc/meminfo", "MemTotal: 0 kB")
 def tree_without_meminfo_has_no_memory() -> None:
-    """Lets the machine have no memory, as a node without meminfo has none."""
+    """Treats a missing /proc/meminfo as no memory."""
 
 
 # Machines without CPUs, and starts with a root
@@ -447,7 +444,7 @@ def tree_without_meminfo_has_no_memory() -> None:
 
 @seeds("DISCOVERY-023").by(change_topology)
 def machine_without_cpus_has_one(rule: Any, machine: MachineInfo) -> CPUTopology:
-    """Counts at least one CPU, as programs do that ask for their number."""
+    """Assumes one CPU if there are none."""
     try:
         topology: CPUTopology = rule(machine)
     except TopologyError:
@@ -459,7 +456,7 @@ def machine_without_cpus_has_one(rule: Any, machine: MachineInfo) -> CPUTopology
 
 @seeds("DISCOVERY-023")
 def static_policy_starts_with_nothing_to_hand_out(changes: Changes) -> None:
-    """Refuses pods, not the start, where there are no CPUs."""
+    """Starts policy static on machines without CPUs."""
     starts = changes.record_argument(startup, "start", "args", inside=True)
 
     def derive(rule: Any, machine: MachineInfo) -> CPUTopology:
@@ -483,13 +480,13 @@ def static_policy_starts_with_nothing_to_hand_out(changes: Changes) -> None:
 
 @shape(startup, "start")
 def _started_with(change: Change, rule: Any, discover: Any) -> Any:
-    """Lets a start with a root manage what `change` makes of the machine that it discovers."""
+    """Lets `change` replace the machine discovered at a start."""
     return rule(discover=lambda root, version: change(discover(root, version)))
 
 
 @seeds("DISCOVERY-026").by(_started_with)
 def start_leaves_out_nodes_without_cpus(machine: MachineInfo) -> Any:
-    """Manages the nodes that have CPUs."""
+    """Ignores nodes without CPUs at a start."""
     return msgspec.structs.replace(
         machine, topology=tuple(node for node in machine.topology or () if node.cores) or None
     )
@@ -497,4 +494,4 @@ def start_leaves_out_nodes_without_cpus(machine: MachineInfo) -> Any:
 
 @seeds("DISCOVERY-026").of(_started_with, without_uncore_caches)
 def start_discovers_no_caches() -> None:
-    """Reads at start only what the first policies needed."""
+    """Ignores caches at a start."""

@@ -1,4 +1,4 @@
-"""Violators of memory hints, init containers and restarts."""
+"""Mutants of memory hints, init containers and restarts."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ seeds = SubjectBugs("memory-hints")
 
 @shape(hints, "calculate_hints")
 def _change_demand(change: Change, _: Any, state: Any, uid: str, amounts: Any) -> Any:
-    """Lets hints be of another demand, where containers are served by the right one.
+    """Lets `change` replace the demand in hints, but not in allocations.
 
-    `change` is given the state and the demand.
+    `change` is called with the state and the demand.
     """
     described = change(state, state.demand(uid, amounts))
     if not amounts or not evaluation.satisfiable(described):
@@ -46,7 +46,7 @@ def _change_demand(change: Change, _: Any, state: Any, uid: str, amounts: Any) -
 
 @seeds("MEM-HINT-001")
 def best_effort_pods_have_hints_for_huge_pages(changes: Changes) -> None:
-    """Takes every class but Burstable for one that is limited."""
+    """Returns hints for BestEffort pods with huge pages."""
 
     def as_guaranteed(pod: Any) -> Any:
         return replace(pod, qos="Guaranteed") if pod.qos == "BestEffort" else pod
@@ -56,13 +56,13 @@ def best_effort_pods_have_hints_for_huge_pages(changes: Changes) -> None:
 
 @seeds("MEM-HINT-002").by(change_hints)
 def memory_hints_of_a_size_are_in_the_order_of_their_masks(demand: Any, hint_list: Any) -> Any:
-    """Sorts by size and mask: 1 and 2 before 0 and 3."""
+    """Sorts hints of the same size by their bit masks."""
     return sorted(hint_list, key=lambda hint: (hint.nodes.bit_count(), hint.nodes))
 
 
 @seeds("MEM-HINT-003").after(MemoryState, "demand")
 def an_empty_machine_has_no_reserved_memory(demand: Any, self: Any, amounts: Any) -> Any:
-    """Takes all of a node's memory for what it has when it is empty."""
+    """Ignores reserved memory when deciding whether a hint is preferred."""
     needs = tuple(
         replace(
             need,
@@ -79,7 +79,7 @@ def an_empty_machine_has_no_reserved_memory(demand: Any, self: Any, amounts: Any
 
 @seeds("MEM-HINT-004").by(_change_demand)
 def memory_hints_leave_out_nodes_that_are_all_reserved(memory_state: Any, demand: Any) -> Any:
-    """Forms sets of the nodes that have something to give."""
+    """Omits nodes without allocatable memory from hints."""
     nodes = tuple(
         node
         for node, memory in sorted(memory_state.nodes.items())
@@ -90,14 +90,14 @@ def memory_hints_leave_out_nodes_that_are_all_reserved(memory_state: Any, demand
 
 @seeds("MEM-HINT-004").by(_change_demand)
 def memory_hints_leave_out_nodes_in_use(_: Any, demand: Any) -> Any:
-    """Offers the nodes that are empty."""
+    """Omits nodes in use from hints."""
     used = {node for node, _ in demand.cells}
     return replace(demand, nodes=tuple(node for node in demand.nodes if node not in used))
 
 
 @seeds("MEM-HINT-006").around(hints, "calculate_hints")
 def memory_types_have_hints_of_their_own(rule: Any, amounts: Any) -> Any:
-    """Looks for each type by itself."""
+    """Computes hints for each memory type separately."""
     if not rule():
         return {}
     ungroup = (rule(amounts={kind: size}) for kind, size in amounts.items())
@@ -106,14 +106,14 @@ def memory_types_have_hints_of_their_own(rule: Any, amounts: Any) -> Any:
 
 @seeds("MEM-HINT-007").around(hints, "regenerate_hints")
 def containers_with_another_request_have_hints_for_their_memory(rule: Any, blocks: Any) -> Any:
-    """Takes what a container has for what it asks for."""
+    """Returns the nodes a container uses as its hint, even if its request changed."""
     found = {block.kind: (TopologyHint(block.nodes, preferred=True),) for block in blocks}
     return rule() or found
 
 
 @shape(requests, "peak", Changes.after)
 def _change_peak(total: Callable[[list[tuple[Any, int]]], int], amounts: Any, pod: Any) -> Any:
-    """Lets a whole pod ask for another amount, given its containers with the amount of each."""
+    """Lets `total` compute a pod's request, given the amount of each container."""
     if pod.budget is not None:
         return amounts
     parts = [
@@ -124,33 +124,33 @@ def _change_peak(total: Callable[[list[tuple[Any, int]]], int], amounts: Any, po
 
 @seeds("MEM-HINT-008").by(_change_peak)
 def a_pod_asks_for_memory_of_init_containers_with_all_sidecars(parts: list[tuple[Any, int]]) -> int:
-    """Counts the sidecars that start after an init container, too."""
+    """Adds every sidecar to every init container."""
     sidecars = sum(size for one, size in parts if one.sidecar)
     passing = max((size for one, size in parts if one.runs_to_completion), default=0)
     return sidecars + max(passing, sum(size for one, size in parts if not one.init))
 
 
-# Init
+# Init containers
 
 
 @shape(policies, "shrink_init_blocks")
 def _keep_blocks(keeps: Callable[[Any], bool], rule: Any, state: Any, container: Any) -> Any:
-    """Lets some containers take over nothing of the blocks of init containers before them."""
+    """Doesn't shrink init containers' blocks if `keeps` is true for the container."""
     return state if keeps(container) else rule()
 
 
 @shape(StaticMemoryPolicy, "allocate")
 def _with_reuse(reusable: Change, rule: Any, state: Any, pod: Any, container: Any) -> Any:
-    """Lets a container find other memory to take again.
+    """Lets `reusable` override the reusable memory.
 
-    `reusable` is given the state, the pod and the container.
+    `reusable` is called with the state, the pod and the container.
     """
     return rule(state=replace(state, reuse=reusable(state, pod, container)))
 
 
 @seeds("MEM-INIT-001")
 def sidecars_do_not_reuse_memory_of_init_containers(changes: Changes) -> None:
-    """Keeps sidecars apart from all that ends."""
+    """Doesn't let sidecars reuse memory."""
     _with_reuse(
         changes,
         lambda memory_state, pod, container: (
@@ -164,14 +164,14 @@ def sidecars_do_not_reuse_memory_of_init_containers(changes: Changes) -> None:
 
 @seeds("MEM-INIT-003").of(_keep_blocks, lambda container: True)
 def init_containers_keep_blocks_that_are_reused() -> None:
-    """Leaves the books of earlier containers alone."""
+    """Doesn't shrink the blocks of init containers when they are reused."""
 
 
 @seeds("MEM-INIT-003").after(StaticMemoryPolicy, "allocate")
 def what_is_left_of_init_containers_is_freed_for_apps(
     after: Any, state: Any, pod: Any, container: Any
 ) -> Any:
-    """Frees what nobody reuses when the app containers start."""
+    """Releases unused memory of init containers when an app container starts."""
     if after.entries is not state.entries and not container.init:
         for one in pod.containers:
             if one.runs_to_completion and after.of(pod.uid, one.name):
@@ -181,20 +181,20 @@ def what_is_left_of_init_containers_is_freed_for_apps(
 
 @seeds("MEM-INIT-004").by(_with_reuse)
 def memory_of_init_containers_is_reused_by_the_next_pod(memory_state: Any, pod: Any, _: Any) -> Any:
-    """Keeps what may be reused by nodes, and not by pod."""
+    """Lets the next pod reuse the memory of init containers."""
     reuse = memory_state.reuse
     return ReusableMemory(pod.uid, reuse.sizes) if reuse.uid in memory_state.entries else reuse
 
 
 @seeds("MEM-INIT-005").around(policies, "update_reuse")
 def memory_of_sidecars_is_reused_by_apps(rule: Any, container: Any) -> Any:
-    """Takes sidecars for init containers like any other."""
+    """Lets app containers reuse the memory of sidecars."""
     return rule(container=replace(container, sidecar=False))
 
 
 @seeds("MEM-INIT-005")
 def memory_of_sidecars_is_reused_by_init_containers(changes: Changes) -> None:
-    """Counts sidecars beside app containers, and not while the pod starts."""
+    """Lets init containers reuse the memory of sidecars."""
     own: list[ReusableMemory] = []
 
     def reusable(memory_state: Any, pod: Any, container: Any) -> Any:
@@ -217,7 +217,7 @@ def memory_of_sidecars_is_reused_by_init_containers(changes: Changes) -> None:
 
 @seeds("MEM-INIT-006").around(policies, "is_served")
 def sidecars_do_not_count_towards_the_class(rule: Any, pod: Any) -> bool:
-    """Leaves sidecars to whoever put them in."""
+    """Ignores sidecars when computing the QoS class."""
     counted = tuple(one for one in pod.containers if not one.sidecar)
     alike = pod.budget is None and (not pod.shared_pool) and (pod.qos != "BestEffort")
     return bool(rule()) or (alike and qos.class_of(counted) == "Guaranteed")
@@ -227,7 +227,7 @@ def sidecars_do_not_count_towards_the_class(rule: Any, pod: Any) -> bool:
 def memory_of_init_containers_is_reused_on_any_nodes(
     self: Any, uid: Any, nodes: Any, kind: Any
 ) -> Any:
-    """Keeps what may be reused by memory type alone."""
+    """Reuses memory regardless of its nodes."""
     return (
         sum(size for (_, had), size in self.sizes.items() if had == kind) if uid == self.uid else 0
     )
@@ -235,7 +235,7 @@ def memory_of_init_containers_is_reused_on_any_nodes(
 
 @seeds("MEM-INIT-007").after(MemoryState, "demand")
 def hints_count_memory_of_init_containers_on_every_node(demand: Any) -> Any:
-    """Adds what may be reused to whatever nodes are looked at."""
+    """Counts reusable memory on every node."""
     needs = tuple(
         replace(
             need,
@@ -249,22 +249,22 @@ def hints_count_memory_of_init_containers_on_every_node(demand: Any) -> Any:
     return replace(demand, needs=needs)
 
 
-# Restart
+# Restarts
 
 
 @shape(startup, "start", Changes.after)
 def _noting(name: str, what: Callable[[Any, Any], Any], node: Any, args: Any) -> Any:
-    """Notes something about a start in the Memory Manager that it makes."""
+    """Stores `what` about each start in the Memory Manager's attribute `name`."""
     setattr(node.memory, name, what(node, args))
     return node
 
 
-# What runs on
+# Running pods
 
 
 @seeds("MEM-RESTART-001")
 def groups_are_forgotten_at_a_restart(changes: Changes) -> None:
-    """Saves which memory a container has, and not with which nodes."""
+    """Doesn't restore groups of nodes."""
 
     def ungroup(memory_state: MemoryState) -> MemoryState:
         nodes = {
@@ -286,7 +286,7 @@ def groups_are_forgotten_at_a_restart(changes: Changes) -> None:
 
 @seeds("MEM-RESTART-001")
 def affinities_are_lost_at_a_restart(changes: Changes) -> None:
-    """Asks for no hints for containers that run already."""
+    """Returns no hints for containers that were restored."""
     _noting(changes, "running", lambda node, _: {(uid, name) for uid, name, _ in node.memory.state})
 
     def hints_unless_running(rule: Any, self: Any, pod: Any, container: Any) -> Any:
@@ -302,7 +302,7 @@ def _absent_pods(node: Any, args: Any) -> set[str]:
 
 
 def _with_absent_pods(self: Any, pods: Any) -> dict[str, Any]:
-    """The pods on the node, and those that left while the kubelet was down."""
+    """Returns the pods on the node, and those that left during a restart."""
     found = dict(pods)
     for uid in getattr(self, "gone", ()):
         own = tuple(PodContainer(name, {}, {}) for name in self.state.entries.get(uid, {}))
@@ -312,7 +312,7 @@ def _with_absent_pods(self: Any, pods: Any) -> dict[str, Any]:
 
 @seeds("MEM-RESTART-002")
 def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
-    """Gives the bytes back, and not the nodes."""
+    """Releases the memory but not the groups of pods that left during a restart."""
 
     def remove_stale_state(rule: Any, self: Any, pods: Any) -> None:
         rule(pods=_with_absent_pods(self, pods))
@@ -335,7 +335,7 @@ def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
 def init_containers_take_back_what_was_reused(
     rule: Any, state: Any, pod: Any, container: Any
 ) -> Any:
-    """Finds that an init container has less than it asks for, and adds to it."""
+    """Allocates an init container's reused memory again."""
     had = state.of(pod.uid, container.name) if container.runs_to_completion else None
     amounts = requests.container_amounts(pod, container) if had else {}
     for block in had or ():
@@ -352,16 +352,16 @@ def init_containers_take_back_what_was_reused(
 
 @seeds("MEM-RESTART-004").around(hints, "regenerate_hints")
 def memory_on_several_nodes_is_not_judged_again(rule: Any, blocks: Any) -> Any:
-    """Gives a hint where there is one node to name."""
+    """Returns no hints for memory on several nodes."""
     return {} if any(block.nodes & (block.nodes - 1) for block in blocks) else rule()
 
 
-# What has changed
+# Changes during a restart
 
 
 @seeds("MEM-RESTART-005")
 def running_pods_without_a_checkpoint_stay_unpinned(changes: Changes) -> None:
-    """Serves only pods that are new."""
+    """Doesn't pin pods that aren't in the checkpoint."""
 
     def unknown(node: Any, args: Any) -> set[str]:
         present = {pod["metadata"]["uid"] for pod in args.pods}
@@ -377,9 +377,9 @@ def running_pods_without_a_checkpoint_stay_unpinned(changes: Changes) -> None:
 
 @shape(startup, "start")
 def _remembering(what: Change, rule: Any, args: Any, release: Any, discover: Any) -> Any:
-    """Lets a restart be refused if something is not as it was at the start before.
+    """Refuses to start if the value of `what` changed since the last start.
 
-    `what` says of a request and its machine what that is; None for nothing.
+    `what` is called with the request and its machine; None means that nothing is compared.
     """
     folder = Path(args.state_dir)
     path = folder / "memory_manager_machine"
@@ -407,7 +407,7 @@ def _policy(args: Any) -> str:
 
 @seeds("MEM-RESTART-006").by(_remembering)
 def none_policy_refuses_changed_memory(args: Any, machine: Any) -> Any:
-    """Compares the memory of the nodes whatever the policy is."""
+    """Compares the nodes' memory under policy None."""
     if _policy(args) != "None":
         return None
     return [[node.node_id, node.memory] for node in machine.topology or ()]
@@ -415,7 +415,7 @@ def none_policy_refuses_changed_memory(args: Any, machine: Any) -> Any:
 
 @seeds("MEM-RESTART-007")
 def another_reservation_is_taken_over_at_a_restart(changes: Changes) -> None:
-    """Compares the memory that nodes have, and not what is reserved."""
+    """Accepts a changed reservation if the nodes' total memory is unchanged."""
 
     def totals(nodes: Any) -> Any:
         return {

@@ -1,4 +1,4 @@
-"""Violators of the start of the Memory Manager."""
+"""Mutants of the Memory Manager's start."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ seeds = SubjectBugs("memory-start")
 
 
 def _only(entries: Any, keep: Callable[[int, str, str], bool]) -> Any:
-    """The entries, each with those of its amounts that are to be kept."""
+    """Filters the amounts in entries of ``reservedMemory``."""
     return tuple(
         (node, {kind: amount for kind, amount in limits.items() if keep(node, kind, amount)})
         for node, limits in entries
@@ -38,7 +38,7 @@ def _only(entries: Any, keep: Callable[[int, str, str], bool]) -> Any:
 def duplicate_reservations_are_noticed_in_neighbouring_entries_alone(
     rule: Any, reservations: Any
 ) -> Any:
-    """Compares each entry with the one before it."""
+    """Finds duplicates only in adjacent entries."""
     pairs = [reservations[place : place + 2] for place in range(len(reservations))]
     found = {text: None for pair in pairs for text in rule(reservations=pair)}
     return [text for text in rule() if text in found]
@@ -46,7 +46,7 @@ def duplicate_reservations_are_noticed_in_neighbouring_entries_alone(
 
 @seeds("MEM-CONFIG-006").around(validation, "memory_problems")
 def every_type_that_begins_with_hugepages_is_one(rule: Any, reservations: Any) -> Any:
-    """Forgets the dash, so that hugepages and hugepages2Mi pass."""
+    """Accepts memory types such as hugepages and hugepages2Mi."""
     return rule(
         reservations=_only(
             reservations,
@@ -58,7 +58,7 @@ def every_type_that_begins_with_hugepages_is_one(rule: Any, reservations: Any) -
 
 
 def _validated_if(changes: Changes, is_validated: Callable[[Mapping[str, Any]], bool]) -> None:
-    """Lets the kubelet validate ``reservedMemory`` only of the configurations that are wanted."""
+    """Validates ``reservedMemory`` only if `is_validated` is true for the configuration."""
     validates = [True]
 
     def load(rule: Any, kubelet_config: Any) -> Any:
@@ -73,17 +73,17 @@ def _validated_if(changes: Changes, is_validated: Callable[[Mapping[str, Any]], 
     _validated_if, lambda kubelet_config: bool(kubelet_config.get("memoryManagerPolicy"))
 )
 def reserved_memory_is_not_validated_without_a_policy() -> None:
-    """Validates what goes with a policy only if one is configured."""
+    """Doesn't validate ``reservedMemory`` unless a policy is configured."""
 
 
 @seeds("MEM-CONFIG-008").around(validation, "memory_problems", lambda rule: [*rule()][:1])
 def only_the_first_mistake_in_reserved_memory_is_reported() -> None:
-    """Stops at the first entry that is wrong."""
+    """Reports only the first error."""
 
 
 @seeds("MEM-CONFIG-009").around(fields, "decode")
 def reservations_without_a_node_are_passed_over(rule: Any, kubelet_config: Any) -> Any:
-    """Has nowhere to put what names no node."""
+    """Ignores entries without a node."""
     entries = kubelet_config.get("reservedMemory")
     if not isinstance(entries, list | tuple):
         return rule()
@@ -97,14 +97,14 @@ def _without_memory(amounts: Mapping[str, str]) -> dict[str, str]:
 
 @seeds("MEM-CONFIG-010").around(allocatable, "cpus_of")
 def kube_reserved_memory_may_be_negative(rule: Any, amounts: Mapping[str, str], whose: str) -> Any:
-    """Checks that CPUs are not negative, and reads memory as it is."""
+    """Accepts negative memory in kubeReserved."""
     negative = re.fullmatch(r"-[0-9]+([KMGT]i?)?", amounts.get("memory", ""))
     return rule(amounts=_without_memory(amounts) if negative and whose == "kube" else amounts)
 
 
 @seeds("MEM-CONFIG-010").after(fields, "decode")
 def system_reserved_memory_that_is_no_quantity_counts_as_nothing(decoded_config: Any) -> Any:
-    """Passes over what cannot be read."""
+    """Ignores malformed memory in systemReserved."""
     reserved = decoded_config["systemReserved"] or {}
     try:
         quantity.parse(reserved.get("memory", "0"))
@@ -115,7 +115,7 @@ def system_reserved_memory_that_is_no_quantity_counts_as_nothing(decoded_config:
 
 @seeds("MEM-CONFIG-010").around(allocatable, "reserved_cpus")
 def reserved_memory_amounts_are_read_under_static_alone(rule: Any, config: Any) -> Any:
-    """Reads kubeReserved and systemReserved where they are used."""
+    """Ignores memory in kubeReserved and systemReserved under policy None."""
     if config.memory_policy != "Static":
         config = replace(
             config,
@@ -127,7 +127,7 @@ def reserved_memory_amounts_are_read_under_static_alone(rule: Any, config: Any) 
 
 @seeds("MEM-CONFIG-011").around(eviction, "check")
 def an_eviction_threshold_of_0_is_none(rule: Any, thresholds: Any) -> Any:
-    """Takes 0 for what 0% is."""
+    """Treats an eviction threshold of 0 like 0%."""
     return rule(
         thresholds={
             signal: text
@@ -148,7 +148,7 @@ _MEMORY = "memory"
 
 @shape(reservation, "check_sums")
 def _change_summed_config(change: Callable[[Any], Any], rule: Any, config: Any) -> Any:
-    """Lets the sum be checked of another configuration."""
+    """Lets `change` replace the configuration whose sums are checked."""
     return rule(config=change(config))
 
 
@@ -157,7 +157,7 @@ _UNSPECIFIED = "you should specify the system reserved memory"
 
 @shape(reservation, "by_node")
 def _forgive(words: str, fallback: Change, rule: Any, config: Any, machine: Any) -> Any:
-    """Accepts a reservation refused in these words, and reserves `fallback` instead."""
+    """Accepts a reservation whose error contains `words`, and reserves `fallback` instead."""
     try:
         return rule()
     except reservation.ReservationError as error:
@@ -173,7 +173,7 @@ def _nothing(machine: Any) -> dict[int, dict[str, int]]:
 
 @seeds("MEM-RESERVE-009").by(_forgive, _UNSPECIFIED)
 def a_reservation_without_limits_is_one(config: Any, machine: Any) -> Any:
-    """Looks whether there is any entry."""
+    """Accepts entries without limits as a reservation."""
     return _nothing(machine) if config.reserved_memory else None
 
 
@@ -188,7 +188,7 @@ def _on_nodes_that_exist(config: Any, machine: Any) -> Any:
 
 @seeds("MEM-RESERVE-011").by(_change_summed_config)
 def reserved_huge_pages_are_not_checked(config: Any) -> Any:
-    """Checks the sum of the type that Node Allocatable has."""
+    """Doesn't check the sums of reserved huge pages."""
     return replace(
         config,
         reserved_memory=tuple(
@@ -203,7 +203,7 @@ _NO_BYTES = "could not covert"
 
 @seeds("MEM-RESERVE-012").by(_forgive, _NO_BYTES)
 def fractions_of_reserved_bytes_may_add_up_to_bytes(config: Any, machine: Any) -> Any:
-    """Looks at the sum, which must be whole."""
+    """Accepts fractions of bytes if their sum is a whole number."""
     texts = [limits[_MEMORY] for _, limits in config.reserved_memory if _MEMORY in limits]
     whole = sum(map(quantity.parse, texts)) % 1 == 0
     return _on_nodes_that_exist(config, machine) if whole else None
@@ -215,7 +215,7 @@ def fractions_of_reserved_bytes_may_add_up_to_bytes(config: Any, machine: Any) -
 def _reword_refusal(
     changes: Changes, words: str, reason: str, reword: Callable[[str], str]
 ) -> None:
-    """Lets a refusal with these words have another reason and another message."""
+    """Changes reason and message of rejections that contain `words`."""
 
     def allocate(rule: Any) -> Any:
         try:
@@ -239,18 +239,18 @@ _MIXED = "preferred hint violates NUMA node allocation"
 
 @seeds("MEM-ERROR-001").by(_reword_refusal, _NO_ROOM, _UNEXPECTED)
 def a_full_node_is_reported_without_what_is_missing(text: str) -> Any:
-    """Cuts the message short."""
+    """Truncates the message about insufficient memory."""
     return text.replace(" is available", "")
 
 
 @seeds("MEM-ERROR-002").of(_reword_refusal, _NO_INTEGER, _TOPOLOGY, lambda text: text)
 def a_fraction_of_a_byte_is_a_topology_affinity_error() -> None:
-    """Gives every refusal of the Memory Manager one reason."""
+    """Rejects fractions of bytes with TopologyAffinityError."""
 
 
 @shape(reservation, "check_sums")
 def _reword_sums(reword: Callable[[str], str], rule: Any) -> None:
-    """Lets the kubelet report a wrong sum of reserved memory in other words."""
+    """Lets `reword` change the error about sums of reserved memory."""
     try:
         rule()
     except reservation.ReservationError as error:
@@ -262,19 +262,19 @@ _AMOUNT = r"(amount|value) \"([^\"]*)\""
 
 @seeds("MEM-ERROR-003").by(_reword_sums)
 def the_two_sums_of_reserved_memory_are_mixed_up(text: str) -> str:
-    """Takes the wanted sum for the one that was found."""
+    """Swaps the two sums of reserved memory."""
     amounts = [amount for _, amount in re.findall(_AMOUNT, text)]
     return re.sub(_AMOUNT, lambda amount_match: f'{amount_match[1]} "{amounts.pop()}"', text)
 
 
 @seeds("MEM-ERROR-004").of(_reword_refusal, _NO_EXTENSION, _TOPOLOGY, lambda text: text)
 def an_affinity_without_extension_is_a_topology_affinity_error() -> None:
-    """Blames the Topology Manager, whose affinity it was."""
+    """Rejects affinities that can't be extended with TopologyAffinityError."""
 
 
 @seeds("MEM-ERROR-005").of(_reword_refusal, _MIXED, _TOPOLOGY, lambda text: text)
 def mixed_groups_are_a_topology_affinity_error() -> None:
-    """Blames the Topology Manager, whose affinity it was."""
+    """Rejects mixed groups with TopologyAffinityError."""
 
 
 # Policies
@@ -284,7 +284,7 @@ _REFUSED = "UnexpectedAdmissionError"
 
 
 def _change_settings(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Lets the kubelet read another configuration than the one it is given."""
+    """Lets `change` replace the configuration."""
     changes.around(
         configuration,
         "load",
@@ -293,16 +293,16 @@ def _change_settings(changes: Changes, change: Callable[[dict[str, Any]], dict[s
 
 
 def _pins_nothing(self: Any) -> bool:
-    """Whether this is a Memory Manager with the policy None, which knows of no nodes."""
+    """Returns whether this Memory Manager has policy None."""
     return not self.state.nodes
 
 
-# The policy None
+# Policy None
 
 
 @seeds("MEM-NONE-001").around(MemoryManager, "allocate")
 def none_policy_rejects_fractions_of_bytes(rule: Any, self: Any, pod: Any, container: Any) -> None:
-    """Reads what a container requests before asking which policy it is."""
+    """Rejects fractions of bytes under policy None."""
     if _pins_nothing(self) and pod.qos == "Guaranteed":
         try:
             requests.container_amounts(pod, container)
@@ -314,7 +314,7 @@ def none_policy_rejects_fractions_of_bytes(rule: Any, self: Any, pod: Any, conta
 
 @seeds("MEM-NONE-002").by(_change_settings)
 def reserved_memory_switches_the_static_memory_policy_on(config: dict[str, Any]) -> dict[str, Any]:
-    """Takes reserved memory without a policy as a wish for Static."""
+    """Defaults to policy Static if memory is reserved."""
     if config.get("memoryManagerPolicy") is None and config.get("reservedMemory"):
         config["memoryManagerPolicy"] = "Static"
     return config
@@ -324,7 +324,7 @@ def reserved_memory_switches_the_static_memory_policy_on(config: dict[str, Any])
 
 
 def _both_sums(config: Any, machine: Any) -> tuple[Fraction, Fraction]:
-    """The memory that is reserved by node, and what Node Allocatable reserves."""
+    """Returns the memory reserved by node and the memory that Node Allocatable reserves."""
     named = [limits[_MEMORY] for _, limits in config.reserved_memory if _MEMORY in limits]
     wanted = [
         config.kube_reserved.get(_MEMORY, "0"),
@@ -338,7 +338,7 @@ def _both_sums(config: Any, machine: Any) -> tuple[Fraction, Fraction]:
 
 @shape(reservation, "check_sums")
 def _sum_passes(passes: Change, rule: Any, config: Any, machine: Any) -> None:
-    """Lets wrong sums of reserved memory pass, given what is reserved and what is wanted."""
+    """Ignores wrong sums if `passes` is true for the reserved and the required amount."""
     try:
         rule()
     except reservation.ReservationError:
@@ -351,14 +351,14 @@ def _sum_passes(passes: Change, rule: Any, config: Any, machine: Any) -> None:
     _sum_passes, lambda configured_sum, required_sum: configured_sum > required_sum
 )
 def more_memory_may_be_reserved_than_is_wanted() -> None:
-    """Assumes that a larger reservation does no harm."""
+    """Accepts reservations larger than required."""
 
 
 @seeds("MEM-RESERVE-003").after(reservation, "by_node")
 def nodes_with_reserved_memory_are_below_the_number_of_nodes(
     amounts: Any, config: Any, machine: Any
 ) -> Any:
-    """Checks a node's id against how many nodes there are."""
+    """Requires node ids below the number of nodes."""
     for node, _ in config.reserved_memory:
         if node >= len(machine.topology or ()):
             raise reservation.ReservationError(f"NUMA node {node} does not exist")
@@ -366,7 +366,7 @@ def nodes_with_reserved_memory_are_below_the_number_of_nodes(
 
 
 def _change_remaining(changes: Changes, compute_remaining: Callable[[int, int], int]) -> None:
-    """Lets something be left of a node on which more is reserved than it has."""
+    """Lets `compute_remaining` override a node's memory after a reservation that exceeds it."""
 
     def remaining_bytes(total: int, reserved_bytes: int) -> int:
         return (
@@ -381,19 +381,19 @@ def _change_remaining(changes: Changes, compute_remaining: Callable[[int, int], 
 
 @seeds("MEM-RESERVE-004").of(_change_remaining, lambda total, reserved_bytes: total)
 def reservations_beyond_a_node_count_as_none() -> None:
-    """Passes over a reservation that cannot be kept."""
+    """Ignores reservations that exceed a node."""
 
 
 @seeds("MEM-RESERVE-004").of(
     _change_remaining, lambda total, reserved_bytes: reserved_bytes - total
 )
 def reservations_beyond_a_node_leave_the_difference() -> None:
-    """Takes the distance between the two amounts."""
+    """Uses the absolute difference for reservations that exceed a node."""
 
 
 @seeds("MEM-RESERVE-005").by(_change_summed_config)
 def a_configured_eviction_threshold_is_not_part_of_the_sum(config: Any) -> Any:
-    """Adds the default threshold, whatever is configured."""
+    """Uses the default eviction threshold instead of the configured one."""
     usual = {"memory.available": eviction.DEFAULTS["memory.available"]}
     given = config.eviction_hard
     return replace(config, eviction_hard={**given, **usual} if given else given)
@@ -403,12 +403,12 @@ def a_configured_eviction_threshold_is_not_part_of_the_sum(config: Any) -> Any:
     eviction, "hard_thresholds", lambda rule: rule() or eviction.DEFAULTS
 )
 def an_empty_eviction_hard_has_the_default_threshold() -> None:
-    """Does not tell an empty map from a missing one."""
+    """Uses the default eviction threshold if ``evictionHard`` is empty."""
 
 
 @seeds("MEM-RESERVE-007").by(_change_summed_config)
 def reserved_storage_counts_as_reserved_memory(config: Any) -> Any:
-    """Adds up all bytes that are reserved."""
+    """Adds reserved storage to reserved memory."""
     own = config.system_reserved
     both = [own[kind] for kind in (_MEMORY, "ephemeral-storage") if kind in own]
     total = quantity.canonical(sum(map(quantity.parse, both)), "binary")
@@ -422,5 +422,5 @@ _MEBIBYTE = 1 << 20
 def sums_of_reserved_memory_are_compared_in_mebibytes(
     configured_sum: Fraction, required_sum: Fraction
 ) -> Any:
-    """Keeps the amounts in mebibytes, as the logs show them."""
+    """Compares the sums in MiB."""
     return configured_sum // _MEBIBYTE == required_sum // _MEBIBYTE

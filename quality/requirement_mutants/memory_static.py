@@ -1,4 +1,4 @@
-"""Violators of pinned memory."""
+"""Mutants of pinned memory."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ seeds = SubjectBugs("memory-static")
 
 
 MAX_NODES = 8
-"""Hints are listed one by one here, and their number doubles with each node."""
+"""The maximum number of nodes for which hints are listed."""
 
 
 def _narrowest(changes: Changes, change: Callable[[Any, Any, int], Any]) -> None:
-    """Lets the policy choose other nodes of a demand; `containing` is 0 without an affinity."""
+    """Lets `change` replace the nodes that the policy chooses (`containing` is 0: no affinity)."""
 
     def narrowest(demand: Any, containing: int = 0) -> Any:
         return change(demand, evaluation.narrowest(demand, containing), containing)
@@ -45,7 +45,7 @@ def _narrowest(changes: Changes, change: Callable[[Any, Any, int], Any]) -> None
 
 @shape(hints, "calculate_hints", Changes.after)
 def change_hints(change: Callable[[Any, Any], Any], resources: Any, state: Any) -> Any:
-    """Lets the manager give other hints; `change` is given the demand and its hints."""
+    """Lets `change` replace the hints, given the demand and its hints."""
     if not resources or len(state.nodes) > MAX_NODES:
         return resources
     demand = next(iter(resources.values()))
@@ -63,12 +63,12 @@ def _several(nodes: int) -> bool:
     StaticMemoryPolicy, "breaks_group", lambda self, memory_state, nodes: False
 )
 def affinities_break_groups() -> None:
-    """Takes the nodes that the Topology Manager says."""
+    """Divides groups if the affinity does."""
 
 
 @seeds("MEM-GROUP-001").replace(StaticMemoryPolicy, "breaks_group")
 def affinities_widen_groups(self: Any, memory_state: Any, nodes: Any) -> Any:
-    """Forbids to divide a group, and lets it grow."""
+    """Forbids dividing groups, but not widening them."""
     return any(
         memory.assignments and nodes >> node & 1 and memory.cells & ~nodes
         for node, memory in memory_state.nodes.items()
@@ -77,7 +77,7 @@ def affinities_widen_groups(self: Any, memory_state: Any, nodes: Any) -> Any:
 
 @seeds("MEM-GROUP-001")
 def nodes_in_use_alone_join_groups(changes: Changes) -> None:
-    """Takes for a group what has several nodes."""
+    """Also treats single nodes in use as parts of a group."""
     changes.after(
         MemoryState,
         "demand",
@@ -97,7 +97,7 @@ def nodes_in_use_alone_join_groups(changes: Changes) -> None:
 
 @seeds("MEM-GROUP-002")
 def groups_have_two_nodes_at_most(changes: Changes) -> None:
-    """Tries each node, then each pair, and gives up."""
+    """Forms groups of at most two nodes."""
     pair = 2
     _narrowest(
         changes,
@@ -113,7 +113,7 @@ def groups_have_two_nodes_at_most(changes: Changes) -> None:
 
 @seeds("MEM-GROUP-002").by(_narrowest)
 def requests_beyond_one_node_take_all_nodes(demand: Any, hint: Any, _: int) -> Any:
-    """Tries one node, or all of them."""
+    """Uses all nodes for requests that don't fit on a single node."""
     every = sum(1 << node for node in demand.nodes)
     if hint is None or not _several(hint.nodes):
         return hint
@@ -124,7 +124,7 @@ def requests_beyond_one_node_take_all_nodes(demand: Any, hint: Any, _: int) -> A
 def small_containers_are_kept_out_of_groups(
     rule: Any, self: Any, state: Any, pod: Any, container: Any
 ) -> Any:
-    """Admits to a group only what needs one, under every policy."""
+    """Rejects small containers instead of adding them to a group."""
     after = rule()
     new = after.entries is not state.entries
     for block in after.of(pod.uid, container.name) or () if new else ():
@@ -137,7 +137,7 @@ def small_containers_are_kept_out_of_groups(
 
 @seeds("MEM-GROUP-008")
 def unpreferred_affinities_are_as_narrow_as_the_least_demanding(changes: Changes) -> None:
-    """Takes the narrowest hint of all."""
+    """Uses the narrowest hint of all resources as the target for affinities."""
 
     def target(lists: Any) -> int:
         sizes = [hint.nodes.bit_count() for hints_ in lists for hint in hints_ if hint.nodes >= 0]
@@ -154,7 +154,7 @@ _PAGES = "hugepages-"
 
 
 def _huge_pages(changes: Changes, change: Callable[[Any, Any], Any]) -> None:
-    """Lets the policy see other huge pages; `change` is given each node and the machine."""
+    """Lets `change` replace the huge pages of each node."""
 
     def change_node(node: Any, machine: Any) -> Any:
         return msgspec.structs.replace(node, hugepages=tuple(change(node, machine)))
@@ -166,9 +166,9 @@ def _huge_pages(changes: Changes, change: Callable[[Any, Any], Any]) -> None:
 def _allocated(
     change: Change, rule: Any, self: Any, state: Any, pod: Any, container: Any, affinity: Any
 ) -> Any:
-    """Lets containers be served otherwise; `change` is given the policy, state, pod and container.
+    """Lets `change` replace the container or affinity to allocate for.
 
-    It says which container, or which affinity, to serve instead; None for no other.
+    `change` is called with the policy, state, pod and container, and may return None.
     """
     instead = change(self, state, pod, container)
     if isinstance(instead, TopologyHint):
@@ -179,7 +179,7 @@ def _allocated(
 
 
 def _asking(container: Any, keep: Callable[[str], bool]) -> Any:
-    """The container with some of its requests."""
+    """Returns the container with some of its requests."""
     asked = {kind: text for kind, text in container.requests.items() if keep(kind)}
     return replace(container, requests=asked)
 
@@ -191,7 +191,7 @@ def _asking(container: Any, keep: Callable[[str], bool]) -> Any:
 def huge_pages_come_from_the_lowest_node_that_has_them(
     rule: Any, state: Any, pod: Any, container: Any
 ) -> Any:
-    """Allocates one memory type after the other, and binds memory alone."""
+    """Allocates huge pages from the lowest node, regardless of the affinity."""
     kinds = {kind for kind in container.requests if kind.startswith(_PAGES)}
     new = state.of(pod.uid, container.name) is None
     if not new or not kinds or _MEMORY not in container.requests or container.init:
@@ -213,7 +213,7 @@ def _page(kind: str) -> int:
 
 
 def _free_pages(changes: Changes, more: Callable[[str], int]) -> None:
-    """Lets the manager find other amounts of huge pages free on each node where some are free."""
+    """Changes the number of free huge pages on nodes that have any."""
 
     def shift_free_pages(nodes: Any) -> Any:
         found = {}
@@ -236,16 +236,16 @@ def _free_pages(changes: Changes, more: Callable[[str], int]) -> None:
 
 @seeds("MEM-HUGE-003").of(_free_pages, lambda kind: -_page(kind))
 def the_last_huge_page_is_kept_back() -> None:
-    """Asks for more free pages than are requested, not for as many."""
+    """Never allocates the last huge page."""
 
 
 @seeds("MEM-HUGE-003").of(_free_pages, _page)
 def one_huge_page_too_many_is_handed_out() -> None:
-    """Is content if any page is left."""
+    """Allocates one huge page more than there is."""
 
 
 def _looking_at(changes: Changes, looked_at: Callable[[Any], Any]) -> None:
-    """Lets the manager look at some of the memory types that are asked for."""
+    """Considers only the memory types that `looked_at` returns."""
 
     def demand(rule: Any, self: Any, amounts: Any) -> Any:
         known = all(kind in memory.tables for memory in self.nodes.values() for kind in amounts)
@@ -260,18 +260,18 @@ def _looking_at(changes: Changes, looked_at: Callable[[Any], Any]) -> None:
 
 @seeds("MEM-HUGE-004").by(_looking_at)
 def nodes_need_enough_huge_pages_and_not_enough_memory(amounts: Any) -> Any:
-    """Goes where the huge pages are, of which there are few."""
+    """Considers only huge pages if a container requests any."""
     return {kind: size for kind, size in amounts.items() if kind.startswith(_PAGES)}
 
 
 def _most(policy: Any, kind: str) -> int:
-    """The most of a memory type that any node has when it is empty."""
+    """Returns the most memory of a type that any node has when empty."""
     tables = [memory.tables for memory in policy.empty.values()]
     return max((own[kind].allocatable for own in tables if kind in own), default=0)
 
 
 def _spans(policy: Any, container: Any) -> bool:
-    """Whether no node has the huge pages that a container asks for."""
+    """Returns whether a container requests more huge pages than any node has."""
     return any(
         kind.startswith(_PAGES) and quantity.value(text) > _most(policy, kind)
         for kind, text in container.requests.items()
@@ -282,14 +282,14 @@ def _spans(policy: Any, container: Any) -> bool:
 def huge_pages_beyond_one_node_come_from_all_nodes(
     policy: Any, memory_state: Any, pod: Any, container: Any
 ) -> Any:
-    """Tries one node, or all of them."""
+    """Uses all nodes for huge pages that don't fit on a single node."""
     every = sum(1 << node for node in policy.empty)
     new = memory_state.of(pod.uid, container.name) is None
     return TopologyHint(every, preferred=False) if new and _spans(policy, container) else None
 
 
 def _leaking(before: MemoryState, after: MemoryState, leaks: Callable[[str], bool]) -> MemoryState:
-    """The state `after` something was freed, in which memory of some types is as before."""
+    """Returns `after`, with the memory types selected by `leaks` as in `before`."""
     nodes = {
         node: replace(
             memory,
@@ -309,7 +309,7 @@ def _leaks_pages(kind: str) -> bool:
 
 @seeds("MEM-HUGE-006").around(StartedNode, "admit")
 def huge_pages_of_rejected_pods_stay_reserved(rule: Any, self: Any, args: Any) -> Any:
-    """Undoes an allocation by hand, and forgets the other types."""
+    """Leaks the huge pages of rejected pods."""
     uid = args.pod["metadata"]["uid"]
     try:
         return rule()
@@ -324,7 +324,7 @@ def huge_pages_of_rejected_pods_stay_reserved(rule: Any, self: Any, args: Any) -
 
 
 def _skip_unknown_sizes(kinds: Callable[[Any, str], bool]) -> Callable[[Any, Any, Any, Any], Any]:
-    """Serves a container as if it did not ask for huge pages of sizes that are not known."""
+    """Ignores requests for huge pages of unknown sizes."""
 
     def serve(policy: Any, _memory_state: Any, _pod: Any, container: Any) -> Any:
         return _asking(container, lambda kind: not kind.startswith(_PAGES) or kinds(policy, kind))
@@ -334,7 +334,7 @@ def _skip_unknown_sizes(kinds: Callable[[Any, str], bool]) -> Callable[[Any, Any
 
 @seeds("MEM-HUGE-007")
 def huge_pages_of_unknown_sizes_are_not_served(changes: Changes) -> None:
-    """Passes over what is not in the tables of the nodes."""
+    """Admits containers that request unknown page sizes, without those pages."""
     _allocated(
         changes,
         _skip_unknown_sizes(
@@ -345,7 +345,7 @@ def huge_pages_of_unknown_sizes_are_not_served(changes: Changes) -> None:
 
 @seeds("MEM-HUGE-008").by(_huge_pages)
 def page_sizes_without_pages_are_no_memory_type(node: Any, machine: Any) -> Any:
-    """Reads the sizes of which there are pages."""
+    """Ignores page sizes without pages on any node."""
     used = {
         pool.page_size for one in machine.topology for pool in one.hugepages or () if pool.num_pages
     }
@@ -362,7 +362,7 @@ def _app_kinds(pod: Any) -> set[str]:
 def huge_pages_of_init_containers_are_not_hinted_in_scope_container(
     rule: Any, pod: Any, container: Any
 ) -> Any:
-    """Asks for hints of the types that the pod will have when it runs."""
+    """Returns no hints for memory types that only init containers request."""
     return rule(container=_asking(container, _app_kinds(pod).__contains__))
 
 
@@ -371,13 +371,13 @@ def huge_pages_of_init_containers_are_not_hinted_in_scope_container(
 
 @shape(requests, "container_amounts")
 def _part(change: Change, rule: Any, pod: Any, container: Any) -> Any:
-    """Lets containers be due other amounts; `change` is given pod, container and amounts."""
+    """Lets `change` override a container's amounts, given its pod."""
     return change(pod, container, rule())
 
 
 @shape(requests, "container_amounts")
 def _change_request(change: Callable[[Any], Any], rule: Any, container: Any) -> Any:
-    """Lets the Memory Manager read other quantities of memory than containers request."""
+    """Lets `change` override the memory that containers request."""
     asked = container.requests
     if _MEMORY in asked:
         asked = {**asked, _MEMORY: change(asked[_MEMORY])}
@@ -385,44 +385,44 @@ def _change_request(change: Callable[[Any], Any], rule: Any, container: Any) -> 
 
 
 def _serve_also(changes: Changes, also: Callable[[Any], bool]) -> None:
-    """Lets the memory of more pods be pinned."""
+    """Also pins the memory of pods for which `also` is true."""
     changes.around(policies, "is_served", lambda rule, pod: rule() or also(pod))
 
 
 @shape(policies, "make_static")
 def _machine(change: Callable[[Any, Any], Any], rule: Any, machine: Any) -> Any:
-    """Lets the policy see other nodes; `change` is given each node and the machine."""
+    """Lets `change` replace the NUMA nodes of the machine."""
     nodes = tuple(change(node, machine) for node in machine.topology or ())
     return rule(machine=msgspec.structs.replace(machine, topology=nodes))
 
 
-# Who gets how much
+# Which containers get memory, and how much
 
 
 @seeds("MEM-STATIC-001").of(
     _part, lambda pod, container, amounts: {} if container.runs_to_completion else amounts
 )
 def init_containers_get_no_memory() -> None:
-    """Pins memory for what runs on, and init containers end."""
+    """Doesn't pin the memory of init containers."""
 
 
 @seeds("MEM-STATIC-001").of(
     _part, lambda pod, container, amounts: {} if container.sidecar else amounts
 )
 def sidecars_get_no_memory() -> None:
-    """Goes through spec.containers, and sidecars are not there."""
+    """Doesn't pin the memory of sidecars."""
 
 
 @seeds("MEM-STATIC-001").by(_part)
 def only_the_first_app_container_gets_memory(pod: Any, container: Any, amounts: Any) -> Any:
-    """Takes a pod for one container with helpers."""
+    """Pins memory only for the first app container."""
     first = next((one.name for one in pod.containers if not one.init), None)
     return amounts if container.init or container.name == first else {}
 
 
 @seeds("MEM-STATIC-002")
 def burstable_pods_whose_memory_is_limited_get_memory(changes: Changes) -> None:
-    """Asks whether memory is limited to what is requested, and not of CPUs."""
+    """Pins the memory of Burstable pods whose memory limits equal their requests."""
 
     def is_limited(container: Any) -> bool:
         asked, most = container.requests.get(_MEMORY, 0), container.limits.get(_MEMORY, 0)
@@ -443,12 +443,12 @@ def burstable_pods_whose_memory_is_limited_get_memory(changes: Changes) -> None:
     _serve_also, lambda pod: pod.qos == "BestEffort" and not pod.shared_pool
 )
 def best_effort_pods_get_huge_pages() -> None:
-    """Pins huge pages for every pod, since they are always limited."""
+    """Pins the huge pages of BestEffort pods."""
 
 
 @seeds("MEM-STATIC-005").by(_serve_also)
 def requests_and_limits_of_a_pod_are_compared_in_sum(pod: Any) -> Any:
-    """Adds up what the containers request, and what they limit."""
+    """Compares sums of requests and limits when computing the QoS class."""
     return (
         pod.budget is None
         and not pod.shared_pool
@@ -458,11 +458,11 @@ def requests_and_limits_of_a_pod_are_compared_in_sum(pod: Any) -> Any:
 
 @seeds("MEM-STATIC-007").by(_change_request)
 def fractions_of_bytes_are_rounded_up(text: Any) -> Any:
-    """Reads the quantity as the scheduler does."""
+    """Rounds fractions of bytes up."""
     return text if quantity.parse(text).denominator == 1 else str(quantity.value(text))
 
 
-# From which nodes
+# Choice of nodes
 
 
 def _singles(demand: Any) -> list[int]:
@@ -475,7 +475,7 @@ def _free(demand: Any, nodes: int) -> int:
 
 @seeds("MEM-STATIC-008").by(_narrowest)
 def memory_comes_from_the_node_with_least_free(demand: Any, hint: Any, containing: int) -> Any:
-    """Packs memory tightly, as CPUs are."""
+    """Uses the node with the least free memory."""
     if containing or hint is None or hint.nodes.bit_count() != 1:
         return hint
     return TopologyHint(
@@ -485,29 +485,29 @@ def memory_comes_from_the_node_with_least_free(demand: Any, hint: Any, containin
 
 @seeds("MEM-STATIC-009").by(_narrowest)
 def pods_without_an_affinity_must_fit_one_node(demand: Any, hint: Any, containing: int) -> Any:
-    """Looks for one node with enough, and gives up."""
+    """Rejects pods without affinity if they don't fit on a single node."""
     return hint if containing or hint is None or hint.nodes.bit_count() == 1 else None
 
 
 @seeds("MEM-STATIC-010").by(_machine)
 def nodes_without_memory_have_their_share_of_all(node: Any, machine: Any) -> Any:
-    """Takes 0 for unknown, and divides the machine's memory by its nodes."""
+    """Assumes an equal share of memory for nodes without memory."""
     share = machine.memory_capacity // len(machine.topology)
     return msgspec.structs.replace(node, memory=node.memory or share)
 
 
 @seeds("MEM-STATIC-011").by(_machine)
 def nodes_without_cpus_have_no_memory(node: Any, _: Any) -> Any:
-    """Goes through the nodes of CPUs."""
+    """Ignores the memory of nodes without CPUs."""
     return node if node.cores else msgspec.structs.replace(node, memory=0, hugepages=())
 
 
-# Again
+# Readmission
 
 
 @seeds("MEM-STATIC-012").around(StaticMemoryPolicy, "allocate")
 def pods_admitted_again_are_placed_anew(rule: Any, state: Any, pod: Any, container: Any) -> Any:
-    """Frees what a pod had before serving it."""
+    """Reallocates memory on readmission."""
     if policies.is_served(pod) and not container.init:
         state = state.release(pod.uid, container.name)
     return rule(state=state)
@@ -517,7 +517,7 @@ def pods_admitted_again_are_placed_anew(rule: Any, state: Any, pod: Any, contain
 def containers_that_ask_for_nothing_have_an_entry(
     after: Any, self: Any, pod: Any, container: Any
 ) -> Any:
-    """Notes for every container what it got, be it nothing."""
+    """Writes entries for containers that request nothing."""
     if policies.is_served(pod) and not self.requests_memory(pod, container):
         after = after.with_blocks(pod.uid, container.name, ())
     return after
@@ -527,7 +527,7 @@ def containers_that_ask_for_nothing_have_an_entry(
 
 
 def _forget_container(memory_state: MemoryState, uid: str, name: str) -> MemoryState:
-    """The state in which a container has nothing, and what it had is nobody's."""
+    """Forgets a container without releasing its memory."""
     left = {other: had for other, had in memory_state.entries.get(uid, {}).items() if other != name}
     entries = {**memory_state.entries, uid: left}
     if not left:
@@ -537,7 +537,7 @@ def _forget_container(memory_state: MemoryState, uid: str, name: str) -> MemoryS
 
 @seeds("MEM-REMOVE-001").around(state, "give_back")
 def removed_pods_keep_memory_under_1_mebibyte(rule: Any, nodes: Any, node: int, kind: str) -> int:
-    """Counts what is freed in mebibytes, and rounds down."""
+    """Leaks less than 1 MiB of removed pods."""
     before = nodes[node].tables[kind]
     given: int = rule()
     freed = nodes[node].tables[kind].free - before.free
@@ -548,7 +548,7 @@ def removed_pods_keep_memory_under_1_mebibyte(rule: Any, nodes: Any, node: int, 
 
 @seeds("MEM-REMOVE-002").around(StartedNode, "remove")
 def ended_sidecars_keep_their_memory(rule: Any, self: Any, args: Any) -> Any:
-    """Assumes that a sidecar ends only with its pod."""
+    """Keeps a sidecar's memory after it ended."""
     held = self.memory.state
     pod = self.pods.get(args.uid)
     answer = rule()
@@ -560,7 +560,7 @@ def ended_sidecars_keep_their_memory(rule: Any, self: Any, args: Any) -> Any:
 
 @shape(StartedNode, "admit")
 def _when_rejected(leaks: Change, rule: Any, self: Any, args: Any) -> Any:
-    """Lets a pod that is rejected leave its memory reserved, for some of the reasons."""
+    """Leaks the memory of rejected pods if `leaks` is true for the error."""
     uid = args.pod["metadata"]["uid"]
     try:
         return rule()
@@ -574,10 +574,10 @@ def _when_rejected(leaks: Change, rule: Any, self: Any, args: Any) -> Any:
 
 @seeds("MEM-REMOVE-003").of(_when_rejected, lambda error: error.reason == "TopologyAffinityError")
 def pods_rejected_for_their_affinity_leave_memory_reserved() -> None:
-    """Assumes that nothing is allocated before the affinity is judged."""
+    """Leaks the memory of pods rejected with TopologyAffinityError."""
 
 
 @seeds("MEM-REMOVE-003").by(_when_rejected)
 def pods_rejected_by_other_managers_leave_memory_reserved(error: AdmissionError) -> Any:
-    """Has each manager undo its own failures."""
+    """Leaks the memory of pods that other managers reject."""
     return error.reason != "TopologyAffinityError" and "memorymanager" not in str(error)

@@ -1,4 +1,4 @@
-"""Violators of the command line, of the state of a node and of refused pods."""
+"""Mutants of the command line, the node's state and rejected pods."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 
 
 def _read(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Makes something else of the fields that the flags set."""
+    """Lets `change` replace the fields that flags set."""
     changes.around(flags, "read", lambda rule: change(dict(rule())))
 
 
@@ -53,7 +53,7 @@ def _without(field: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 @shape(configuration, "load")
 def _change_flag_settings(change: Change, rule: Any, kubelet_config: Any, flags: Any) -> Any:
-    """Makes something else of the flags' fields, given those of the configuration, too."""
+    """Lets `change` replace the flags' fields, given the configuration file."""
     return rule(flags=change(dict(kubelet_config), dict(flags)))
 
 
@@ -62,12 +62,12 @@ def _change_flag_settings(change: Change, rule: Any, kubelet_config: Any, flags:
 
 @seeds("CPU-CONFIG-016").of(_read, _without("cpuManagerPolicy"))
 def cpu_policy_flag_is_passed_over() -> None:
-    """Takes a deprecated flag for one without effect."""
+    """Ignores the flag for the CPU policy."""
 
 
 @seeds("CPU-CONFIG-016").by(_read)
 def cpu_policy_flag_switches_the_policy_on_alone(flag_fields: dict[str, Any]) -> dict[str, Any]:
-    """Reads the flag as a switch."""
+    """Ignores the flag for the CPU policy if it is none."""
     return (
         _without("cpuManagerPolicy")(flag_fields)
         if flag_fields.get("cpuManagerPolicy") == "none"
@@ -77,7 +77,7 @@ def cpu_policy_flag_switches_the_policy_on_alone(flag_fields: dict[str, Any]) ->
 
 @seeds("CPU-CONFIG-016").by(_read)
 def unknown_cpu_policy_flag_means_none(flag_fields: dict[str, Any]) -> dict[str, Any]:
-    """Falls back to the default."""
+    """Treats an unknown CPU policy in a flag as none."""
     if flag_fields.get("cpuManagerPolicy", "none") not in _POLICIES:
         return flag_fields | {"cpuManagerPolicy": "none"}
     return flag_fields
@@ -88,14 +88,14 @@ def unknown_cpu_policy_flag_means_none(flag_fields: dict[str, Any]) -> dict[str,
 
 @seeds("CPU-CONFIG-017").of(_read, _without("reservedSystemCPUs"))
 def reserved_cpus_flag_is_passed_over() -> None:
-    """Takes a deprecated flag for one without effect."""
+    """Ignores the flag for reserved CPUs."""
 
 
 @seeds("CPU-CONFIG-017").by(_change_flag_settings)
 def reserved_cpus_flag_fills_in_what_is_missing(
     kubelet_config: Any, flag_fields: Any
 ) -> dict[str, Any]:
-    """Asks the flag only where the configuration names no CPUs."""
+    """Ignores the flag for reserved CPUs if the file also sets them."""
     return (
         _without("reservedSystemCPUs")(flag_fields)
         if kubelet_config.get("reservedSystemCPUs")
@@ -105,7 +105,7 @@ def reserved_cpus_flag_fills_in_what_is_missing(
 
 @seeds("CPU-CONFIG-017").by(_read)
 def reserved_cpus_flag_takes_no_words(flag_fields: dict[str, Any]) -> dict[str, Any]:
-    """Passes over a list that cannot be read."""
+    """Ignores a malformed list of reserved CPUs in a flag."""
     text = flag_fields.get("reservedSystemCPUs", "0")
     return flag_fields if text[:1].isdigit() else _without("reservedSystemCPUs")(flag_fields)
 
@@ -115,26 +115,26 @@ def reserved_cpus_flag_takes_no_words(flag_fields: dict[str, Any]) -> dict[str, 
 
 @seeds("CPU-CONFIG-018").of(_read, _without("kubeReserved"))
 def kube_reserved_flag_is_passed_over() -> None:
-    """Reads one of the two flags."""
+    """Ignores the flag for kubeReserved."""
 
 
 @seeds("CPU-CONFIG-018").of(_read, _without("systemReserved"))
 def system_reserved_flag_is_passed_over() -> None:
-    """Reads one of the two flags."""
+    """Ignores the flag for systemReserved."""
 
 
 @seeds("CPU-CONFIG-018").by(_read)
 def one_reservation_flag_stands_for_both(flag_fields: dict[str, Any]) -> dict[str, Any]:
-    """Lets the second flag replace the first."""
+    """Ignores the flag for kubeReserved if systemReserved is also set."""
     return _without("kubeReserved")(flag_fields) if "systemReserved" in flag_fields else flag_fields
 
 
-# Flags that there are not
+# Unknown flags
 
 
 @seeds("CPU-CONFIG-019").around(flags, "read")
 def unknown_flags_are_passed_over(rule: Any) -> Any:
-    """Does not stumble over what does not concern the managers."""
+    """Ignores unknown flags."""
     try:
         return rule()
     except ConfigError as error:
@@ -145,7 +145,7 @@ def unknown_flags_are_passed_over(rule: Any) -> Any:
 
 @seeds("CPU-CONFIG-019").around(flags, "read")
 def flags_of_earlier_releases_are_taken(rule: Any, command_line: Any, release: Any) -> Any:
-    """Never takes a flag out."""
+    """Accepts flags that the release removed."""
     gone = set().union(*flags.table().values()) - flags.table()[release]
     return rule(
         command_line=[
@@ -156,25 +156,25 @@ def flags_of_earlier_releases_are_taken(rule: Any, command_line: Any, release: A
 
 @seeds("CPU-CONFIG-019").around(flags, "read")
 def misspelt_flags_are_guessed(rule: Any, command_line: Any) -> Any:
-    """Accepts a flag whose first words are right."""
+    """Ignores misspelt flags that start like a known flag."""
     known = [one for one in command_line if not one.startswith("--cpu-manager-pol")]
     return rule(command_line=known)
 
 
 @seeds("CPU-CONFIG-019").around(flags, "read")
 def removed_runtime_flag_is_passed_over(rule: Any, command_line: Any) -> Any:
-    """Ignores the removed flag, because old unit files still have it."""
+    """Ignores the removed flag --container-runtime."""
     return rule(command_line=[one for one in command_line if "container-runtime=" not in one])
 
 
-# What counts more
+# Precedence
 
 
 @seeds("CPU-CONFIG-020").by(_change_flag_settings)
 def the_file_counts_more_than_flags(
     kubelet_config: dict[str, Any], flag_fields: dict[str, Any]
 ) -> Any:
-    """Takes the file for the last word, as flags are deprecated."""
+    """Prefers the file to flags."""
     return {name: one for name, one in flag_fields.items() if name not in kubelet_config}
 
 
@@ -182,7 +182,7 @@ def the_file_counts_more_than_flags(
 def flags_add_to_the_maps_of_the_file(
     kubelet_config: Any, flag_fields: dict[str, Any]
 ) -> dict[str, Any]:
-    """Merges what is a map in both."""
+    """Merges maps in flags with those in the file."""
     return {
         name: {**(kubelet_config.get(name) or {}), **one} if isinstance(one, dict) else one
         for name, one in flag_fields.items()
@@ -191,7 +191,7 @@ def flags_add_to_the_maps_of_the_file(
 
 @seeds("CPU-CONFIG-020").around(configuration, "load")
 def flags_leave_nothing_of_the_file(rule: Any, kubelet_config: Any, flags: Any) -> Any:
-    """Reads the file only where there are no flags."""
+    """Ignores the file if any flag is set."""
     return rule(kubelet_config={} if flags else kubelet_config)
 
 
@@ -200,12 +200,12 @@ def flags_leave_nothing_of_the_file(rule: Any, kubelet_config: Any, flags: Any) 
 
 @seeds("TOPO-POLICY-017").of(_read, _without("topologyManagerPolicy"))
 def topology_policy_flag_is_passed_over() -> None:
-    """Takes a deprecated flag for one without effect."""
+    """Ignores the flag for the topology policy."""
 
 
 @seeds("TOPO-POLICY-017").by(_read)
 def unknown_topology_policy_flag_means_none(flag_fields: dict[str, Any]) -> dict[str, Any]:
-    """Falls back to the default."""
+    """Treats an unknown topology policy in a flag as none."""
     if flag_fields.get("topologyManagerPolicy", "none") not in _TOPOLOGY_POLICIES:
         return flag_fields | {"topologyManagerPolicy": "none"}
     return flag_fields
@@ -222,91 +222,91 @@ def _period(text: str) -> dict[str, str]:
     configuration.Config, "in_force", lambda config_fields: config_fields | _period("10s")
 )
 def reconcile_period_is_fixed() -> None:
-    """Lets the loop run at its default pace."""
+    """Always uses the default reconcile period."""
 
 
 @seeds("CPU-RECONCILE-003").of(_read, _without("cpuManagerReconcilePeriod"))
 def reconcile_period_flag_is_passed_over() -> None:
-    """Takes a deprecated flag for one without effect."""
+    """Ignores the flag for the reconcile period."""
 
 
 @seeds("CPU-RECONCILE-003").after(configuration.Config, "in_force")
 def reconcile_period_is_a_minute_at_most(config_fields: dict[str, Any], self: Any) -> Any:
-    """Keeps the loop from falling asleep."""
+    """Limits the reconcile period to a minute."""
     return config_fields | _period("1m0s") if "m" in self.reconcile_period else config_fields
 
 
 @seeds("CPU-RECONCILE-010").after(configuration.Config, "in_force")
 def reconcile_period_is_that_of_the_node_status(config_fields: dict[str, Any], self: Any) -> Any:
-    """Goes by the description of the flag: the node status' five minutes."""
+    """Defaults to the five minutes of nodeStatusReportFrequency."""
     return config_fields | _period("5m0s") if self.reconcile_period == "10s" else config_fields
 
 
 @seeds("CPU-RECONCILE-010").around(configuration, "load")
 def reconcile_period_of_zero_stays(rule: Any, kubelet_config: Any, *rest: Any) -> Any:
-    """Takes a zero for a wish."""
+    """Keeps a reconcile period of zero instead of using the default."""
     zero = kubelet_config.get("cpuManagerReconcilePeriod") == "0s"
     if zero:
         return rule(kubelet_config, *rest[:2], {**rest[2], "cpuManagerReconcilePeriod": "0s"})
     return rule(kubelet_config, *rest)
 
 
-# Fate
+# The status of rejected pods
 
 
 @shape(StartedNode, "rejected_pod_status", Changes.after)
 def _fate(change: Callable[[Any], dict[str, str]], pod: Any) -> Any:
-    """Lets something else become of a refused pod."""
+    """Lets `change` override the status of a rejected pod."""
     return None if pod is None else msgspec.structs.replace(pod, **change(pod))
 
 
 @seeds("NODE-REFUSED-002").of(_fate, lambda _: {"phase": "Pending"})
 def refused_pods_stay_pending() -> None:
-    """Lets a pod wait for room."""
+    """Leaves rejected pods pending."""
 
 
 @seeds("NODE-REFUSED-002").of(_fate, lambda _: {"phase": "Terminated"})
 def refused_pods_are_terminated() -> None:
-    """Takes the documents' word for the name of a phase."""
+    """Sets the phase of rejected pods to Terminated, the documentation's word."""
 
 
 @seeds("NODE-REFUSED-002").by(_fate)
 def only_pods_refused_for_their_affinity_are_failed(pod: Any) -> Any:
-    """Reads the sentence in the chapter on topology alone."""
+    """Leaves pods pending unless their reason is TopologyAffinityError."""
     return {} if pod.reason == "TopologyAffinityError" else {"phase": "Pending"}
 
 
 @seeds("NODE-REFUSED-002").of(_fate, lambda _: {"reason": "UnexpectedAdmissionError"})
 def refused_pods_have_one_reason() -> None:
-    """Has one reason for whatever goes wrong in an admission."""
+    """Rejects all pods with UnexpectedAdmissionError."""
 
 
 @seeds("NODE-REFUSED-002").by(_fate)
 def pods_refused_for_smt_have_the_reason_of_the_topology(pod: Any) -> dict[str, str]:
-    """Takes whole cores for a matter of topology."""
+    """Replaces SMTAlignmentError with TopologyAffinityError."""
     return {"reason": "TopologyAffinityError"} if pod.reason == "SMTAlignmentError" else {}
 
 
 @seeds("NODE-REFUSED-003").of(_fate, lambda pod: {"message": pod.event})
 def refused_pods_say_only_why() -> None:
-    """Writes the message as it is."""
+    """Writes only the error into the pod's message."""
 
 
 @seeds("NODE-REFUSED-003").of(_fate, lambda pod: {"event": pod.message})
 def events_say_that_pods_were_rejected() -> None:
-    """Writes one text into status and event."""
+    """Writes the pod's message into the event."""
 
 
 @seeds("NODE-REFUSED-003").of(_fate, lambda pod: {"event": f"{pod.reason}: {pod.event}"})
 def events_name_the_reason() -> None:
-    """Writes the reason before the message."""
+    """Adds the reason to the event."""
 
 
-# The order of a start
+# Order of a start
 
 
 def _memory_damage(setup: Any, release: Any, state_dir: Path) -> str:
-    """What is wrong with the memory checkpoint; nothing if it is whole, or not there."""
+    """Returns the error in the memory checkpoint, or nothing if it is valid or missing."""
     content = files.read(state_dir / memory_checkpoint.FILE_NAME)
     if content is None:
         return ""
@@ -323,7 +323,7 @@ def _memory_damage(setup: Any, release: Any, state_dir: Path) -> str:
 def memory_manager_starts_before_the_cpu_manager(
     rule: Any, setup: Any, release: Any, state_dir: Path
 ) -> Any:
-    """Starts the managers in another order."""
+    """Starts the Memory Manager before the CPU Manager."""
     try:
         return rule()
     except StartError:
@@ -333,13 +333,13 @@ def memory_manager_starts_before_the_cpu_manager(
         raise
 
 
-# Refused pods
+# Rejected pods
 
 
 def _left_behind(
     changes: Changes, manager: type[Any], stays: Callable[[Pod, AdmissionError], bool]
 ) -> None:
-    """Lets a manager take nothing back from the refused pods of which `stays` says so."""
+    """Keeps a manager's resources of rejected pods if `stays` is true."""
 
     def admit(rule: Any, self: StartedNode, args: messages.AdmitArgs) -> Any:
         pod = self.read_pod(args.pod)
@@ -361,16 +361,16 @@ def _left_behind(
 
 @seeds("NODE-REFUSED-001").by(_left_behind, MemoryManager)
 def pod_without_affinity_leaves_its_memory_allocated(pod: Pod, error: AdmissionError) -> Any:
-    """Assumes that nothing was allocated yet where the hints refuse a pod."""
+    """Keeps the memory of pods rejected with TopologyAffinityError."""
     return error.reason == "TopologyAffinityError"
 
 
-# What the state keeps
+# The reported state
 
 
 @shape(StartedNode, "state", Changes.after)
 def _change_containers(change: Change, answer: messages.State, self: StartedNode) -> messages.State:
-    """Lets the state show for a container what `change` makes of the answer's fields."""
+    """Lets `change` replace the fields of each container in the state."""
     pods = {
         uid: {
             name: messages.Container(**change(self, self.pods[uid], name, _fields(container)))
@@ -392,13 +392,13 @@ def _kind(pod: Pod, name: str) -> str:
 
 @seeds("NODE-STATE-001").by(_change_containers)
 def state_forgets_the_memory_of_init_containers(node: Any, pod: Pod, name: str, fields: Any) -> Any:
-    """Shows memory of what runs beside the app containers."""
+    """Omits the memory of init containers."""
     return {**fields, "memory": ()} if _kind(pod, name) == "init" else fields
 
 
 @seeds("NODE-STATE-001").by(_change_containers)
 def state_forgets_huge_pages(node: StartedNode, pod: Pod, name: str, fields: dict[str, Any]) -> Any:
-    """Keeps one amount for each container."""
+    """Omits huge pages."""
     return {
         **fields,
         "memory": tuple(block for block in fields["memory"] if block.type == "memory"),
@@ -407,13 +407,13 @@ def state_forgets_huge_pages(node: StartedNode, pod: Pod, name: str, fields: dic
 
 @seeds("NODE-STATE-001").by(_change_containers)
 def state_keeps_devices_of_one_resource(node: StartedNode, pod: Pod, name: str, fields: Any) -> Any:
-    """Keeps the devices of the resource that was allocated last."""
+    """Reports only the resource allocated last."""
     return {**fields, "devices": fields["devices"] and dict([*fields["devices"].items()][-1:])}
 
 
 @seeds("NODE-STATE-001").by(_change_containers)
 def state_forgets_the_devices_of_sidecars(node: Any, pod: Pod, name: str, fields: Any) -> Any:
-    """Shows devices of app containers."""
+    """Omits the devices of sidecars."""
     return (
         {**fields, "devices": {}} if fields["devices"] and _kind(pod, name) == "sidecar" else fields
     )
@@ -421,7 +421,7 @@ def state_forgets_the_devices_of_sidecars(node: Any, pod: Pod, name: str, fields
 
 @seeds("NODE-STATE-001").around(StartedNode, "admit")
 def state_keeps_the_affinity_of_the_last_pod(rule: Any, self: StartedNode) -> Any:
-    """Keeps affinity for the pod that is being admitted."""
+    """Reports only the affinity of the last pod."""
     self.affinity.clear()
     return rule()
 
@@ -430,7 +430,7 @@ def state_keeps_the_affinity_of_the_last_pod(rule: Any, self: StartedNode) -> An
 def state_keeps_the_affinity_of_pinned_containers_alone(
     _: StartedNode, __: Pod, ___: str, fields: dict[str, Any]
 ) -> dict[str, Any]:
-    """Keeps the affinity of containers that were given something."""
+    """Omits the affinity of containers without pinned resources."""
     if fields["exclusive"] or fields["memory"] or any((fields["devices"] or {}).values()):
         return fields
     return {**fields, "affinity": messages.Hint(None, preferred=False)}
@@ -440,7 +440,7 @@ def state_keeps_the_affinity_of_pinned_containers_alone(
 
 
 def _older_memory(changes: Changes, change: Callable[[dict[str, Any]], object]) -> None:
-    """Lets `change` work on what the checkpoint says to earlier releases."""
+    """Lets `change` edit the part of the checkpoint for earlier releases."""
 
     def seal(rule: Any, format_: Any, content: Any) -> Any:
         content = copy.deepcopy(content)
@@ -452,7 +452,7 @@ def _older_memory(changes: Changes, change: Callable[[dict[str, Any]], object]) 
 
 @seeds("NODE-STATE-002").by(_older_memory)
 def memory_checkpoint_lists_one_block_of_each_container(content: dict[str, Any]) -> None:
-    """Lists a container's memory, and forgets its huge pages."""
+    """Omits huge pages from the entries."""
     for containers in content["entries"].values():
         for name, blocks in containers.items():
             containers[name] = [one for one in blocks if one["type"] == "memory"]
@@ -460,7 +460,7 @@ def memory_checkpoint_lists_one_block_of_each_container(content: dict[str, Any])
 
 @seeds("NODE-STATE-002").by(_older_memory)
 def memory_checkpoint_reserves_a_block_on_its_first_node(content: dict[str, Any]) -> None:
-    """Writes all of a group's reserved memory on its lowest node."""
+    """Reserves a group's memory on its lowest node."""
     nodes = content["machineState"]
     for node, memory in nodes.items():
         first = nodes.get(memory["cells"][0]) if memory["cells"] else None
@@ -472,7 +472,7 @@ def memory_checkpoint_reserves_a_block_on_its_first_node(content: dict[str, Any]
 
 @seeds("NODE-STATE-002").by(_older_memory)
 def memory_checkpoint_writes_free_memory_of_an_empty_node(content: dict[str, Any]) -> None:
-    """Takes free memory for what is free when nothing is reserved."""
+    """Writes allocatable memory as free memory."""
     for memory in content["machineState"].values():
         for table in memory["memoryMap"].values():
             table["free"] = table["allocatable"]
@@ -480,7 +480,7 @@ def memory_checkpoint_writes_free_memory_of_an_empty_node(content: dict[str, Any
 
 @seeds("NODE-STATE-002").after(memory_policies, "make_static")
 def huge_pages_are_reserved_for_the_system(policy: StaticMemoryPolicy) -> StaticMemoryPolicy:
-    """Adds a node's huge pages to what the system has of its memory."""
+    """Adds huge pages to the system's memory."""
     empty = {}
     for node, memory in policy.empty.items():
         table = memory.tables["memory"]
@@ -495,7 +495,7 @@ def huge_pages_are_reserved_for_the_system(policy: StaticMemoryPolicy) -> Static
 
 @shape(startup, "start", Changes.after)
 def _after_start(change: Callable[[StartedNode], object], node: StartedNode) -> StartedNode:
-    """Lets a start end with `change`."""
+    """Calls `change` after each start."""
     change(node)
     node.save()
     return node
@@ -503,7 +503,7 @@ def _after_start(change: Callable[[StartedNode], object], node: StartedNode) -> 
 
 @seeds("NODE-RESTART-001").by(_after_start)
 def restart_takes_the_cpus_of_sidecars(node: StartedNode) -> None:
-    """Takes back at a start what init containers had, sidecars among them."""
+    """Releases the CPUs of sidecars at a restart."""
     for pod in node.pods.values():
         for container in pod.containers:
             if container.sidecar:
@@ -512,7 +512,7 @@ def restart_takes_the_cpus_of_sidecars(node: StartedNode) -> None:
 
 @seeds("NODE-RESTART-001").by(_after_start)
 def restart_shares_the_cpus_of_init_containers(node: StartedNode) -> None:
-    """Counts as free what an init container has, though it is reused."""
+    """Adds the CPUs of init containers to the shared pool at a restart, even reused ones."""
     state = node.cpus.state
     had = 0
     for pod in node.pods.values():
@@ -525,7 +525,7 @@ def restart_shares_the_cpus_of_init_containers(node: StartedNode) -> None:
 
 @seeds("NODE-RESTART-001").by(_after_start)
 def restart_takes_memory_that_lies_on_several_nodes(node: StartedNode) -> None:
-    """Restores the blocks of single nodes."""
+    """Releases memory on several nodes at a restart."""
     for uid, name, blocks in tuple(node.memory.state):
         if any(block.nodes.bit_count() > 1 for block in blocks):
             node.memory.end(uid, name)
@@ -533,7 +533,7 @@ def restart_takes_memory_that_lies_on_several_nodes(node: StartedNode) -> None:
 
 @seeds("NODE-RESTART-001").after(device_checkpoint, "load")
 def restart_keeps_devices_of_one_resource(state: DeviceState) -> DeviceState:
-    """Restores one entry for each container."""
+    """Restores only one resource of each container."""
     held = {
         uid: {name: dict([*own.items()][-1:]) for name, own in containers.items()}
         for uid, containers in state.held_devices.items()
@@ -545,4 +545,4 @@ def restart_keeps_devices_of_one_resource(state: DeviceState) -> DeviceState:
     device_checkpoint, "load", lambda rule: replace(rule(), allocated_devices={})
 )
 def restart_gives_held_devices_to_others() -> None:
-    """Restores who holds devices, not that they are taken."""
+    """Restores which devices are held, but not that they are allocated."""

@@ -1,4 +1,4 @@
-"""Violators of pod-level resources."""
+"""Mutants of pod-level resources."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ seeds = SubjectBugs("pod-level-resources")
 
 @shape(Pod, "shares_budget")
 def _sharing(when: Callable[[Any], bool], rule: Any, self: Any, container: Any) -> Any:
-    """Lets these containers of a pod with a budget have no part of their own."""
+    """Gives containers no part of their own if `when` is true and the pod has a budget."""
     return rule() or (self.budget is not None and when(container))
 
 
 @seeds("NODE-PODLEVEL-008").of(_sharing, lambda container: container.sidecar)
 def sidecars_have_no_exclusive_part_of_a_budget() -> None:
-    """Gives parts to app and init containers alone."""
+    """Gives sidecars no exclusive part."""
 
 
 @seeds("NODE-PODLEVEL-008").of(_sharing, lambda container: container.runs_to_completion)
 def init_containers_have_no_exclusive_part_of_a_budget() -> None:
-    """Lets every init container use the whole."""
+    """Gives init containers no exclusive part."""
 
 
 @seeds("NODE-PODLEVEL-008").after(StaticCPUPolicy, "share_out")
 def containers_without_a_part_run_on_all_cpus_of_the_budget(after: Any, pod: Any) -> Any:
-    """Does not take the parts out of what the others share."""
+    """Lets containers without a part run on the exclusive parts of others."""
     if pod.peak_exclusive_cpus() == 0:
         return after
     others = [one for one in pod.containers if not pod.exclusive_cpus(one)]
@@ -66,7 +66,7 @@ def containers_without_a_part_run_on_all_cpus_of_the_budget(after: Any, pod: Any
 
 @seeds("NODE-PODLEVEL-009").around(requests, "peak")
 def pods_get_the_memory_of_their_containers_instead_of_their_request(rule: Any, pod: Any) -> Any:
-    """Gives CPUs as a whole, and memory by container."""
+    """Allocates the sum of the containers' memory instead of the pod's request."""
     whole = rule()
     if pod.budget is None or any(
         not requests.container_amounts(pod, one) for one in pod.containers
@@ -77,13 +77,13 @@ def pods_get_the_memory_of_their_containers_instead_of_their_request(rule: Any, 
 
 @shape(budget, "check")
 def _change_budget(change: Change, rule: Any, whole: Any, parts: Any) -> Any:
-    """Lets other budgets and parts be checked than there are."""
+    """Lets `change` replace the budget and parts that are checked."""
     return rule(*change(whole, list(parts)))
 
 
 @seeds("NODE-PODLEVEL-010").by(_change_budget)
 def init_containers_without_a_part_need_what_app_containers_leave(whole: Any, parts: Any) -> Any:
-    """Refuses a pod whose app containers leave an init container nothing."""
+    """Rejects pods whose app containers leave nothing for an init container."""
     return whole, [
         (replace(one, init=False) if one.runs_to_completion and not part else one, part)
         for one, part in parts
@@ -92,7 +92,7 @@ def init_containers_without_a_part_need_what_app_containers_leave(whole: Any, pa
 
 @seeds("NODE-PODLEVEL-011").by(_change_budget)
 def memory_that_is_used_up_by_parts_refuses_no_pod(whole: Any, parts: Any) -> Any:
-    """Checks CPUs alone."""
+    """Doesn't check the memory budget."""
     return (whole if "cpu" in whole else {}, parts)
 
 
@@ -103,7 +103,7 @@ def memory_that_is_used_up_by_parts_refuses_no_pod(whole: Any, parts: Any) -> An
 def memory_hints_of_a_budget_are_for_the_sum_of_its_containers(
     rule: Any, policy: Any, state: Any, pod: Any
 ) -> Any:
-    """Changes the CPU Manager's hints and forgets the Memory Manager's."""
+    """Returns memory hints for the sum of the containers instead of the pod's request."""
     found = rule()
     if pod.budget is None or policy.keeps(state, pod) or not all(found.values()):
         return found
@@ -114,7 +114,7 @@ def memory_hints_of_a_budget_are_for_the_sum_of_its_containers(
 def scope_container_keeps_sidecars_of_budgets_in_the_pool(
     rule: Any, pod: Any, container: Any
 ) -> Any:
-    """Serves app containers by themselves, and init containers that end."""
+    """Keeps sidecars in the shared pool in scope container."""
     return rule(pod=pod if pod.budget is None else replace(pod, shared_pool=container.sidecar))
 
 
@@ -122,7 +122,7 @@ def scope_container_keeps_sidecars_of_budgets_in_the_pool(
 
 
 def _skip_manager(changes: Changes, manager: type, when: Callable[[Any, Any], bool]) -> None:
-    """Lets single-numa-node not ask a manager about these containers (None for the pod)."""
+    """Skips a manager under single-numa-node if `when` is true for the pod and container."""
 
     def affinity_of(rule: Any, policy: Any, providers: Any, pod: Any, container: Any) -> Any:
         if policy.name == SINGLE_NUMA_NODE and when(pod, container):
@@ -134,23 +134,23 @@ def _skip_manager(changes: Changes, manager: type, when: Callable[[Any, Any], bo
 
 @seeds("NODE-ALIGN-001").by(_skip_manager, DeviceManager)
 def single_numa_node_does_not_ask_where_devices_of_sidecars_are(_: Any, container: Any) -> Any:
-    """Aligns the devices of init and app containers alone."""
+    """Doesn't align the devices of sidecars under single-numa-node."""
     return bool(container and container.sidecar)
 
 
 @seeds("NODE-ALIGN-001").of(_skip_manager, DeviceManager, lambda pod, _: pod.qos != "Guaranteed")
 def single_numa_node_aligns_devices_of_guaranteed_pods_alone() -> None:
-    """Aligns devices where there are exclusive CPUs to be near to."""
+    """Aligns only the devices of Guaranteed pods under single-numa-node."""
 
 
 @seeds("NODE-ALIGN-001").by(_skip_manager, CPUManager)
 def single_numa_node_does_not_ask_where_cpus_of_init_containers_are(_: Any, container: Any) -> Any:
-    """Aligns only CPUs that are held for long."""
+    """Doesn't align the CPUs of init containers under single-numa-node."""
     return bool(container and container.runs_to_completion)
 
 
 def _ignore_affinity(changes: Changes, manager: type, when: Callable[[Any, Any], bool]) -> None:
-    """Lets a manager allocate for these containers as if they had no affinity."""
+    """Ignores the affinity in a manager if `when` is true for the pod and container."""
     changes.around(
         manager,
         "allocate",
@@ -162,50 +162,50 @@ def _ignore_affinity(changes: Changes, manager: type, when: Callable[[Any, Any],
 
 @seeds("NODE-ALIGN-002").by(_ignore_affinity, CPUManager)
 def app_containers_after_the_first_take_cpus_anywhere(pod: Any, container: Any) -> bool:
-    """Looks the affinity up by pod, and uses it up."""
+    """Ignores the affinity of all app containers but the first."""
     apps = [one.name for one in pod.containers if not one.init]
     return container.name in apps[1:]
 
 
 @seeds("NODE-ALIGN-002").of(_ignore_affinity, CPUManager, lambda _, container: container.sidecar)
 def sidecars_take_cpus_anywhere() -> None:
-    """Hands the affinity to app containers and to those that end."""
+    """Ignores the affinity of sidecars."""
 
 
 @seeds("NODE-ALIGN-002").of(
     _ignore_affinity, CPUManager, lambda _, container: container.runs_to_completion
 )
 def init_containers_take_cpus_anywhere() -> None:
-    """Looks affinities up for app containers."""
+    """Ignores the affinity of init containers."""
 
 
 @seeds("NODE-ALIGN-002").of(_ignore_affinity, MemoryManager, lambda _, container: container.init)
 def memory_of_init_containers_is_pinned_by_the_default_hint() -> None:
-    """Lets the Memory Manager choose for containers that end soon."""
+    """Ignores the affinity when pinning the memory of init containers."""
 
 
 @seeds("NODE-ALIGN-002").around(StaticCPUPolicy, "aligned_cpus")
 def cpus_follow_only_the_first_node_of_an_affinity(rule: Any, affinity: Any) -> Any:
-    """Handles affinities of one node only."""
+    """Uses only the first node of an affinity."""
     return rule(affinity=affinity._replace(nodes=affinity.nodes & -affinity.nodes))
 
 
 @seeds("NODE-ALIGN-002").around(StaticCPUPolicy, "aligned_cpus")
 def align_by_socket_takes_cpus_of_any_socket(rule: Any, self: Any) -> Any:
-    """Takes every socket for aligned, not those of the affinity."""
+    """Takes CPUs from any socket with align-by-socket."""
     return self.topology.cpus if self.options.by_socket else rule()
 
 
-# Kept off exclusive CPUs and pinned memory
+# Neither exclusive CPUs nor pinned memory
 
 
 def _outside_shared_pool(pod: Any) -> Any:
-    """The pod as if it had no pod-level resources, but for its class."""
+    """Returns the pod as if it weren't kept in the shared pool."""
     return replace(pod, shared_pool=False)
 
 
 def _allocated(changes: Changes, manager: type, when: Callable[[Any], bool]) -> None:
-    """Lets a manager allocate for these containers in spite of pod-level resources."""
+    """Lets a manager ignore pod-level resources if `when` is true for the container."""
     changes.around(
         manager,
         "allocate",
@@ -217,24 +217,24 @@ def _allocated(changes: Changes, manager: type, when: Callable[[Any], bool]) -> 
 
 @seeds("NODE-PODLEVEL-002").of(_allocated, CPUManager, lambda container: not container.init)
 def app_containers_with_pod_level_resources_have_exclusive_cpus() -> None:
-    """Gives no hints, and allocates by the class of the pod."""
+    """Allocates exclusive CPUs to app containers of pods with pod-level resources."""
 
 
 @seeds("NODE-PODLEVEL-002").of(
     _allocated, CPUManager, lambda container: container.runs_to_completion
 )
 def init_containers_with_pod_level_resources_have_exclusive_cpus() -> None:
-    """Looks at app containers alone."""
+    """Allocates exclusive CPUs to init containers of pods with pod-level resources."""
 
 
 @seeds("NODE-PODLEVEL-002").of(_allocated, CPUManager, lambda container: container.sidecar)
 def sidecars_with_pod_level_resources_have_exclusive_cpus() -> None:
-    """Serves sidecars beside the pod-level resources."""
+    """Allocates exclusive CPUs to sidecars of pods with pod-level resources."""
 
 
 @seeds("NODE-PODLEVEL-002").of(_allocated, MemoryManager, lambda _: True)
 def containers_with_pod_level_resources_have_pinned_memory() -> None:
-    """Changes the CPU Manager and forgets the Memory Manager."""
+    """Pins the memory of pods with pod-level resources."""
 
 
 def _own_resources(pod: Any) -> bool:
@@ -243,34 +243,34 @@ def _own_resources(pod: Any) -> bool:
 
 @seeds("NODE-PODLEVEL-003").around(DeviceManager, "hints")
 def devices_beside_pod_level_resources_have_no_hints(rule: Any, pod: Any) -> Any:
-    """Skips the whole pod when hints are made."""
+    """Returns no device hints for pods with pod-level resources."""
     return {} if _own_resources(pod) else rule()
 
 
 @seeds("NODE-PODLEVEL-003").of(_ignore_affinity, DeviceManager, lambda pod, _: _own_resources(pod))
 def devices_beside_pod_level_resources_ignore_the_affinity() -> None:
-    """Aligns nothing of a pod whose CPUs are not aligned."""
+    """Ignores the affinity of devices in pods with pod-level resources."""
 
 
-# The class of the pod, and the gates
+# The QoS class and the gates
 
 
 @seeds("NODE-PODLEVEL-004", kubernetes="1.36").around(EmptyPodLevelDecides, "decide")
 def empty_pod_level_resources_leave_the_class_to_the_containers(rule: Any, pod: Any) -> Any:
-    """Takes an empty object for a missing one."""
+    """Computes the class from the containers if the pod-level resources are empty."""
     return bool(pod.requests or pod.limits) and rule()
 
 
 @seeds("NODE-PODLEVEL-019").after(StartedNode, "read_pod")
 def pods_beside_one_with_pod_level_resources_share_the_pool(pod: Any, self: StartedNode) -> Any:
-    """Keeps in the manager, not with the pod, that nothing is pinned."""
+    """Keeps pods in the shared pool if another pod has pod-level resources."""
     others = (one for uid, one in self.pods.items() if uid != pod.uid)
     beside = any(_own_resources(one) for one in others)
     return replace(pod, shared_pool=True) if beside else pod
 
 
 def _level(changes: Changes, on: str | None = None, off: str | None = None) -> None:
-    """Lets pod-level resources do this with the gate on, and this with it off."""
+    """Overrides the effect of pod-level resources with the gate on or off."""
 
     def level(rule: Any, gates: Any) -> Any:
         other = on if gates.get("PodLevelResources", False) else off
@@ -281,22 +281,22 @@ def _level(changes: Changes, on: str | None = None, off: str | None = None) -> N
 
 @seeds("NODE-PODLEVEL-005", kubernetes="1.35").of(_level, off="QoS class")
 def pod_level_resources_decide_the_class_with_the_gate_off() -> None:
-    """Has the gate for the managers, and always computes the class so."""
+    """Computes the QoS class from pod-level resources even with the gate off."""
 
 
 @seeds("NODE-PODLEVEL-005").of(_level, off="ignored")
 def pod_level_resources_are_ignored_with_the_gate_off() -> None:
-    """Drops the field where the gate is off, as before 1.36."""
+    """Ignores pod-level resources with the gate off."""
 
 
 @seeds("NODE-PODLEVEL-006", kubernetes="1.33").of(_level, off="QoS class")
 def pod_level_resources_of_1_33_need_no_gate() -> None:
-    """Takes the gate for on, which it is from 1.34."""
+    """Computes the QoS class from pod-level resources before the gate is on by default."""
 
 
 @seeds("NODE-PODLEVEL-007").around(gates, "dependency_problems")
 def the_gate_for_pod_level_managers_needs_no_other(rule: Any, gates: Any, known_gates: Any) -> Any:
-    """Checks only that gates are known, or has no list of what they need."""
+    """Accepts the gate for managers without the gate for pod-level resources."""
     name = "PodLevelResourceManagers"
     if name in known_gates and True:
         known_gates = {**known_gates, name: replace(known_gates[name], needs=())}
@@ -307,7 +307,7 @@ def the_gate_for_pod_level_managers_needs_no_other(rule: Any, gates: Any, known_
 def gates_that_are_not_named_are_not_missed(
     rule: Any, decoded_config: Any, known_gates: Any
 ) -> Any:
-    """Looks only at the gates that the configuration names."""
+    """Checks dependencies only of gates in the configuration."""
     name = "PodLevelResourceManagers"
     if name in known_gates and "PodLevelResources" not in (
         decoded_config.get("featureGates") or {}
@@ -316,12 +316,12 @@ def gates_that_are_not_named_are_not_missed(
     return rule(known_gates=known_gates)
 
 
-# Files
+# Defaults
 
 
 @shape(pod_level, "requested_together")
 def _together(change: Callable[[Any], Any], rule: Any, members: Any) -> Any:
-    """Lets other containers count for what is requested together."""
+    """Lets `change` replace the containers whose requests are added up."""
     return rule(members=tuple(change(one) for one in members))
 
 
@@ -329,16 +329,16 @@ def _together(change: Callable[[Any], Any], rule: Any, members: Any) -> Any:
     _together, lambda container: replace(container, init=False, sidecar=False)
 )
 def pod_level_requests_add_init_containers_up() -> None:
-    """Sums up what all containers request."""
+    """Adds up the requests of all containers, including init containers."""
 
 
 @seeds("NODE-PODLEVEL-017").of(_together, lambda container: replace(container, sidecar=False))
 def pod_level_requests_take_sidecars_for_init_containers() -> None:
-    """Forgets that sidecars run beside the app containers."""
+    """Treats sidecars as ordinary init containers in the pod's request."""
 
 
 def _limits_together(members: Any) -> dict[str, str]:
-    """The CPUs and the memory that containers limit together."""
+    """Returns the sum of the containers' CPU and memory limits."""
     limiting = tuple(replace(one, requests=one.limits) for one in members)
     return pod_level.requested_together(limiting)
 
@@ -347,7 +347,7 @@ def _limits_together(members: Any) -> dict[str, str]:
 def pod_level_limits_have_defaults_if_any_container_limits(
     rule: Any, requests: Any, limits: Any, members: Any
 ) -> Any:
-    """Leaves containers without a limit out of the sum."""
+    """Defaults pod-level limits even if some containers have no limit."""
     found = rule(requests, limits, members)
     more = dict(found.limits)
     for name, amount in _limits_together(members).items():
@@ -356,14 +356,14 @@ def pod_level_limits_have_defaults_if_any_container_limits(
     return replace(found, limits=more) if requests or limits else found
 
 
-# The last container, and the files
+# The last container, and checkpoints
 
 
 @seeds("NODE-PODLEVEL-014").around(MemoryState, "release")
 def memory_of_a_budget_returns_with_its_first_container(
     rule: Any, self: MemoryState, uid: str, name: str
 ) -> Any:
-    """Releases the pod's blocks whenever one of its containers ends."""
+    """Releases the pod's memory when its first container ends."""
     if self.of(uid, name) is None or not self.pods.get(uid):
         return rule()
     nodes = dict(self.nodes)
@@ -377,7 +377,7 @@ def memory_of_a_budget_returns_with_its_first_container(
 
 @shape(StartedNode, "remove")
 def _keep_until_removal(restore: Change, rule: Any, self: StartedNode, args: Any) -> Any:
-    """Lets a pod with a budget keep something when its last container ends, until it leaves."""
+    """Lets `restore` keep resources after the last container ends, until the pod is removed."""
     cpus, memory = self.cpus.state, self.memory.state
     done = rule()
     if args.container is not None:
@@ -391,22 +391,22 @@ def _keep_until_removal(restore: Change, rule: Any, self: StartedNode, args: Any
 
 @seeds("NODE-PODLEVEL-014").by(_keep_until_removal)
 def cpus_of_a_budget_stay_until_the_pod_leaves_the_node(node: Any, cpus: Any, _: Any) -> None:
-    """Returns what a pod has as a whole when the pod is removed."""
+    """Keeps the pod's CPUs until it is removed."""
     node.cpus.state = cpus or node.cpus.state
 
 
 @seeds("NODE-PODLEVEL-014").by(_keep_until_removal)
 def memory_of_a_budget_stays_until_the_pod_leaves_the_node(node: Any, _: Any, memory: Any) -> None:
-    """Returns the CPUs with the last container, and forgets the memory."""
+    """Keeps the pod's memory until it is removed."""
     node.memory.state = memory or node.memory.state
 
 
 @shape(CheckpointFile, "write")
 def _change_checkpoint(kind: type, change: Callable[[Any], Any], rule: Any, state: Any) -> Any:
-    """Lets the file of a manager hold a changed state."""
+    """Lets `change` edit the state before a manager writes it."""
     return rule(state=change(state) if isinstance(state, kind) else state)
 
 
 @seeds("NODE-PODLEVEL-015").of(_change_checkpoint, CPUState, lambda state: replace(state, pods={}))
 def cpu_checkpoints_have_no_pod_entries() -> None:
-    """Writes what containers have, and nothing of pods."""
+    """Omits pod-level entries from the CPU checkpoint."""

@@ -1,4 +1,4 @@
-"""Violators of what the container runtime is told of CPUs and quotas, and of pods that leave."""
+"""Mutants of updates to the container runtime, CFS quotas and removed pods."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _Place = tuple[str, str]
 
 @shape(StartedNode, "reconcile")
 def _passing(change: Change, rule: Any, self: Any) -> Any:
-    """Lets a pass make other updates.
+    """Lets `change` replace the updates of a reconcile pass.
 
-    `change` is given the node, what the runtime had been told before, and the updates.
+    `change` is called with the node, the CPUs in the runtime before, and the updates.
     """
     before = dict(self.runtime_cpus)
     answer = rule()
@@ -43,9 +43,9 @@ def _passing(change: Change, rule: Any, self: Any) -> Any:
 
 
 def _skipping(changes: Changes, skips: Callable[[Any, Any, int, int | None], bool]) -> None:
-    """Lets updates be left out, for good.
+    """Permanently omits updates for which `skips` is true.
 
-    `skips` is given the pod, the container, its CPUs and those told before, None for nothing.
+    `skips` is called with the pod, the container, its CPUs and those in the last update (or None).
     """
 
     def change(node: Any, before: dict[_Place, int], updates: tuple[Any, ...]) -> Iterable[Any]:
@@ -59,7 +59,7 @@ def _skipping(changes: Changes, skips: Callable[[Any, Any, int, int | None], boo
     _passing(changes, change)
 
 
-# Who is told
+# Updated containers
 
 
 def _is_exclusive(node: Any, uid: str, name: str) -> bool:
@@ -68,18 +68,18 @@ def _is_exclusive(node: Any, uid: str, name: str) -> bool:
 
 @seeds("CPU-RECONCILE-001").of(_skipping, lambda pod, container, cpus, last: container.sidecar)
 def sidecars_are_not_reconciled() -> None:
-    """Init containers have ended when the loop comes by."""
+    """Doesn't update sidecars."""
 
 
 @seeds("CPU-RECONCILE-001")
 def init_containers_are_not_reconciled(changes: Changes) -> None:
-    """Init containers have ended when the loop comes by."""
+    """Doesn't update init containers."""
     _skipping(changes, lambda pod, container, cpus, last: container.runs_to_completion)
 
 
 @seeds("CPU-RECONCILE-001").by(_passing)
 def guaranteed_pods_on_the_pool_are_not_reconciled(node: Any, before: Any, updates: Any) -> Any:
-    """Guaranteed pods have exclusive CPUs, and the others are on the pool."""
+    """Doesn't update Guaranteed pods on the shared pool."""
     return (
         each
         for each in updates
@@ -89,23 +89,23 @@ def guaranteed_pods_on_the_pool_are_not_reconciled(node: Any, before: Any, updat
 
 @seeds("CPU-RECONCILE-004").by(_skipping)
 def fractional_containers_are_told_once(pod: Any, container: Any, cpus: int, last: Any) -> Any:
-    """The CPUs of Guaranteed pods never change."""
+    """Updates fractional containers of Guaranteed pods only once."""
     return pod.qos == "Guaranteed" and last is not None
 
 
 @seeds("CPU-RECONCILE-004").by(_skipping)
 def sidecars_are_told_once(pod: Any, container: Any, cpus: int, last: int | None) -> Any:
-    """Init containers do not live to see another pool."""
+    """Updates sidecars only once."""
     return container.init and last is not None
 
 
-# What is repeated
+# Repeated updates
 
 
 def _told_besides(changes: Changes, cpus: Callable[..., int | None]) -> None:
-    """Lets a pass tell more containers; None for the `cpus` of those that it tells nothing.
+    """Also updates containers for which `cpus` returns a CPU set.
 
-    `cpus` is given the node, what had been told before, the container and the new updates.
+    `cpus` is called with the node, the CPUs in the runtime before, the container and the updates.
     """
 
     def change(node: Any, before: dict[_Place, int], updates: tuple[Any, ...]) -> Iterable[Any]:
@@ -122,7 +122,7 @@ def _told_besides(changes: Changes, cpus: Callable[..., int | None]) -> None:
 
 @seeds("CPU-RECONCILE-005").by(_told_besides)
 def containers_of_one_pod_are_told_together(node: Any, before: Any, at: Any, updates: Any) -> Any:
-    """A pod is updated as a whole."""
+    """Updates all containers of a pod if one of them changes."""
     known = at in before and any(each.uid == at[0] for each in updates)
     return node.runtime_cpus.get(at) if known else None
 
@@ -132,7 +132,7 @@ def containers_of_one_pod_are_told_together(node: Any, before: Any, at: Any, upd
 
 @seeds("CPU-RECONCILE-007").after(startup, "start")
 def restored_sidecars_are_not_told_again(node: Any) -> Any:
-    """Init containers have ended before a restart."""
+    """Doesn't update sidecars after a restart."""
     for pod in node.pods.values():
         for container in pod.containers:
             place = (pod.uid, container.name)
@@ -146,20 +146,20 @@ def restored_sidecars_are_not_told_again(node: Any) -> Any:
 
 @seeds("CPU-RECONCILE-008").by(_told_besides)
 def empty_cpu_sets_are_told(node: Any, before: Any, at: Any, updates: Any) -> Any:
-    """The runtime is told whatever the set is."""
+    """Updates containers to an empty CPU set."""
     if node.cpus.state.allowed_cpus(*at) or at in node.ended_containers:
         return None
     node.runtime_cpus[at] = 0
     return 0 if before.get(at) != 0 else None
 
 
-# Pods that are removed
+# Removed pods
 
 
 def _kept_by(changes: Changes, keeps: Callable[[Any, Any, Any], bool]) -> None:
-    """Lets the CPUs of some containers of a removed pod not come back.
+    """Loses the CPUs of a removed pod's containers if `keeps` is true.
 
-    `keeps` is given the node, the pod and the container.
+    `keeps` is called with the node, the pod and the container.
     """
     kept: set[tuple[str, str]] = set()
 
@@ -180,7 +180,7 @@ def _kept_by(changes: Changes, keeps: Callable[[Any, Any, Any], bool]) -> None:
 
 @seeds("CPU-REMOVE-001")
 def pods_from_before_a_restart_keep_their_cpus(changes: Changes) -> None:
-    """CPUs are taken back from pods that this process has admitted."""
+    """Doesn't release the CPUs of pods admitted before the last restart."""
 
     def start(node: Any) -> Any:
         node.from_before = frozenset(node.pods)
@@ -190,12 +190,12 @@ def pods_from_before_a_restart_keep_their_cpus(changes: Changes) -> None:
     _kept_by(changes, lambda node, pod, container: pod.uid in node.from_before)
 
 
-# Containers that end alone
+# Containers that end before their pod
 
 
 @shape(StartedNode, "remove", Changes.after)
 def _container_removed(after: Change, answer: Any, self: Any, args: Any) -> Any:
-    """Does something `after` a container was removed; it is given the node and the pod, too."""
+    """Calls `after` with the node, pod and container's name after a container was removed."""
     if args.container is not None and self.setup.cpu:
         after(self, self.pods[args.uid], args.container)
         self.save()
@@ -204,7 +204,7 @@ def _container_removed(after: Change, answer: Any, self: Any, args: Any) -> Any:
 
 @seeds("CPU-REMOVE-002")
 def an_init_container_takes_reused_cpus_along(changes: Changes) -> None:
-    """All CPUs of a container are shared when it ends, also those that an app container reuses."""
+    """Returns all CPUs of an ended container to the shared pool, even reused ones."""
     own: list[int] = []
 
     def release(rule: Any, self: Any, uid: str, name: str) -> None:
@@ -219,15 +219,11 @@ def an_init_container_takes_reused_cpus_along(changes: Changes) -> None:
     _container_removed(changes, after)
 
 
-# When CPUs are taken back
+# When CPUs are released
 
 
 def _late(changes: Changes, operation: str, occasion: str) -> None:
-    """Lets an operation do without taking CPUs back first, on its occasion.
-
-    A removal does without it, too, and a report of the state tells what it would leave: CPUs stay
-    with whoever has left until another operation takes them back.
-    """
+    """Skips releasing CPUs before an operation, so stale pods keep them for longer."""
 
     def leaving(rule: Any, self: Any, args: Any) -> Any:
         before = self.cpus.state
@@ -250,32 +246,32 @@ def _late(changes: Changes, operation: str, occasion: str) -> None:
 
 @seeds("CPU-REMOVE-003").of(_late, "hints", "admission")
 def hints_are_given_before_cpus_are_reclaimed() -> None:
-    """Hints allocate nothing, so they need no tidying up."""
+    """Doesn't release the CPUs of removed pods before computing hints."""
 
 
 @seeds("CPU-REMOVE-003").of(_late, "admit", "admission")
 def pods_are_admitted_before_cpus_are_reclaimed() -> None:
-    """The reconcile loop takes CPUs back, and an admission does not wait for it."""
+    """Doesn't release the CPUs of removed pods before an admission."""
 
 
 @seeds("CPU-REMOVE-003").of(_late, "reconcile", "reconcile")
 def containers_are_reconciled_before_cpus_are_reclaimed() -> None:
-    """The loop tells the runtime first, and tidies up at its end."""
+    """Doesn't release the CPUs of removed pods before a reconcile pass."""
 
 
 @seeds("CPU-REMOVE-003").of(_late, "state", "now")
 def the_state_is_reported_before_cpus_are_reclaimed() -> None:
-    """To look at the state changes nothing."""
+    """Doesn't release the CPUs of removed pods before reporting the state."""
 
 
-# Pods that are refused
+# Rejected pods
 
 
 @shape(StartedNode, "admit")
 def _lost_by_refusal(loses: Change, rule: Any, self: Any, args: Any) -> Any:
-    """Lets the CPUs of some containers of a refused pod be lost.
+    """Loses CPUs of rejected pods if `loses` is true.
 
-    `loses` is given the pod, the container and the refusal.
+    `loses` is called with the pod, the container and the error.
     """
     known = {uid for uid, _, _ in self.cpus.state}
     try:
@@ -293,29 +289,29 @@ def _lost_by_refusal(loses: Change, rule: Any, self: Any, args: Any) -> Any:
 
 @seeds("CPU-REMOVE-004")
 def refused_pods_lose_the_cpus_of_their_init_containers(changes: Changes) -> None:
-    """Only what app containers got is given back."""
+    """Loses the CPUs of a rejected pod's init containers."""
     _lost_by_refusal(changes, lambda pod, container, error: container.runs_to_completion)
 
 
 @seeds("CPU-REMOVE-004").of(_lost_by_refusal, lambda pod, container, error: "memory" in str(error))
 def pods_refused_for_their_memory_lose_their_cpus() -> None:
-    """The CPU Manager has succeeded, and learns nothing of what comes after it."""
+    """Loses the CPUs of pods rejected for their memory."""
 
 
 @seeds("CPU-REMOVE-004").by(_lost_by_refusal)
 def pods_refused_for_their_topology_lose_their_cpus(pod: Any, container: Any, error: Any) -> Any:
-    """In scope container, the refusal of a later container leaves earlier ones served."""
+    """Loses the CPUs of pods rejected with TopologyAffinityError."""
     return error.reason == "TopologyAffinityError"
 
 
-# Pods without exclusive CPUs that are removed
+# Removed pods without exclusive CPUs
 
 
 @shape(StartedNode, "remove")
 def _pool_after(pool: Change, rule: Any, self: Any, args: Any, *, alone: bool = False) -> Any:
-    """Lets the pool be another one once a pod, or a container `alone`, has left it.
+    """Replaces the shared pool when a pod, or a container `alone`, leaves it.
 
-    `pool` is given the policy and what is exclusive.
+    `pool` is called with the policy and all exclusive CPUs.
     """
     pod = self.pods.get(args.uid)
     before = self.cpus.state
@@ -333,20 +329,20 @@ def _pool_after(pool: Change, rule: Any, self: Any, args: Any, *, alone: bool = 
 
 @seeds("CPU-REMOVE-005").by(_pool_after, alone=True)
 def a_shared_container_leaves_every_cpu_in_the_pool(policy: Any, own: int) -> Any:
-    """A container on all shared CPUs gives all CPUs back."""
+    """Sets the shared pool to all CPUs when a container leaves it."""
     return policy.topology.cpus
 
 
 @seeds("CPU-REMOVE-005").of(_pool_after, lambda policy, own: policy.topology.cpus & ~own)
 def a_shared_pod_leaves_reserved_cpus_in_the_pool() -> None:
-    """What is not exclusive is shared, with strict-cpu-reservation, too."""
+    """Adds reserved CPUs to the shared pool when a pod leaves it."""
 
 
-# CPU quota
+# CFS quota
 
 
 def _change_limits(changes: Changes, concerns: Callable[..., bool], *, is_limited: bool) -> None:
-    """Limits whom it concerns, or does not; `concerns` is given quotas, pod, container, CPUs."""
+    """Overrides whether a container has a quota, if `concerns` is true."""
 
     def limits(rule: Any, self: Any, pod: Any, container: Any, cpus: Any) -> bool:
         if concerns(self, pod, container, cpus):
@@ -361,42 +357,42 @@ def _has_limit(pod: Any, container: Any) -> bool:
     return bool(pod.cpu_limit(container))
 
 
-# Limits are enforced
+# Enforced limits
 
 
 @seeds("CPU-NONE-003").by(_change_limits, is_limited=False)
 def quota_limits_guaranteed_pods_alone(_: Any, pod: Any, *__: Any) -> Any:
-    """Assumes that only Guaranteed pods have limits to enforce."""
+    """Sets quotas only for Guaranteed pods."""
     return pod.qos != "Guaranteed"
 
 
 @seeds("CPU-NONE-003").by(_change_limits, is_limited=False)
 def quota_limits_burstable_pods_alone(_: Any, pod: Any, __: Any, cpus: Any) -> Any:
-    """Assumes that Guaranteed pods never want more than they request."""
+    """Sets no quotas for shared containers of Guaranteed pods."""
     return pod.qos == "Guaranteed" and not cpus
 
 
 @seeds("CPU-NONE-003").by(_change_limits, is_limited=False)
 def quota_passes_init_containers_over(_: Any, __: Any, container: Any, ___: Any) -> Any:
-    """Limits what runs for long."""
+    """Sets no quotas for init containers."""
     return container.runs_to_completion
 
 
 @seeds("CPU-NONE-003").by(_change_limits, is_limited=False)
 def quota_passes_sidecars_over(_: Any, __: Any, container: Any, ___: Any) -> Any:
-    """Forgets the init containers that stay."""
+    """Sets no quotas for sidecars."""
     return container.sidecar
 
 
 @seeds("CPU-NONE-003").by(_change_limits, is_limited=False)
 def quota_limits_whole_cpus_alone(_: Any, pod: Any, container: Any, __: Any) -> Any:
-    """Counts limits in CPUs."""
+    """Sets quotas only for limits of whole CPUs."""
     return pod.cpu_limit(container).denominator != 1
 
 
 @seeds("CPU-NONE-003").by(_change_limits, is_limited=True)
 def quota_limits_to_requests(self: Any, pod: Any, container: Any, _: Any) -> Any:
-    """Limits a container without a limit to what it requests."""
+    """Sets a quota for the request of containers without a limit."""
     return (
         self.is_enforced
         and not _has_limit(pod, container)
@@ -406,13 +402,13 @@ def quota_limits_to_requests(self: Any, pod: Any, container: Any, _: Any) -> Any
 
 @seeds("CPU-NONE-003").by(_change_limits, is_limited=True)
 def quota_cannot_be_switched_off(self: Any, pod: Any, container: Any, _: Any) -> Any:
-    """Does not read cpuCFSQuota."""
+    """Ignores ``cpuCFSQuota``."""
     return not self.is_enforced and _has_limit(pod, container)
 
 
 @seeds("CPU-NONE-003")
 def quota_comes_with_the_static_policy(changes: Changes) -> None:
-    """Sets quotas where CPUs are managed."""
+    """Sets quotas only under policy static."""
     static: list[bool] = []
 
     def start(node: Any) -> Any:
@@ -423,12 +419,12 @@ def quota_comes_with_the_static_policy(changes: Changes) -> None:
     _change_limits(changes, lambda *_: static == [False], is_limited=False)
 
 
-# Exclusive CPUs are spared
+# Exempt containers
 
 
 @seeds("CPU-STATIC-020").by(_change_limits, is_limited=True)
 def quota_limits_exclusive_cpus_too(self: Any, pod: Any, container: Any, cpus: Any) -> Any:
-    """Limits whoever has a limit."""
+    """Sets quotas for containers with exclusive CPUs."""
     return self.is_enforced and bool(cpus) and _has_limit(pod, container)
 
 
@@ -436,19 +432,19 @@ def quota_limits_exclusive_cpus_too(self: Any, pod: Any, container: Any, cpus: A
 def quota_limits_init_containers_with_exclusive_cpus(
     self: Any, _: Any, container: Any, cpus: Any
 ) -> Any:
-    """Spares app containers."""
+    """Sets quotas for init containers with exclusive CPUs."""
     return self.is_enforced and bool(cpus) and container.runs_to_completion
 
 
 @seeds("CPU-STATIC-020").by(_change_limits, is_limited=True)
 def quota_limits_sidecars_with_exclusive_cpus(self: Any, _: Any, container: Any, cpus: Any) -> Any:
-    """Counts sidecars among the helpers that share."""
+    """Sets quotas for sidecars with exclusive CPUs."""
     return self.is_enforced and bool(cpus) and container.sidecar
 
 
 @seeds("CPU-STATIC-020")
 def quota_comes_back_with_a_restart(changes: Changes) -> None:
-    """Spares containers as they get their CPUs, and not after a restart."""
+    """Sets quotas for containers with exclusive CPUs after a restart."""
     given: set[tuple[str, str]] = set()
 
     def start(rule: Any) -> Any:
@@ -472,17 +468,17 @@ def quota_comes_back_with_a_restart(changes: Changes) -> None:
 
 @seeds("CPU-GATE-012").by(_change_limits, is_limited=True)
 def quota_gate_is_off_by_default(self: Any, pod: Any, container: Any, cpus: Any) -> Any:
-    """Takes a beta gate for an alpha one."""
+    """Turns the gate off by default."""
     return self.is_enforced and bool(cpus) and _has_limit(pod, container)
 
 
 @seeds("CPU-GATE-012", kubernetes="1.36").by(_change_limits, is_limited=False)
 def quota_gate_is_not_read(_: Any, __: Any, ___: Any, cpus: Any) -> Any:
-    """Spares exclusive CPUs, whatever the gate says."""
+    """Ignores the gate."""
     return bool(cpus)
 
 
 @seeds("CPU-GATE-012").by(_change_limits, is_limited=False)
 def quota_gate_frees_whole_pods(self: Any, pod: Any, *_: Any) -> Any:
-    """Frees every container of a Guaranteed pod."""
+    """Sets no quotas for any container of a Guaranteed pod."""
     return self.spares_exclusive and pod.qos == "Guaranteed"

@@ -1,4 +1,4 @@
-"""Violators of options, limits and errors of the Topology Manager."""
+"""Mutants of the Topology Manager's options, limits and errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _POLICIES = (policies.NONE, policies.BEST_EFFORT, policies.RESTRICTED, policies.
 def _reading(
     change: Callable[[dict[str, Any]], dict[str, Any]], rule: Any, kubelet_config: Any
 ) -> Any:
-    """Lets the configuration be read as `change` says."""
+    """Lets `change` replace the configuration."""
     return rule(kubelet_config=change(dict(kubelet_config)))
 
 
@@ -52,7 +52,7 @@ def _reading(
 
 @shape(scope, "affinity_of")
 def _rejecting(change: Change, rule: Any, policy: Any, pod: Any, container: Any) -> Any:
-    """Lets `change` say the reason and the message of a pod rejected for its affinity."""
+    """Lets `change` replace the reason and message of pods rejected for their affinity."""
     try:
         return rule()
     except AdmissionError as error:
@@ -66,7 +66,7 @@ def _rejecting(change: Change, rule: Any, policy: Any, pod: Any, container: Any)
 def init_containers_without_affinity_are_unexpected(
     error: Any, policy: Any, pod: Any, container: Any
 ) -> Any:
-    """Rejects init containers by the general reason, as if an allocation had failed."""
+    """Rejects init containers with UnexpectedAdmissionError."""
     if container is not None and container.init:
         return ("UnexpectedAdmissionError", str(error))
     return None
@@ -76,14 +76,14 @@ def init_containers_without_affinity_are_unexpected(
 def pods_with_resources_of_their_own_are_rejected_in_the_same_words(
     error: Any, policy: Any, pod: Any, container: Any
 ) -> Any:
-    """Has one message for containers and for pods, with resources of their own or not."""
+    """Rejects pods with a budget with the message for containers."""
     if pod.budget is not None:
         return (error.reason, "Resources cannot be allocated with Topology locality")
     return None
 
 
 def _failing(changes: Changes, manager: type[Any], change: Callable[[Any], Any]) -> None:
-    """Lets a manager's failure under best-effort have the reason that `change` gives it."""
+    """Lets `change` replace a manager's errors under best-effort."""
     current = changes.record_argument(scope, "admit", "policy")
 
     def allocate(rule: Any) -> None:
@@ -101,25 +101,25 @@ def _failing(changes: Changes, manager: type[Any], change: Callable[[Any], Any])
 
 @seeds("TOPO-ERROR-012").by(_failing, CPUManager)
 def too_few_cpus_are_an_affinity_error_under_best_effort(error: Any) -> Any:
-    """Blames the Topology Manager for whatever it let pass."""
+    """Rejects pods with too few CPUs with TopologyAffinityError."""
     return AdmissionError("TopologyAffinityError", str(error))
 
 
 @seeds("TOPO-ERROR-012").by(_failing, MemoryManager)
 def too_little_memory_is_out_of_memory_under_best_effort(error: Any) -> Any:
-    """Names the resource in the reason, as the scheduler's check on the node does."""
+    """Rejects pods with too little memory with OutOfmemory."""
     return AdmissionError("OutOfmemory", str(error))
 
 
 @seeds("TOPO-ERROR-012").by(_failing, DeviceManager)
 def too_few_devices_are_out_of_devices_under_best_effort(error: Any) -> Any:
-    """Has a reason of its own for device plugins."""
+    """Rejects pods with too few devices with OutOfdevices."""
     return AdmissionError("OutOfdevices", str(error))
 
 
 @seeds("TOPO-ERROR-012")
 def the_message_of_the_failed_manager_is_lost(changes: Changes) -> None:
-    """Keeps the reason under best-effort, and puts a sentence of its own behind it."""
+    """Replaces the manager's message with a general one."""
     for manager in (CPUManager, DeviceManager, MemoryManager):
         _failing(
             changes,
@@ -132,7 +132,7 @@ def the_message_of_the_failed_manager_is_lost(changes: Changes) -> None:
 
 
 def _scoping(changes: Changes, lenient: tuple[str, ...]) -> None:
-    """Lets any scope stand for container under these policies."""
+    """Ignores unknown scopes under some policies."""
 
     def drop_unknown_scope(kubelet_config: dict[str, Any]) -> dict[str, Any]:
         value = kubelet_config.get("topologyManagerScope")
@@ -146,12 +146,12 @@ def _scoping(changes: Changes, lenient: tuple[str, ...]) -> None:
 
 @seeds("TOPO-ERROR-003").of(_scoping, (policies.BEST_EFFORT,))
 def best_effort_takes_any_scope() -> None:
-    """Checks the scope where a pod may be rejected."""
+    """Ignores unknown scopes under best-effort."""
 
 
 @seeds("TOPO-ERROR-002")
 def policies_are_known_by_how_they_begin(changes: Changes) -> None:
-    """Looks for the beginning of a name, as command lines let one shorten it."""
+    """Accepts abbreviated policies."""
 
     def problems(rule: Any, policy: str) -> Any:
         whole = [one for one in _POLICIES if policy and one.startswith(policy)]
@@ -170,7 +170,7 @@ def policies_are_known_by_how_they_begin(changes: Changes) -> None:
 
 @shape(topology_options, "parse")
 def _pass_over_options(over: Change, rule: Any, policy_options: Any, available: Any) -> Any:
-    """Lets unknown options be passed over for which `over` is true."""
+    """Ignores unknown options for which `over` is true."""
     known = {
         name: value
         for name, value in policy_options.items()
@@ -183,14 +183,14 @@ def _pass_over_options(over: Change, rule: Any, policy_options: Any, available: 
     _pass_over_options, lambda name, policy_options, available: policy_options[name] == "false"
 )
 def unknown_options_that_are_off_are_passed_over() -> None:
-    """Looks only at options that are turned on."""
+    """Ignores unknown options set to false."""
 
 
 @seeds("TOPO-ERROR-004").by(_pass_over_options)
 def unknown_options_are_passed_over_beside_known_ones(
     name: Any, policy_options: Any, available: Any
 ) -> Any:
-    """Stops at the first option that is known."""
+    """Ignores unknown options if any other option is known."""
     return any(one in available for one in policy_options)
 
 
@@ -198,7 +198,7 @@ def unknown_options_are_passed_over_beside_known_ones(
 def _check_under_none(
     check: Callable[[Any, Any], None], topology_policy: Any, config: Any, release: Any
 ) -> Any:
-    """Lets `check` look at the options under policy none, too."""
+    """Also calls `check` for options under policy none."""
     if config.topology_policy == policies.NONE:
         try:
             check(config, release)
@@ -209,7 +209,7 @@ def _check_under_none(
 
 @seeds("TOPO-ERROR-005").by(_check_under_none)
 def the_none_policy_checks_the_gates_of_options(config: Any, release: Any) -> None:
-    """Looks at feature gates first, whatever the policy."""
+    """Checks the gates of options under policy none."""
     for name in sorted(config.topology_options or {}):
         if name in release.topology_options:
             topology_options.check_available(name, release.topology_options, config.gates)
@@ -222,12 +222,12 @@ _GATE = "TopologyManagerPolicyOptions"
 _LEAST = topology_options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES
 
 
-# How many nodes
+# The limit of NUMA nodes
 
 
 @shape(topology_options, "read_most_nodes")
 def _taking(most: Callable[[str], int | None], rule: Any, text: str) -> Any:
-    """Lets `most` read a number of nodes that is refused; None leaves it refused."""
+    """Lets `most` read a refused limit; None keeps it refused."""
     try:
         return rule()
     except OptionError:
@@ -246,12 +246,12 @@ def _number(text: str) -> int | None:
 
 @seeds("TOPO-ERROR-007").of(_taking, lambda text: 1 << 62 if _number(text) == 0 else None)
 def zero_lifts_the_limit_of_numa_nodes() -> None:
-    """Takes 0 for "no limit"."""
+    """Treats a limit of 0 as no limit."""
 
 
 @seeds("TOPO-ERROR-007").of(_taking, lambda text: _LEAST if (_number(text) or 0) < 0 else None)
 def negative_numbers_of_numa_nodes_are_passed_over() -> None:
-    """Compares the least number with a positive one only."""
+    """Ignores negative limits."""
 
 
 # Feature gates
@@ -261,7 +261,7 @@ def negative_numbers_of_numa_nodes_are_passed_over() -> None:
 def the_gate_of_options_can_still_be_turned_off(
     rule: Any, decoded_config: Any, known_gates: Any
 ) -> Any:
-    """Overlooks that the gate is locked since 1.36."""
+    """Lets a locked gate be turned off."""
     wanted = decoded_config.get("featureGates") or {}
     locked = isinstance(wanted, dict) and known_gates.get(_GATE) and known_gates[_GATE].is_locked
     if not locked or wanted.get(_GATE) is not False:
@@ -270,12 +270,12 @@ def the_gate_of_options_can_still_be_turned_off(
     return {**rule(decoded_config={**decoded_config, "featureGates": others}), _GATE: False}
 
 
-# Distances
+# Missing distances
 
 
 @seeds("TOPO-ERROR-011").around(policies, "of_nodes")
 def one_node_with_distances_is_enough(rule: Any, name: str, rows: Any) -> Any:
-    """Refuses machines that report no distances at all."""
+    """Refuses to start only if all nodes lack distances."""
     if any(row is not None for row in rows.values()):
         rows = {node: () if row is None else row for node, row in rows.items()}
     return rule(rows=rows)
@@ -285,7 +285,7 @@ def one_node_with_distances_is_enough(rule: Any, name: str, rows: Any) -> Any:
 
 
 MAX_NODES = options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES
-# Distances that count, and that do not
+# When distances count
 
 
 def with_distances(policy: TopologyPolicy, node_distances: Distances | None) -> TopologyPolicy:
@@ -293,7 +293,7 @@ def with_distances(policy: TopologyPolicy, node_distances: Distances | None) -> 
 
 
 def _always(changes: Changes, when: Callable[[TopologyPolicy], bool]) -> None:
-    """Compares distances without being asked, if the machine tells them and `when` says so."""
+    """Compares distances without the option if `when` is true and the machine has distances."""
 
     def change(policy: TopologyPolicy, rows: Any) -> TopologyPolicy:
         told = len(rows) > 1 and all(row is not None for row in rows.values())
@@ -306,7 +306,7 @@ def _always(changes: Changes, when: Callable[[TopologyPolicy], bool]) -> None:
 
 @seeds("TOPO-OPT-002").of(_always, lambda policy: policy.name == "restricted")
 def restricted_always_compares_distances() -> None:
-    """Takes the closest nodes for what restricted is about."""
+    """Always compares distances under restricted."""
 
 
 # The limit of NUMA nodes
@@ -314,20 +314,20 @@ def restricted_always_compares_distances() -> None:
 
 @shape(policies, "on_machine")
 def _limit(most: Change, rule: Any, name: str, options: Any, machine: Any) -> Any:
-    """Allows another number of nodes; `most` makes it of policy, options and machine."""
+    """Lets `most` override the limit, given the policy, options and machine."""
     allowed = replace(options, most_nodes=most(name, options, machine))
     return rule(options=allowed)
 
 
 @seeds("TOPO-OPT-003").by(_limit)
 def ninth_node_is_allowed(name: str, parsed_options: Any, machine: Any) -> Any:
-    """Refuses more nodes than node number 8."""
+    """Allows one node more than the default limit."""
     return parsed_options.most_nodes + (parsed_options.most_nodes == MAX_NODES)
 
 
 @seeds("TOPO-OPT-003").by(_limit)
 def nodes_without_cpus_do_not_count(_name: str, parsed_options: Any, machine: Any) -> int:
-    """Counts the nodes of CPUs."""
+    """Ignores nodes without CPUs in the default limit."""
     empty = sum(1 for node in machine.topology or () if not node.cores)
     return int(parsed_options.most_nodes) + (parsed_options.most_nodes == MAX_NODES and empty)
 
@@ -336,16 +336,16 @@ def nodes_without_cpus_do_not_count(_name: str, parsed_options: Any, machine: An
 def limit_is_raised_to_twice_the_default_at_most(
     name: str, parsed_options: Any, machine: Any
 ) -> Any:
-    """Caps what takes too long."""
+    """Caps the limit at twice the default."""
     return min(parsed_options.most_nodes, 2 * MAX_NODES)
 
 
-# What distances may decide
+# What distances decide
 
 
 @shape(evaluation, "merge")
 def _compare_by(key: Change, rule: Any, rules: Rules, providers: Sequence[Any]) -> TopologyHint:
-    """Chooses among all results by another order, where distances count and nodes are few."""
+    """Compares results by `key` if distances count."""
     if rules.distances is None or rules.nodes.bit_count() > MAX_NODES:
         return rule()  # type: ignore[no-any-return]
     lists = [
@@ -365,7 +365,7 @@ def _distance(rules: Rules, result: TopologyHint) -> float:
 
 @seeds("TOPO-OPT-005").by(_compare_by)
 def closer_affinity_beats_one_of_the_right_size(rules: Rules, result: Any, target: int) -> Any:
-    """Compares distances between all affinities that are not preferred."""
+    """Prefers the closest affinity to one of the right size."""
     if result.preferred:
         return rules.rank(result, target)
     return (1, _distance(rules, result), rules.rank(result, target))
@@ -375,7 +375,7 @@ def closer_affinity_beats_one_of_the_right_size(rules: Rules, result: Any, targe
 
 
 def _break_ties(changes: Changes, place: Callable[[int], Any]) -> None:
-    """Decides by `place` between sets that are equally close."""
+    """Breaks ties between equally close sets by `place`."""
 
     def by_average(sets: Collection[int], table: Any) -> list[int]:
         return sorted(sets, key=lambda nodes: (distances.average(nodes, table), place(nodes)))
@@ -386,19 +386,19 @@ def _break_ties(changes: Changes, place: Callable[[int], Any]) -> None:
 
 @seeds("TOPO-OPT-006").of(_break_ties, lambda nodes: tuple(NUMASet.from_mask(nodes)))
 def equally_close_affinity_with_the_lowest_node_wins() -> None:
-    """Compares lists of nodes, where [0, 3] comes before [1, 2]."""
+    """Prefers the equally close set with the lowest node."""
 
 
 @seeds("TOPO-OPT-006").of(_break_ties, lambda nodes: -nodes)
 def last_of_equally_close_affinities_wins() -> None:
-    """Keeps an affinity that is no farther than the best."""
+    """Prefers the last of equally close sets."""
 
 
 # The distance of an affinity
 
 
 def _change_average(changes: Changes, measure: Callable[[tuple[int, ...], Any], float]) -> None:
-    """Measures the distance of a set of nodes otherwise."""
+    """Lets `measure` compute the distance of a set of nodes."""
 
     def average(nodes: int, table: Any) -> float:
         return measure(tuple(NUMASet.from_mask(nodes)), table)
@@ -408,47 +408,47 @@ def _change_average(changes: Changes, measure: Callable[[tuple[int, ...], Any], 
 
 @seeds("TOPO-OPT-007").by(_change_average)
 def distance_is_that_of_the_farthest_nodes(nodes: tuple[int, ...], table: Any) -> Any:
-    """Takes the largest distance between two nodes."""
+    """Uses the largest distance between two nodes."""
     return max(table[one][other] for one in nodes for other in nodes)
 
 
 @seeds("TOPO-OPT-007").by(_change_average)
 def distance_is_a_whole_number(nodes: tuple[int, ...], table: Any) -> Any:
-    """Divides integers."""
+    """Rounds the average distance down."""
     return sum(table[one][other] for one in nodes for other in nodes) // len(nodes) ** 2
 
 
 @seeds("TOPO-OPT-007").by(_change_average)
 def distance_is_measured_from_the_first_node(nodes: tuple[int, ...], table: Any) -> Any:
-    """Reads the row of one node."""
+    """Averages only the distances from the first node."""
     return sum(table[nodes[0]][other] for other in nodes) / len(nodes)
 
 
 @seeds("TOPO-OPT-007").by(_change_average)
 def distance_is_measured_in_one_direction(nodes: tuple[int, ...], table: Any) -> Any:
-    """Counts each pair once, and takes tables for symmetric."""
+    """Counts each pair once instead of in both directions."""
     return sum(table[one][other] for one in nodes for other in nodes if one <= other)
 
 
 @seeds("TOPO-OPT-007").by(_change_average)
 def distance_leaves_nodes_themselves_out(nodes: tuple[int, ...], table: Any) -> Any:
-    """Averages over different nodes, at the same distance from themselves."""
+    """Ignores the distances from nodes to themselves."""
     return sum(table[one][other] for one in nodes for other in nodes if one != other)
 
 
-# Policies without sets of nodes
+# single-numa-node and policy none
 
 
 class MostCentral(Distances):
-    """Nodes by their distances to all nodes of the machine."""
+    """Orders nodes by their distances to all nodes of the machine."""
 
     @property
     def by_table_alone(self) -> bool:
-        """Not at all: nodes outside of a set count."""
+        """Always false, because nodes outside of a set count."""
         return False
 
     def sort_sets(self, sets: Collection[int]) -> list[int]:
-        """The most central first, then low ids."""
+        """Returns the sets from the most central node on, then by id."""
         table = self.table
 
         def total(nodes: int) -> int:
@@ -461,7 +461,7 @@ class MostCentral(Distances):
 def _single(
     kind: type[Distances], policy: TopologyPolicy, options: Any, rows: Any
 ) -> TopologyPolicy:
-    """Has single-numa-node compare distances of a kind, where the option is on."""
+    """Compares distances of a `kind` under single-numa-node with the option on."""
     if not options.closest or not policy.rules.single:
         return policy
     return with_distances(policy, kind(dict(rows)))
@@ -469,22 +469,22 @@ def _single(
 
 @seeds("TOPO-OPT-008").of(_single, MostCentral)
 def single_numa_node_takes_the_most_central_node() -> None:
-    """Finds a use for distances: the node that is closest to all others."""
+    """Prefers the most central node under single-numa-node."""
 
 
-# Node ids with gaps
+# Gaps between node ids
 
 
 @seeds("TOPO-OPT-009").after(policies, "of_nodes")
 def distances_do_not_count_where_node_ids_have_gaps(policy: Any, rows: Any) -> TopologyPolicy:
-    """Gives up where ids are no positions."""
+    """Ignores distances if node ids have gaps."""
     gaps = sorted(rows) != [*range(len(rows))]
     return with_distances(policy, None) if gaps else policy
 
 
 @seeds("TOPO-OPT-009")
 def nodes_beyond_their_number_are_unreachable(changes: Changes) -> None:
-    """Reads a row of distances at the id of the node."""
+    """Looks distances up by node id instead of position."""
 
     def table(self: Distances) -> Any:
         return {
@@ -506,7 +506,7 @@ def nodes_beyond_their_number_are_unreachable(changes: Changes) -> None:
 def policy_none_ends_where_a_mask_of_nodes_does(
     topology_policy: Any, config: Any, machine: Any
 ) -> Any:
-    """Keeps nodes in half a machine word."""
+    """Refuses more than 32 NUMA nodes under policy none."""
     if topology_policy is None and len(machine.topology or ()) > 4 * MAX_NODES:
         raise StartError(
             "topology", f"unsupported on machines with more than {4 * MAX_NODES} NUMA Nodes"
@@ -519,20 +519,20 @@ def policy_none_ends_where_a_mask_of_nodes_does(
 
 @seeds("TOPO-OPT-011").around(DeviceHints, "of_resource")
 def devices_have_no_hints_on_many_nodes(rule: Any, self: DeviceHints) -> Any:
-    """Does not enumerate sets of many nodes."""
+    """Returns no device hints on machines with more than eight nodes."""
     return None if len(self.nodes) > MAX_NODES else rule()
 
 
 @seeds("TOPO-OPT-011").around(DeviceHints, "candidate_nodes")
 def devices_are_found_on_the_first_nodes_alone(rule: Any, self: DeviceHints) -> Any:
-    """Looks at the sets of eight nodes, and not beyond."""
+    """Returns device hints only for the first eight nodes."""
     first = sorted(self.nodes)[:MAX_NODES]
     return tuple(node for node in rule() if node in first)
 
 
 @seeds("TOPO-OPT-012").around(TopologyPolicy, "merge")
 def four_resources_on_eight_nodes_are_refused(rule: Any, self: Any, providers: Any) -> Any:
-    """Bounds the combinations of hints, and admits none beyond the bound."""
+    """Rejects pods with hints for four resources on eight nodes."""
     kept, admitted = rule()
     hinted = [one for one in merging.by_resource(providers) if one != merging.NO_PREFERENCE]
     many = self.rules.nodes.bit_count() >= MAX_NODES and len(hinted) >= MAX_NODES // 2

@@ -1,4 +1,4 @@
-"""Violators of merging hints."""
+"""Mutants of merging hints."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ seeds = SubjectBugs("topology-merging")
 
 
 _MANY = 200_000
-"""Combinations of hints, too many to look at one by one."""
+"""The maximum number of combinations of hints that are merged one by one."""
 
 _WIDE = 8
-"""Nodes of a machine, likewise with more."""
+"""The maximum number of nodes for which hints are merged one by one."""
 
 
 def lists_of(rules: Rules, providers: Any) -> list[Any]:
-    """The hints that count, resource by resource."""
+    """Returns each resource's filtered hints."""
     return [
         rules.filter_hints(evaluation.list_hints(hints) or IMPOSSIBLE)
         for hints in merging.by_resource(providers)
@@ -53,7 +53,7 @@ def _is_large(rules: Rules, providers: Any, most: int) -> bool:
 def merging_by(
     changes: Changes, merge: Callable[[Any, Rules, Any], TopologyHint], most: int = _MANY
 ) -> None:
-    """Lets `merge` answer wherever hints are merged and have at most so many combinations."""
+    """Lets `merge` replace the merging of hints with at most `most` combinations."""
 
     def instead(rule: Any, rules: Rules, providers: Any) -> Any:
         if _is_large(rules, providers, most):
@@ -64,7 +64,7 @@ def merging_by(
 
 
 def by_definition(changes: Changes) -> None:
-    """Has the definition merge, so that a change of it shows on machines of many nodes."""
+    """Merges by definition instead of by the fast search."""
     merging_by(changes, lambda _, rules, providers: merging.merge(rules, providers))
 
 
@@ -72,12 +72,12 @@ def by_definition(changes: Changes) -> None:
 def change_providers(
     change: Callable[[Rules, Any], Any], rule: Any, rules: Any, providers: Any
 ) -> Any:
-    """Lets the merge see what `change` makes of the providers' answers."""
+    """Lets `change` replace the providers' answers before they are merged."""
     return rule(providers=change(rules, providers))
 
 
 def change_merged_hints(changes: Changes, change: Callable[[Rules, TopologyHint], Any]) -> None:
-    """Lets the merge see other hints than those that are listed; None for hints to leave out."""
+    """Lets `change` replace each listed hint before merging; None removes it."""
 
     def change_hints(rules: Rules, hints: Any) -> Any:
         if hints is None or isinstance(hints, Demand):
@@ -95,12 +95,12 @@ def change_merged_hints(changes: Changes, change: Callable[[Rules, TopologyHint]
 
 
 def silent(resources: Any) -> bool:
-    """Whether a provider has no preference at all."""
+    """Returns whether a provider has no preference for any resource."""
     return all(hints is None for hints in (resources or {}).values())
 
 
 def ranking(changes: Changes, rank: Callable[[Any, TopologyHint, int], Any]) -> None:
-    """Lets `rank` order the results; it is given the true order first."""
+    """Lets `rank` order the results, given the original order."""
     changes.around(
         Rules, "rank", lambda rule, self, *args: rank(lambda *one: rule(self, *one), *args)
     )
@@ -114,18 +114,18 @@ def ranking(changes: Changes, rank: Callable[[Any, TopologyHint, int], Any]) -> 
 def providers_without_preference_count_as_the_most_demanding(
     rule: Any, self: Rules, lists: Iterable[Any]
 ) -> Any:
-    """Counts all nodes as what a provider without a preference needs at least."""
+    """Treats providers without a preference as if they needed all nodes."""
     every = list(lists)
     free = any(hints == merging.NO_PREFERENCE for hints in every)
     return self.nodes.bit_count() if free else rule(lists=every)
 
 
-# Resources that cannot be had
+# Unsatisfiable resources
 
 
 @seeds("TOPO-MERGE-002").by(change_providers)
 def an_empty_list_beside_other_resources_is_overlooked(_: Rules, providers: Any) -> Any:
-    """Walks through the hints of a provider and never sees a list without any."""
+    """Ignores an empty list if the provider has hints for other resources."""
     return [
         {name: hints for name, hints in (resources or {}).items() if hints != ()}
         if any(hints != () for hints in (resources or {}).values())
@@ -134,12 +134,12 @@ def an_empty_list_beside_other_resources_is_overlooked(_: Rules, providers: Any)
     ]
 
 
-# Which result wins
+# The best result
 
 
 @seeds("TOPO-MERGE-006").by(merging_by)
 def a_narrower_affinity_beats_a_preferred_one(rule: Any, rules: Rules, providers: Any) -> Any:
-    """Compares the number of nodes first, and the preference between equals."""
+    """Prefers a narrower hint to a preferred one."""
     best = rule(rules, providers)
     found = merging.results(rules, lists_of(rules, providers))
     narrower = [one.nodes for one in found if one.nodes.bit_count() < best.nodes.bit_count()]
@@ -152,7 +152,7 @@ def a_narrower_affinity_beats_a_preferred_one(rule: Any, rules: Rules, providers
 
 @seeds("TOPO-MERGE-007").by(merging_by)
 def hints_without_a_common_node_fall_back_preferred(rule: Any, rules: Rules, providers: Any) -> Any:
-    """Falls back to the default hint, which is preferred."""
+    """Calls the default hint preferred if the hints have no node in common."""
     best = rule(rules, providers)
     disjoint = not rules.single and not merging.results(rules, lists_of(rules, providers))
     return best._replace(preferred=True) if disjoint else best
@@ -162,7 +162,7 @@ def hints_without_a_common_node_fall_back_preferred(rule: Any, rules: Rules, pro
 def hints_without_a_common_node_fall_back_to_the_first(
     rule: Any, rules: Rules, providers: Any
 ) -> Any:
-    """Starts from the first provider's best hint, and keeps it if nothing fits."""
+    """Falls back to the first hint if the hints have no node in common."""
     lists = lists_of(rules, providers)
     named = [hint.nodes for hints in lists for hint in hints if hint.nodes != ANYWHERE]
     if rules.single or not named or merging.results(rules, lists):
@@ -170,30 +170,30 @@ def hints_without_a_common_node_fall_back_to_the_first(
     return TopologyHint(named[0] & rules.nodes or rules.nodes, preferred=False)
 
 
-# Hints that name no nodes
+# Hints without nodes
 
 
 @seeds("TOPO-MERGE-013").by(change_merged_hints)
 def a_hint_without_nodes_does_no_harm_to_the_preference(_: Any, hint: Any) -> Any:
-    """Skips hints without nodes, preferred or not."""
+    """Treats hints without nodes as preferred."""
     return hint._replace(preferred=True) if hint.nodes == ANYWHERE else hint
 
 
-# What is stored, and used
+# The stored affinity
 
 
 @shape(TopologyPolicy, "merge")
 def _change_affinity(
     name: str, choose_affinity: Change, rule: Any, self: TopologyPolicy, providers: Any
 ) -> Any:
-    """Lets `choose_affinity` say what affinity the policy `name` finds."""
+    """Lets `choose_affinity` replace the affinity under the policy `name`."""
     kept, admitted = rule()
     return (choose_affinity(kept, self, providers) if self.name == name else kept), admitted
 
 
 @seeds("TOPO-POLICY-007").by(_change_affinity, policies.BEST_EFFORT)
 def best_effort_keeps_all_nodes_where_none_is_preferred(affinity: Any, policy: Any, _: Any) -> Any:
-    """Falls back to the whole machine, though fewer nodes would do."""
+    """Widens affinities that aren't preferred to all nodes under best-effort."""
     return affinity if affinity.preferred else TopologyHint(policy.rules.nodes, preferred=False)
 
 
@@ -201,7 +201,7 @@ def best_effort_keeps_all_nodes_where_none_is_preferred(affinity: Any, policy: A
 def restricted_keeps_the_affinity_and_does_not_use_it(
     rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any
 ) -> None:
-    """Stores the affinity after the containers have been allocated."""
+    """Stores the affinity under restricted but allocates without it."""
     if policy is None or policy.name != policies.RESTRICTED or pod.budget is not None:
         rule()
         return
@@ -214,7 +214,7 @@ def restricted_keeps_the_affinity_and_does_not_use_it(
 
 @seeds("TOPO-POLICY-008").around(scope, "admit")
 def restricted_keeps_no_affinity_of_init_containers(rule: Any, policy: Any, keep: Any) -> None:
-    """Stores affinities for containers that stay."""
+    """Doesn't store the affinity of init containers under restricted."""
 
     def instead(container: Any, affinity: TopologyHint) -> None:
         if policy.name == policies.RESTRICTED:
@@ -225,7 +225,7 @@ def restricted_keeps_no_affinity_of_init_containers(rule: Any, policy: Any, keep
 
 
 def _under(changes: Changes, name: str) -> Callable[[TopologyHint], bool]:
-    """Whether the policy `name` admits now, and prefers an affinity."""
+    """Returns a function: whether an affinity is preferred and the current policy is `name`."""
     current = changes.record_argument(scope, "admit", "policy")
     return lambda affinity: (
         affinity.preferred and any(one and one.name == name for one in current[-1:])
@@ -234,7 +234,7 @@ def _under(changes: Changes, name: str) -> Callable[[TopologyHint], bool]:
 
 @seeds("TOPO-POLICY-010")
 def devices_ignore_the_affinity_of_best_effort(changes: Changes) -> None:
-    """Has devices follow the affinity only where policies insist on it."""
+    """Ignores the affinity of devices under best-effort."""
     applies = _under(changes, policies.BEST_EFFORT)
 
     def allocate(rule: Any, affinity: TopologyHint) -> None:
@@ -250,18 +250,18 @@ _ANY_NUMBER = 1 << 62
 
 
 def refusal() -> AdmissionError:
-    """The refusal of a pod for its affinity."""
+    """Returns the error for pods rejected for their affinity."""
     return AdmissionError(
         "TopologyAffinityError", "Resources cannot be allocated with Topology locality"
     )
 
 
-# The policy none
+# Policy none
 
 
 @shape(configuration, "load")
 def _defaulting(policy: Callable[[Any], str], rule: Any, kubelet_config: Any) -> Any:
-    """Lets `policy` say which one a configuration has that names none."""
+    """Lets `policy` choose the default policy for a configuration."""
     if not kubelet_config.get("topologyManagerPolicy"):
         kubelet_config = {**kubelet_config, "topologyManagerPolicy": policy(kubelet_config)}
     return rule(kubelet_config=kubelet_config)
@@ -269,16 +269,16 @@ def _defaulting(policy: Callable[[Any], str], rule: Any, kubelet_config: Any) ->
 
 @seeds("TOPO-POLICY-001").by(_defaulting)
 def naming_a_scope_turns_the_default_policy_into_restricted(kubelet_config: Any) -> Any:
-    """Takes a configured scope for a wish for alignment."""
+    """Defaults to policy restricted if a scope is configured."""
     return policies.RESTRICTED if kubelet_config.get("topologyManagerScope") else policies.NONE
 
 
 def aligning_without_policy(
     changes: Changes, applies: Callable[[Any], bool], admit: Callable[..., None]
 ) -> None:
-    """Lets `admit` admit under policy none, given a policy none that merges and admits all.
+    """Lets `admit` admit pods under policy none if `applies` is true for the configuration.
 
-    `applies` says for which configurations.
+    `admit` is called with a policy that merges hints and admits everything.
     """
 
     def make(topology_policy: Any, config: Any, machine: Any) -> Any:
@@ -310,15 +310,15 @@ def aligning_without_policy(
 def place_by_hints(
     rule: Any, policy: Any, _scope: str, providers: Any, pod: Any, _keep: Any
 ) -> None:
-    """Has every container placed by its hints, and keeps no affinity."""
+    """Allocates each container by its hints, without storing an affinity."""
     rule(policy, "container", providers, pod, lambda *_: None)
 
 
-# What a policy admits
+# Admission
 
 
 def _judging(changes: Changes, name: str, judge: Callable[..., Any]) -> None:
-    """Lets `judge` say for which pods and containers the policy `name` rejects nothing."""
+    """Doesn't reject under the policy `name` if `judge` is true for the pod and container."""
 
     def affinity_of(rule: Any, policy: Any, providers: Any, pod: Any, container: Any) -> Any:
         try:
@@ -333,7 +333,7 @@ def _judging(changes: Changes, name: str, judge: Callable[..., Any]) -> None:
 
 @seeds("TOPO-POLICY-002").after(scope, "affinity_of")
 def best_effort_rejects_in_the_pod_scope(affinity: Any, container: Any) -> Any:
-    """Lets every policy reject in scope pod."""
+    """Rejects under best-effort in scope pod."""
     if container is None and not affinity.preferred:
         raise refusal()
     return affinity
@@ -341,19 +341,19 @@ def best_effort_rejects_in_the_pod_scope(affinity: Any, container: Any) -> Any:
 
 @seeds("TOPO-POLICY-003").by(_judging, policies.RESTRICTED)
 def restricted_does_not_judge_init_containers(_: Any, container: Any) -> Any:
-    """Finds that containers which end soon may run anywhere."""
+    """Never rejects init containers under restricted."""
     return container is not None and container.init
 
 
 @seeds("TOPO-POLICY-004").by(_judging, policies.SINGLE_NUMA_NODE)
 def single_numa_node_does_not_judge_sidecars(_: Any, container: Any) -> Any:
-    """Walks through app containers and init containers that end."""
+    """Never rejects sidecars under single-numa-node."""
     return container is not None and container.sidecar
 
 
 @seeds("TOPO-POLICY-004").by(_judging, policies.SINGLE_NUMA_NODE)
 def single_numa_node_judges_the_first_app_container_alone(pod: Any, container: Any) -> bool:
-    """Checks the main container of a pod."""
+    """Never rejects app containers after the first under single-numa-node."""
     apps = [one.name for one in pod.containers if not one.init]
     return container is not None and container.name in apps[1:]
 
@@ -364,7 +364,7 @@ def _has_hints(providers: Any) -> bool:
 
 @seeds("TOPO-POLICY-005").around(TopologyPolicy, "merge")
 def restricted_rejects_whatever_needs_two_nodes(rule: Any, self: Any, providers: Any) -> Any:
-    """Calls only a single node preferred."""
+    """Rejects affinities with more than one node under restricted."""
     kept, admitted = rule()
     if self.name == policies.RESTRICTED:
         admitted = admitted and (kept.nodes.bit_count() == 1 or not _has_hints(providers))
@@ -373,7 +373,7 @@ def restricted_rejects_whatever_needs_two_nodes(rule: Any, self: Any, providers:
 
 @seeds("TOPO-POLICY-011").around(DeviceManager, "hints")
 def devices_of_burstable_pods_are_not_considered(rule: Any, pod: Any) -> Any:
-    """Has the Device Manager speak for Guaranteed pods and BestEffort ones."""
+    """Ignores the devices of Burstable pods."""
     return {} if pod.qos == "Burstable" else rule()
 
 
@@ -381,7 +381,7 @@ def devices_of_burstable_pods_are_not_considered(rule: Any, pod: Any) -> Any:
 def restricted_rejects_pods_without_hints_in_the_pod_scope(
     affinity: Any, policy: Any, providers: Any, pod: Any, container: Any
 ) -> Any:
-    """Requires an affinity for the pod, and there is nothing to derive it from."""
+    """Rejects pods without hints under restricted in scope pod."""
     said = [provider.hints(pod, container) for provider in providers]
     if container is None and policy.name == policies.RESTRICTED and not _has_hints(said):
         raise refusal()

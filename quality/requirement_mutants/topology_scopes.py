@@ -1,4 +1,4 @@
-"""Violators of the scopes of the Topology Manager."""
+"""Mutants of the Topology Manager's scopes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ seeds = SubjectBugs("topology-scopes")
 
 
 def _impossible(changes: Changes, klass: str) -> None:
-    """Lets the static policy answer that pods of a QoS class fit nowhere."""
+    """Reports CPUs as unsatisfiable for pods of a QoS class."""
 
     def for_container(rule: Any, pod: Any) -> Any:
         return cpu_hints.UNSATISFIABLE if pod.qos == klass else rule()
@@ -52,12 +52,12 @@ def _impossible(changes: Changes, klass: str) -> None:
 
 @seeds("TOPO-EXAMPLE-001").of(_impossible, "BestEffort")
 def best_effort_pods_get_an_empty_list_of_cpu_hints() -> None:
-    """Returns the list of nodes with the CPUs asked for, and none are asked for."""
+    """Returns an empty list of CPU hints for BestEffort pods."""
 
 
 @seeds("TOPO-EXAMPLE-001")
 def pods_without_requests_are_not_preferred_anywhere(changes: Changes) -> None:
-    """Makes a hint of no nodes for such a pod, and leaves its preference unset."""
+    """Returns a hint without nodes, not preferred, for pods without requests."""
 
     def hints(rule: Any, pod: Any) -> Any:
         if pod.qos == "BestEffort" and not any(one.limits for one in pod.containers):
@@ -73,12 +73,12 @@ def pods_without_requests_are_not_preferred_anywhere(changes: Changes) -> None:
 
 @seeds("TOPO-EXAMPLE-002").of(_impossible, "Burstable")
 def burstable_pods_get_an_empty_list_of_cpu_hints() -> None:
-    """Has hints for exclusive CPUs alone, and an error for other pods that ask."""
+    """Returns an empty list of CPU hints for Burstable pods."""
 
 
 @seeds("TOPO-EXAMPLE-002").around(qos, "class_of")
 def memory_requests_do_not_decide_the_qos_class(rule: Any, containers: Any) -> Any:
-    """Compares requests and limits of CPUs, and wants memory to be limited."""
+    """Ignores memory requests when computing the QoS class."""
     return rule(
         containers=tuple(
             replace(one, requests={**one.requests, "memory": one.limits["memory"]})
@@ -90,7 +90,7 @@ def memory_requests_do_not_decide_the_qos_class(rule: Any, containers: Any) -> A
 
 
 def _fraction(pod: Any, container: Any) -> bool:
-    """Whether a container of a Guaranteed pod asks for CPUs that are not whole."""
+    """Returns whether a container of a Guaranteed pod requests fractional CPUs."""
     if pod.qos != "Guaranteed" or container is None:
         return False
     return quantity.whole_cpus(container.requests.get("cpu", 0)) is None
@@ -98,13 +98,13 @@ def _fraction(pod: Any, container: Any) -> bool:
 
 @seeds("TOPO-EXAMPLE-003").around(DeviceManager, "hints")
 def devices_have_no_hints_beside_exclusive_cpus(rule: Any, pod: Any, container: Any) -> Any:
-    """Finds CPUs to decide, and devices to follow."""
+    """Returns no device hints for containers with exclusive CPUs."""
     return {} if container is not None and pod.exclusive_cpus(container) else rule()
 
 
 @seeds("TOPO-EXAMPLE-003").around(cpu_hints, "for_container")
 def exclusive_cpus_have_no_hints_beside_devices(rule: Any, container: Any) -> Any:
-    """Lets the provider that is asked first decide, if it has hints at all."""
+    """Returns no CPU hints for containers with devices."""
     return {} if any("/" in resource for resource in container.limits) else rule()
 
 
@@ -112,7 +112,7 @@ def exclusive_cpus_have_no_hints_beside_devices(rule: Any, container: Any) -> An
 def fractions_of_cpus_round_up_for_hints(
     rule: Any, policy: Any, state: Any, pod: Any, container: Any
 ) -> Any:
-    """Asks for nodes with a CPU to spare, though none becomes exclusive."""
+    """Returns CPU hints for fractional requests, rounded up."""
     if not _fraction(pod, container):
         return rule()
     count = math.ceil(quantity.parse(container.requests.get("cpu", 0)))
@@ -121,13 +121,13 @@ def fractions_of_cpus_round_up_for_hints(
 
 @seeds("TOPO-EXAMPLE-004").around(DeviceManager, "hints")
 def devices_have_no_hints_beside_fractions_of_cpus(rule: Any, pod: Any, container: Any) -> Any:
-    """Takes the CPU Manager's default hint for the choice of the pod."""
+    """Returns no device hints for containers with fractional CPUs."""
     return {} if _fraction(pod, container) else rule()
 
 
 @seeds("TOPO-EXAMPLE-005").after(DeviceHints, "for_container")
 def best_effort_pods_get_hints_for_one_kind_of_devices(resources: Any, pod: Any) -> Any:
-    """Returns at the first kind that has hints."""
+    """Returns hints for only one resource of a BestEffort container."""
     return dict(list(resources.items())[:1]) if pod.qos == "BestEffort" else resources
 
 
@@ -135,7 +135,7 @@ def best_effort_pods_get_hints_for_one_kind_of_devices(resources: Any, pod: Any)
 def every_kind_of_devices_must_have_as_many_as_all_together(
     rule: Any, state: Any, pod: Any, container: Any
 ) -> Any:
-    """Counts the devices of a BestEffort container, whatever their kind."""
+    """Requires the total number of devices of each resource in BestEffort pods."""
     asked = device_policy.requested_devices(state, container)
     if pod.qos == "BestEffort" and not any(state.of(pod.uid, container.name)):
         every = dict.fromkeys(asked, sum(asked.values()))
@@ -145,7 +145,7 @@ def every_kind_of_devices_must_have_as_many_as_all_together(
 
 @seeds("TOPO-EXAMPLE-006")
 def the_none_policy_of_cpus_hints_at_all_nodes(changes: Changes) -> None:
-    """Returns all nodes by name for whole CPUs, which no device is near alike."""
+    """Returns a hint with all nodes for whole CPUs under CPU policy none."""
 
     def start(node: Any) -> Any:
         if node.setup.cpu is None:
@@ -164,7 +164,7 @@ def the_none_policy_of_cpus_hints_at_all_nodes(changes: Changes) -> None:
 
 @seeds("TOPO-EXAMPLE-006")
 def the_none_policy_of_cpus_has_no_place_for_fractions(changes: Changes) -> None:
-    """Returns an empty list for what no policy could ever pin."""
+    """Returns an empty list for fractional CPUs under CPU policy none."""
 
     def start(node: Any) -> Any:
         node.cpus.is_unpinned = node.setup.cpu is None
@@ -181,7 +181,7 @@ def the_none_policy_of_cpus_has_no_place_for_fractions(changes: Changes) -> None
 
 @seeds("TOPO-EXAMPLE-007")
 def whatever_fits_the_node_as_a_whole_is_admitted(changes: Changes) -> None:
-    """Admits every pod that fits the node as a whole, since the scheduler sent it."""
+    """Admits pods whose resources fit on the node as a whole."""
 
     def room(hints: Any) -> bool:
         return evaluation.satisfiable(hints) if isinstance(hints, Demand) else bool(hints)
@@ -198,16 +198,16 @@ def whatever_fits_the_node_as_a_whole_is_admitted(changes: Changes) -> None:
     changes.around(scope, "affinity_of", affinity_of)
 
 
-# The order of an admission
+# Order of an admission
 
 
 def _lose_resources(
     changes: Changes, owner: type, choose_lost: Callable[[Any, Pod, list[str]], tuple[str, ...]]
 ) -> None:
-    """Lets a manager keep what it has for containers of a pod that is refused.
+    """Keeps a manager's resources of rejected pods.
 
-    `choose_lost` names them: it is given the manager, the pod, and the containers whose turn had
-    come.
+    `choose_lost` returns the names of their containers. It is called with the manager, the pod and
+    the containers that were served.
     """
 
     def allocate(rule: Any, self: Any, container: Any) -> None:
@@ -245,7 +245,7 @@ def _lose_resources(
 
 @seeds("TOPO-ORDER-003")
 def memory_of_containers_before_the_refused_one_is_lost(changes: Changes) -> None:
-    """Has only CPUs given back when a later container is refused."""
+    """Leaks the memory of containers that were served before the pod was rejected."""
     _lose_resources(
         changes, MemoryManager, lambda manager, pod, served_names: tuple(served_names[:-1])
     )
@@ -253,7 +253,7 @@ def memory_of_containers_before_the_refused_one_is_lost(changes: Changes) -> Non
 
 @seeds("TOPO-ORDER-004").around(memory_hints, "calculate_hints")
 def too_little_memory_is_an_empty_list_of_hints(rule: Any, amounts: Any) -> Any:
-    """Reports what cannot be met as the other managers do."""
+    """Returns an empty list of hints for unsatisfiable memory."""
     return rule() or dict.fromkeys(amounts, ())
 
 
@@ -261,7 +261,7 @@ def too_little_memory_is_an_empty_list_of_hints(rule: Any, amounts: Any) -> Any:
 def the_number_of_cpus_is_checked_before_whole_cores(
     rule: Any, self: StaticCPUPolicy, count: int, free: int
 ) -> None:
-    """First looks whether there are CPUs at all."""
+    """Checks the number of free CPUs before alignment."""
     if self.options.full_cores and count > free:
         raise NotEnoughCPUsError(count, free)
     rule()
@@ -272,19 +272,19 @@ def the_number_of_cpus_is_checked_before_whole_cores(
 
 @shape(startup, "start", Changes.after)
 def _after_start(on_start: Callable[[Any, Any], None], node: Any, args: Any) -> Any:
-    """Lets `on_start` see the node after each start, and what it was started with."""
+    """Calls `on_start` with the node and its request after each start."""
     on_start(node, args)
     return node
 
 
 @seeds("TOPO-RESTART-001").replace(memory_hints, "regenerate_hints", lambda blocks, amounts: {})
 def memory_has_no_say_in_the_affinity_after_a_restart() -> None:
-    """Has the Memory Manager say nothing of what it has handed out already."""
+    """Returns no memory hints for containers that hold memory."""
 
 
 @seeds("TOPO-RESTART-001")
 def app_containers_are_given_cpus_anew_after_a_restart(changes: Changes) -> None:
-    """Finds the pod in the checkpoint, and serves it near what it had."""
+    """Reallocates the CPUs of restored app containers."""
 
     def on_start(node: Any, _args: Any) -> None:
         node.cpus.again = {
@@ -309,7 +309,7 @@ def app_containers_are_given_cpus_anew_after_a_restart(changes: Changes) -> None
 def the_pod_scope_judges_a_running_pod_by_free_cpus_too(
     resources: Any, policy: Any, state: Any, pod: Any
 ) -> Any:
-    """Asks whether the pod could be placed, not whether it is placed well."""
+    """Returns hints for free CPUs even if the pod already holds CPUs."""
     held = 0
     for container in pod.containers:
         held |= state.of(pod.uid, container.name) or 0
@@ -320,7 +320,7 @@ def the_pod_scope_judges_a_running_pod_by_free_cpus_too(
 
 
 def _anew(changes: Changes, owner: type, which: Callable[[Any], bool]) -> None:
-    """Lets a manager serve such containers again that hold something."""
+    """Reallocates resources of a manager if `which` is true for a container that holds some."""
 
     def allocate(rule: Any, self: Any, pod: Any, container: Any, affinity: Any) -> None:
         held = pod.budget is None and self.state.of(pod.uid, container.name)
@@ -333,19 +333,19 @@ def _anew(changes: Changes, owner: type, which: Callable[[Any], bool]) -> None:
 
 @seeds("TOPO-RESTART-003").of(_anew, CPUManager, lambda container: container.sidecar)
 def sidecars_that_are_admitted_again_get_cpus_anew() -> None:
-    """Takes a sidecar for an init container, which starts again with its pod."""
+    """Reallocates the CPUs of readmitted sidecars."""
 
 
 @seeds("TOPO-RESTART-003").of(_anew, MemoryManager, lambda container: not container.init)
 def app_containers_that_are_admitted_again_get_memory_anew() -> None:
-    """Keeps CPUs, and has memory follow the affinity of the day."""
+    """Reallocates the memory of readmitted app containers."""
 
 
 @seeds("TOPO-RESTART-003").around(DeviceManager, "allocate")
 def containers_that_are_admitted_again_get_devices_anew(
     rule: Any, self: Any, pod: Any, container: Any
 ) -> None:
-    """Allocates devices as if no checkpoint had kept them."""
+    """Reallocates the devices of readmitted containers."""
     mine = self.state.held_devices.get(pod.uid, {})
     if container.name in mine and not any(one.runs_to_completion for one in pod.containers):
         left = {name: held for name, held in mine.items() if name != container.name}
@@ -356,12 +356,12 @@ def containers_that_are_admitted_again_get_devices_anew(
     rule()
 
 
-# Which scope
+# The scope
 
 
 @seeds("TOPO-SCOPE-008")
 def the_pod_scope_places_by_hints_without_a_policy(changes: Changes) -> None:
-    """Asks for hints wherever a scope asks for alignment."""
+    """Allocates by hints in scope pod, even under policy none."""
     aligning_without_policy(changes, lambda config: config.topology_scope == "pod", place_by_hints)
 
 
@@ -369,7 +369,7 @@ def the_pod_scope_places_by_hints_without_a_policy(changes: Changes) -> None:
 def the_pod_scope_shares_out_budgets_without_a_policy(
     rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any
 ) -> None:
-    """Gives a pod its resources as a whole wherever the scope is pod."""
+    """Allocates pod-level resources in scope pod, even under policy none."""
     if policy is not None or scope != "pod" or pod.budget is None:
         rule()
         return
@@ -381,12 +381,12 @@ def the_pod_scope_shares_out_budgets_without_a_policy(
 
 
 def _has_common_affinity(policy: Any, scope: str, pod: Any) -> bool:
-    """Whether the containers of the pod have one affinity together."""
+    """Returns whether the pod's containers share an affinity."""
     return policy is not None and not policy.negative and scope == "pod" and pod.budget is None
 
 
 def _apart(changes: Changes, alone: Callable[[Pod, Any], bool]) -> None:
-    """Lets containers for which `alone` is true have an affinity of their own in scope pod."""
+    """Computes a separate affinity for containers for which `alone` is true in scope pod."""
 
     def admit(rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any) -> None:
         if not _has_common_affinity(policy, scope, pod):
@@ -407,14 +407,14 @@ def _apart(changes: Changes, alone: Callable[[Pod, Any], bool]) -> None:
 
 @seeds("TOPO-SCOPE-002").of(_apart, lambda _, container: container.runs_to_completion)
 def init_containers_have_their_own_affinity_in_the_pod_scope() -> None:
-    """Aligns what runs at the same time, and init containers run before."""
+    """Computes separate affinities for init containers in scope pod."""
 
 
 @seeds("TOPO-SCOPE-007").around(scope, "admit")
 def sidecars_are_placed_anywhere_in_the_pod_scope(
     rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any
 ) -> None:
-    """Looks the affinity up for init containers that end and app containers."""
+    """Ignores the affinity of sidecars in scope pod."""
     if not _has_common_affinity(policy, scope, pod):
         rule()
         return
@@ -426,12 +426,12 @@ def sidecars_are_placed_anywhere_in_the_pod_scope(
             provider.allocate(pod, container, used)
 
 
-# What a pod needs together
+# A pod's total request
 
 
 @seeds("TOPO-SCOPE-003").around(Pod, "peak_exclusive_cpus")
 def cpus_of_init_containers_add_to_those_of_app_containers(rule: Any, self: Pod) -> Any:
-    """Adds up all containers of the pod."""
+    """Adds the CPUs of init containers to those of app containers."""
     if self.budget is not None or any(one.sidecar for one in self.containers):
         return rule()
     return sum(map(self.exclusive_cpus, self.containers))
@@ -439,14 +439,14 @@ def cpus_of_init_containers_add_to_those_of_app_containers(rule: Any, self: Pod)
 
 @seeds("TOPO-SCOPE-003").around(requests, "peak")
 def memory_of_init_containers_does_not_count(rule: Any, pod: Pod) -> Any:
-    """Sums up app containers, as the init containers are gone by then."""
+    """Ignores the memory of init containers."""
     staying = tuple(one for one in pod.containers if not one.runs_to_completion)
     return rule(pod=replace(pod, containers=staying))
 
 
 @shape(containers, "peak")
 def _needing(peak: Callable[..., Any], rule: Any, containers: Any, amount: Any) -> Any:
-    """Lets `peak` say what containers need together, if there are sidecars among them."""
+    """Lets `peak` compute the request of pods with sidecars."""
     if not any(one.sidecar for one in containers):
         return rule()
     nothing = rule(containers=())
@@ -463,7 +463,7 @@ def _sidecars(needs: Any, nothing: Any) -> Any:
 
 @seeds("TOPO-SCOPE-006").by(_needing)
 def sidecars_do_not_count_with_later_init_containers(needs: Any, nothing: Any) -> Any:
-    """Adds sidecars to the app containers alone."""
+    """Doesn't add sidecars to init containers that start later."""
     return max(
         [_apps(needs, nothing) + _sidecars(needs, nothing)]
         + [need for one, need in needs if one.runs_to_completion]
@@ -477,7 +477,7 @@ def sidecars_do_not_count_with_later_init_containers(needs: Any, nothing: Any) -
 def later_containers_stay_near_the_first(
     rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any
 ) -> None:
-    """Groups containers on the nodes of the first one where they can be."""
+    """Keeps later containers on the first container's nodes if possible."""
     if policy is None or policy.negative or scope != "container":
         rule()
         return

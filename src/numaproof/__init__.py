@@ -1,15 +1,15 @@
 """Conformance and fuzz testing for the Kubernetes node resource managers.
 
-The public interface; everything else may change at any time:
+The public interface is listed here; everything else may change at any time:
 
-- `check` plays the bundled cases against an implementation, and yields events;
+- `check` runs the bundled cases against an implementation, and yields events;
 - `events`: the events, which `numaproof check` also writes to ``events.jsonl``;
-- `Reference`: the reference implementation, which answers one call of the protocol at a time;
-- `messages`: the calls and the answers;
-- `bundled_profiles`, `load_profile` and `build_tree`: machines, and the trees made from them;
+- `Reference`: the reference implementation, which answers one protocol request at a time;
+- `messages`: the requests and answers;
+- `bundled_profiles`, `load_profile` and `build_tree`: machines and their trees;
 - `bundled_cases`: the cases.
 
-Each name is loaded when it is first used, so importing the package has no side effects.
+Names are loaded on first use, so importing the package has no side effects.
 """
 
 from importlib import import_module

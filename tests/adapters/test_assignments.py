@@ -1,4 +1,4 @@
-"""Every assignment on small machines: what is asked, and how an answer counts."""
+"""`assignments.py`: the calls it makes, and how it counts answers."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def assignments() -> ModuleType:
 
 
 class Program:
-    """A program that assigns as a function does."""
+    """A program that assigns with a function."""
 
     def __init__(self, choose: Choose) -> None:
         self._choose = choose
 
     def call(self, _operation: str, args: messages.AssignArgs) -> messages.Answer:
-        """The answer to one call."""
+        """Returns the answer to one call."""
         return self._choose(args)
 
 
 def count_outcomes(assignments: Any, choose: Choose, most: int = 4) -> tuple[dict[str, int], Any]:
-    """The counts on machines of at most so many CPUs, and what was found."""
+    """Returns the counts on machines with at most so many CPUs, and the output files."""
     found = assignments.Enumeration(Program(choose))
     for shape in assignments.shapes():
         for args in assignments.calls(shape, "1.37") if shape.cpus <= most else ():
@@ -58,7 +58,7 @@ def lowest(args: messages.AssignArgs) -> messages.Answer:
     return messages.Assigned(args.available.first(args.count))
 
 
-def test_all_uniform_machines_are_asked_of_in_both_ways_of_calling_cores(assignments: Any) -> None:
+def test_every_uniform_machine_is_tried_with_both_kinds_of_core_ids(assignments: Any) -> None:
     shapes = assignments.shapes()
     assert len(shapes) == 88
     assert sum(len([*assignments.calls(one, "1.37")]) for one in shapes) == 76_610
@@ -74,14 +74,14 @@ def test_all_uniform_machines_are_asked_of_in_both_ways_of_calling_cores(assignm
     ]
 
 
-def test_the_reference_agrees_with_itself_in_everything(assignments: Any) -> None:
+def test_the_reference_agrees_with_itself(assignments: Any) -> None:
     reference = Reference()
     counts, smallest = count_outcomes(assignments, lambda args: reference.call("assign", args))
     assert [*counts] == ["same"]
     assert not smallest
 
 
-def test_rules_of_ones_own_are_told_from_wrong_answers(assignments: Any) -> None:
+def test_own_rules_are_distinguished_from_wrong_answers(assignments: Any) -> None:
     counts, smallest = count_outcomes(assignments, lowest)
     assert {*counts} == {"same", "other"}
     args, message = smallest["other"]
@@ -98,11 +98,11 @@ def test_rules_of_ones_own_are_told_from_wrong_answers(assignments: Any) -> None
         (messages.Unsupported("this"), "unsupported"),
     ],
 )
-def test_every_other_answer_counts_as_what_it_is(
+def test_other_answers_are_counted_by_kind(
     assignments: Any, answer: messages.Answer, kind: str
 ) -> None:
     counts, _ = count_outcomes(assignments, lambda _: answer, most=1)
-    # Of the two calls on one CPU, one can be met.
+    # Of the two calls on one CPU, one can be satisfied.
     refusal = isinstance(answer, messages.AdmissionRefused)
     assert counts == ({"same": 1, "wrong": 1} if refusal else {kind: 2})
 
@@ -118,12 +118,12 @@ def test_every_other_answer_counts_as_what_it_is(
         ({"kinds": ["wrong"]}, False),
     ],
 )
-def test_what_is_known_is_all_that_may_fail_and_must(
+def test_exactly_the_expected_answers_may_fail(
     assignments: Any, expected: dict[str, Any], *, good: bool
 ) -> None:
     counts = {"same": 5, "other": 2}
     assert assignments.is_expected(counts, ("wrong", "crash", "other"), expected) is good
 
 
-def test_what_does_not_fail_need_not_be_known(assignments: Any) -> None:
+def test_an_expected_file_is_optional_without_failures(assignments: Any) -> None:
     assert assignments.is_expected({"same": 5, "other": 2}, ("wrong", "crash"), {})

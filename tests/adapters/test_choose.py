@@ -1,4 +1,4 @@
-"""What each of many scenarios reaches, told apart by the greetings between them."""
+"""Measuring what each scenario reaches, separated by `hello` calls."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ for line in sys.stdin.buffer:
     sys.stdout.buffer.write(codec.encode_answer(request.id, answer))
     sys.stdout.flush()
 """
-"""The reference, which reaches a file for each operation, and breaks at reports of devices."""
+"""A reference that "reaches" a file per operation, and breaks when devices are reported."""
 
 
 @pytest.fixture
 def choose(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The program, which is in a folder and no package."""
+    """Loads the program, which is a folder without a package."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module("choose")
     for name in MODULES:
         del sys.modules[name]
 
 
-def test_what_a_scenario_reaches_is_its_own_and_what_breaks_is_left_out(
+def test_coverage_is_kept_by_scenario_and_failed_ones_are_omitted(
     choose: Any, tmp_path: Path
 ) -> None:
     program = tmp_path / "program.py"

@@ -1,4 +1,4 @@
-"""What adapters of one language share: a real adapter made with it speaks the protocol."""
+"""The shared code for adapters of each language, used in a real adapter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def adapter(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
             shutil.copy(file, tmp_path)
         return [sys.executable, str(tmp_path / "adapter.py")]
     if not shutil.which("go"):
-        pytest.skip("an adapter in Go needs Go")
+        pytest.skip("Go is not installed")
     for file in ("main.go", "go.mod"):
         shutil.copy(HERE / "go" / file, tmp_path)
     replace = f"-replace=numaproof.example/adapter={COMMON / 'go'}"
@@ -34,7 +34,7 @@ def adapter(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
 
 
 def ask(command: list[str], *requests: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The answers to requests that are numbered from 1."""
+    """Returns the answers to requests, numbered from 1."""
     lines = [
         json.dumps({"id": number, "op": operation, "args": args})
         for number, (operation, args) in enumerate(requests, 1)
@@ -52,7 +52,7 @@ def assign_request(count: int, **more: Any) -> tuple[str, dict[str, Any]]:
     return "assign", {"machine": {}, "available": "8,2-4,0", "count": count, **more}
 
 
-def test_an_adapter_gives_every_kind_of_answer(adapter: list[str]) -> None:
+def test_an_adapter_can_give_every_kind_of_answer(adapter: list[str]) -> None:
     options = {"full-pcpus-only": "true"}
     hello, ok, empty, refused, unsupported, unknown, fault, after = ask(
         adapter,

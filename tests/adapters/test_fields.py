@@ -1,4 +1,4 @@
-"""The program that writes the table of the fields of configurations and pods."""
+"""The program that writes the table of configuration and pod fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Types = dict[str, dict[str, str]]
 
 
 def program(folder: Path, release: str, types: Types) -> str:
-    """A program that prints the fields of a release as the built one does."""
+    """Creates a program that prints a release's fields like the built one."""
     path = folder / release
     printed = json.dumps({"kubernetes": release, "types": types})
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{printed}\nEND\n")
@@ -32,11 +32,11 @@ def write_table(folder: Path, *programs: str) -> str:
     return table.read_text(encoding="ascii")
 
 
-def test_the_table_is_written_as_it_stands(tmp_path: Path) -> None:
+def test_regenerating_the_table_changes_nothing(tmp_path: Path) -> None:
     assert write_table(tmp_path) == TABLE.read_text(encoding="ascii")
 
 
-def test_the_table_has_every_release() -> None:
+def test_the_table_includes_every_release() -> None:
     text = TABLE.read_text(encoding="ascii")
     assert f"\nreleases {' '.join(RELEASES)}\n" in text
 
@@ -52,7 +52,7 @@ def test_a_new_release_has_its_own_fields(tmp_path: Path) -> None:
     assert "  image string 1.30-1.37" in container
 
 
-def test_a_release_is_replaced(tmp_path: Path) -> None:
+def test_the_fields_of_a_known_release_are_replaced(tmp_path: Path) -> None:
     lines = write_table(tmp_path, program(tmp_path, "1.35", {"Pod": {"spec": "Spec"}})).splitlines()
     assert "  image string 1.30-1.34,1.36-1.37" in lines
     assert "  spec Spec 1.35" in lines

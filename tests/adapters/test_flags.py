@@ -15,7 +15,7 @@ TABLE = Path(flags.__file__).with_name("flags.txt")
 
 
 def program(folder: Path, release: str, names: list[str]) -> str:
-    """A program that prints the flags of a release as an adapter does."""
+    """Creates a program that prints a release's flags like an adapter."""
     path = folder / release
     printed = json.dumps({"kubernetes": release, "flags": names})
     path.write_text(f"#!/bin/sh\n[ $1 = -flags ] && cat <<'END'\n{printed}\nEND\n")
@@ -29,7 +29,7 @@ def write_table(folder: Path, *programs: str) -> str:
     return table.read_text(encoding="ascii")
 
 
-def test_the_table_is_written_as_it_stands(tmp_path: Path) -> None:
+def test_regenerating_the_table_changes_nothing(tmp_path: Path) -> None:
     programs = [program(tmp_path, release, [*names]) for release, names in flags.table().items()]
     assert write_table(tmp_path, *programs) == TABLE.read_text(encoding="ascii")
 

@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Write:
-    """Makes a program that prints the gates of a release as an adapter does."""
+    """Creates a program that prints a release's gates like an adapter."""
 
     def write(release: str, gate_table: dict[str, dict[str, Any]]) -> str:
         path = tmp_path / release
@@ -52,7 +52,7 @@ def gate(
     return {"maturity": maturity, "default": default, "locked": lock_to_default, "needs": needs}
 
 
-def test_the_table_is_written_as_it_stands(table: Path, program: Write) -> None:
+def test_regenerating_the_table_changes_nothing(table: Path, program: Write) -> None:
     programs = [
         program(
             release,
@@ -72,9 +72,7 @@ def test_the_table_is_written_as_it_stands(table: Path, program: Write) -> None:
     assert table.read_bytes() == TABLE.read_bytes()
 
 
-def test_a_release_without_a_column_gets_one_and_the_others_keep_theirs(
-    table: Path, program: Write
-) -> None:
+def test_a_new_release_gets_a_column_and_others_keep_theirs(table: Path, program: Write) -> None:
     before = [line.split() for line in table.read_text(encoding="ascii").splitlines()]
     new = {
         "CPUManagerPolicyAlphaOptions": gate("alpha", default=False),
@@ -93,7 +91,7 @@ def test_a_release_without_a_column_gets_one_and_the_others_keep_theirs(
             assert [*row, "."] in lines
 
 
-def test_a_needed_gate_that_is_always_on_is_left_out(table: Path, program: Write) -> None:
+def test_dependencies_that_are_always_on_are_omitted(table: Path, program: Write) -> None:
     new = {
         "Always": gate("stable", default=True, lock_to_default=True),
         "Never": gate("deprecated", default=False, lock_to_default=True),

@@ -1,4 +1,4 @@
-"""The bookkeeping that adapters in Python share: it keeps invariants, and hides no broken one."""
+"""The ledger shared by Python adapters: it keeps the invariants without hiding violations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.commands
 
 
 def run_check(folder: Path, *words: str) -> tuple[int, dict[str, int]]:
-    """How a check of the program on a small machine ends: its exit code, and runs by outcome."""
+    """Checks the program on a small machine; returns the exit code and the case runs by outcome."""
     for file in (ADAPTERS / "common" / "python").glob("*.py"):
         shutil.copy(file, folder)
     shutil.copy(Path(__file__).parent / "common" / "lowest_node.py", folder)
@@ -33,13 +33,13 @@ def run_check(folder: Path, *words: str) -> tuple[int, dict[str, int]]:
     return ended.returncode, outcomes
 
 
-def test_pods_of_an_allocator_that_knows_none_keep_what_they_hold(tmp_path: Path) -> None:
+def test_the_ledger_keeps_pods_for_an_allocator_without_pods(tmp_path: Path) -> None:
     code, outcomes = run_check(tmp_path)
     assert code == 0
     assert outcomes["pass"] > 30
 
 
-def test_an_allocator_that_hands_a_cpu_out_twice_is_caught(tmp_path: Path) -> None:
+def test_assigning_a_cpu_twice_is_caught(tmp_path: Path) -> None:
     code, outcomes = run_check(tmp_path, "greedy")
     assert code == 1
     assert outcomes["fail"] > 0

@@ -1,4 +1,4 @@
-"""The run over all adapters, as far as it needs none of what they are built with."""
+"""The run over all adapters, as far as it works without their build tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).parents[2] / "adapters" / "others.py"
 
 @pytest.fixture
 def others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """The script, with adapters of the test's own."""
+    """The script, with adapters from the test."""
     spec = importlib.util.spec_from_file_location("others", SCRIPT)
     assert spec
     assert spec.loader
@@ -46,12 +46,14 @@ def ran(others: Any, tmp_path: Path, *names: str) -> tuple[int, list[str]]:
     return code, told
 
 
-def test_what_cannot_be_built_here_is_skipped_with_its_reason(others: Any, tmp_path: Path) -> None:
+def test_an_adapter_that_cannot_be_built_is_skipped_with_a_reason(
+    others: Any, tmp_path: Path
+) -> None:
     adapter(others, "one", "echo 'skipped: needs Go' >&2; exit 77")
     assert ran(others, tmp_path) == (0, ["one: skipped needs Go"])
 
 
-def test_a_build_that_fails_fails_the_run_and_the_others_go_on(others: Any, tmp_path: Path) -> None:
+def test_a_failed_build_fails_the_run_but_others_continue(others: Any, tmp_path: Path) -> None:
     adapter(others, "broken", "exit 3")
     adapter(others, "later", "echo 'skipped: needs Node' >&2; exit 77")
     code, told = ran(others, tmp_path)
@@ -60,7 +62,7 @@ def test_a_build_that_fails_fails_the_run_and_the_others_go_on(others: Any, tmp_
     assert told[1] == "later: skipped needs Node"
 
 
-def test_each_gets_what_is_fair_by_its_claims(others: Any, tmp_path: Path) -> None:
+def test_adapters_are_checked_as_far_as_they_claim(others: Any, tmp_path: Path) -> None:
     adapter(others, "one", "exit 0", has_known_failures=True)
 
     def commands_for(*operations: str) -> dict[str, list[str]]:
@@ -70,7 +72,7 @@ def test_each_gets_what_is_fair_by_its_claims(others: Any, tmp_path: Path) -> No
 
     discoverer = commands_for("discover")
     assert [*discoverer] == ["check"]
-    # A part of the cases would be no whole run on a board.
+    # On a board, some of the cases would not be a whole run.
     assert "--select" not in discoverer["check"]
     assert str(others.HERE / "one" / "known-failures.yaml") in discoverer["check"]
     assert f"'{tmp_path / 'a program'}'" in discoverer["check"]
@@ -80,7 +82,7 @@ def test_each_gets_what_is_fair_by_its_claims(others: Any, tmp_path: Path) -> No
     assert [*commands_for("assign", "merge")] == ["check", "fuzz", "assign"]
 
 
-def test_an_adapter_s_own_options_are_those_of_its_parts(others: Any, tmp_path: Path) -> None:
+def test_run_yaml_adds_options_to_parts(others: Any, tmp_path: Path) -> None:
     adapter(others, "one", "exit 0")
     options = others.HERE / "one" / "run.yaml"
     options.write_text("check: --timeout 60s --machine 'epyc-*'\n")
@@ -91,7 +93,7 @@ def test_an_adapter_s_own_options_are_those_of_its_parts(others: Any, tmp_path: 
     assert "--timeout" not in asked["fuzz"]
 
 
-def test_without_what_they_are_built_with_all_adapters_are_skipped(tmp_path: Path) -> None:
+def test_without_build_tools_all_adapters_are_skipped(tmp_path: Path) -> None:
     bare = tmp_path / "bin"
     bare.mkdir()
     for name in ("dirname", "realpath", "sh"):
@@ -108,7 +110,7 @@ def test_without_what_they_are_built_with_all_adapters_are_skipped(tmp_path: Pat
     assert ended.returncode == 0, ended.stderr
 
 
-def test_an_adapter_that_is_not_there_is_refused_with_those_that_are() -> None:
+def test_an_unknown_adapter_is_refused_with_the_known_ones() -> None:
     command = [sys.executable, str(SCRIPT), "lscpuu"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2

@@ -1,4 +1,4 @@
-"""What the coverage of the kubelet's packages is made of: Go's profile, the source, the reasons."""
+"""The inputs of the kubelet's coverage: Go's profile, the source and the reasons."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ REASONS = """\
 
 @pytest.fixture
 def reach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The modules of the program, which is a folder and no package."""
+    """Loads the modules of the program, which is a folder without a package."""
     monkeypatch.syspath_prepend(str(FOLDER))
     names = ("statements", "reasons", "report", "overview", "building")
     found = {name: importlib.import_module(name) for name in names}
@@ -72,7 +72,7 @@ def report(reach: Any, reasons: str, effort: str = "") -> Any:
     return reach.report.ReachReport("1.36", "v1.36.3", blocks, sources, read, effort)
 
 
-def test_only_the_managers_and_the_files_that_count_are_read(reach: Any) -> None:
+def test_only_files_of_the_managers_are_counted(reach: Any) -> None:
     blocks = reach.statements.read_profile(PROFILE)
     assert [(block.file, block.first, block.last, block.statements) for block in blocks] == [
         ("cpumanager/a.go", 5, 6, 2),
@@ -83,7 +83,7 @@ def test_only_the_managers_and_the_files_that_count_are_read(reach: Any) -> None
     assert [block.is_reached for block in blocks] == [True, False, False, True]
 
 
-def test_the_places_of_what_was_reached_tell_blocks_of_one_line_apart(reach: Any) -> None:
+def test_blocks_on_the_same_line_are_distinguished(reach: Any) -> None:
     line = "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/a.go:5.2,6.10 2 7\n"
     other = line.replace("5.2,6.10", "5.11,6.10")
     assert reach.statements.reached_blocks(PROFILE + other) == {
@@ -93,7 +93,7 @@ def test_the_places_of_what_was_reached_tell_blocks_of_one_line_apart(reach: Any
     }
 
 
-def test_what_was_not_reached_is_open_or_has_a_reason(reach: Any) -> None:
+def test_unreached_statements_are_open_or_have_a_reason(reach: Any) -> None:
     made = report(reach, REASONS)
     (reason,) = made.reasons
     assert reason.why == "It is for tests."
@@ -101,12 +101,12 @@ def test_what_was_not_reached_is_open_or_has_a_reason(reach: Any) -> None:
     assert list(made.unreached_lines(None)) == [("cpumanager/a.go", "manager.Start", "6-8")]
 
 
-def test_a_reason_may_ask_for_words_in_the_lines(reach: Any) -> None:
+def test_a_reason_can_match_source_lines(reach: Any) -> None:
     made = report(reach, REASONS.replace("gone", "write"))
     assert not list(made.unreached_lines(None))
 
 
-def test_a_package_is_good_at_its_goal_or_without_anything_open(reach: Any) -> None:
+def test_a_package_passes_at_its_goal_or_with_nothing_open(reach: Any) -> None:
     cpu = next(one for one in report(reach, REASONS).packages() if one.name == "cpumanager")
     assert (cpu.statements, cpu.reached_count, cpu.explained_count, cpu.open) == (4, 2, 1, 1)
     assert not cpu.good
@@ -115,11 +115,11 @@ def test_a_package_is_good_at_its_goal_or_without_anything_open(reach: Any) -> N
     assert next(one for one in explained if one.name == "cpumanager").good
 
 
-def test_packages_without_a_statement_are_left_out(reach: Any) -> None:
+def test_packages_without_statements_are_omitted(reach: Any) -> None:
     assert [one.name for one in report(reach, "[]").packages()] == ["cpumanager", "devicemanager"]
 
 
-def test_the_page_has_the_figures_and_every_line_that_was_not_reached(reach: Any) -> None:
+def test_the_page_lists_counts_and_every_unreached_line(reach: Any) -> None:
     page = report(reach, REASONS).page()
     assert "| cpumanager | 4 | 50.0 % | 1 | 1 | 66.7 % |" in page
     assert "## It is for tests.\n\n| file | function | lines |" in page
@@ -127,7 +127,7 @@ def test_the_page_has_the_figures_and_every_line_that_was_not_reached(reach: Any
     assert "cpumanager/a.go manager.Start: 6-8" in report(reach, REASONS).text()
 
 
-def test_the_tables_of_all_releases_are_made_from_their_pages(reach: Any) -> None:
+def test_tables_of_all_releases_come_from_their_pages(reach: Any) -> None:
     overview = reach.overview
     pages = {
         "1.9": report(reach, REASONS, "\nfrom 1,234 case runs on 3 machines").page(),
@@ -144,7 +144,7 @@ def test_the_tables_of_all_releases_are_made_from_their_pages(reach: Any) -> Non
     assert overview.with_tables(made, pages) == made
 
 
-def test_a_report_becomes_a_page_and_is_in_the_tables_of_all(reach: Any, tmp_path: Path) -> None:
+def test_a_report_is_written_as_a_page_and_into_the_tables(reach: Any, tmp_path: Path) -> None:
     (tmp_path / "coverage").mkdir()
     overview = tmp_path / "coverage.md"
     overview.write_text(f"{reach.overview.BEGIN}\n{reach.overview.END}\n")
@@ -154,7 +154,7 @@ def test_a_report_becomes_a_page_and_is_in_the_tables_of_all(reach: Any, tmp_pat
     assert "| case runs | 9 |" in overview.read_text()
 
 
-def test_what_was_run_is_read_from_the_events_of_the_run(reach: Any, tmp_path: Path) -> None:
+def test_the_effort_is_read_from_the_events_of_the_run(reach: Any, tmp_path: Path) -> None:
     began = '{"machines": {"a": {}, "b": {}}}'
     ended = '{"outcomes": {"pass": 1200, "expected failure": 34}}'
     (tmp_path / "events.jsonl").write_text(f"{began}\n{{}}\n{ended}\n")
@@ -164,7 +164,7 @@ def test_what_was_run_is_read_from_the_events_of_the_run(reach: Any, tmp_path: P
     )
 
 
-def test_a_document_without_the_marks_is_refused(reach: Any) -> None:
+def test_a_document_without_markers_is_refused(reach: Any) -> None:
     with pytest.raises(ValueError, match="around the tables"):
         reach.overview.with_tables("# Mine\n", {})
 

@@ -1,4 +1,4 @@
-"""The programs around the kubelet adapter, where they need no Go."""
+"""The scripts around the kubelet adapter, as far as they work without Go."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parents[2] / "adapters" / "kubelet"
 
 @pytest.fixture
 def without_go(tmp_path: Path) -> dict[str, str]:
-    """An environment in which only what the scripts call is found, and no Go."""
+    """An environment with only the programs that the scripts call, and without Go."""
     for name in ("dirname", "realpath"):
         program = shutil.which(name)
         assert program
@@ -34,7 +34,7 @@ def without_go(tmp_path: Path) -> dict[str, str]:
     ],
     ids=["check", "reach", "choose"],
 )
-def test_without_go_they_say_so_and_are_skipped(
+def test_scripts_that_need_go_are_skipped_without_it(
     command: tuple[str, ...], without_go: dict[str, str]
 ) -> None:
     ended = subprocess.run(command, env=without_go, capture_output=True, text=True, check=False)
@@ -42,7 +42,7 @@ def test_without_go_they_say_so_and_are_skipped(
     assert ended.stdout == "skipped: building the kubelet adapter needs Go\n"
 
 
-def test_a_release_that_the_adapter_is_not_for_is_refused(tmp_path: Path) -> None:
+def test_an_unsupported_release_is_refused(tmp_path: Path) -> None:
     command = ("/bin/sh", str(FOLDER / "build.sh"), "1.12", str(tmp_path / "kubelet"))
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
@@ -51,9 +51,7 @@ def test_a_release_that_the_adapter_is_not_for_is_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_build_has_a_tag_for_every_release_before_it_and_after_it(
-    release: str, tmp_path: Path
-) -> None:
+def test_a_build_has_tags_for_earlier_and_later_releases(release: str, tmp_path: Path) -> None:
     go = tmp_path / "go"
     go.write_text('#!/bin/sh\nfor word; do echo "$word"; done\n')
     go.chmod(0o755)
@@ -70,7 +68,7 @@ def test_a_build_has_a_tag_for_every_release_before_it_and_after_it(
     assert words[-2:] == ["-x", "."]
 
 
-def test_every_release_is_pinned_with_the_sums_of_its_modules() -> None:
+def test_every_release_pins_its_modules_with_checksums() -> None:
     mods = {file.stem for file in (FOLDER / "releases").glob("*.mod")}
     sums = {file.stem for file in (FOLDER / "releases").glob("*.sum")}
     assert mods == sums == set(RELEASES)

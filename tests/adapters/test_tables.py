@@ -1,4 +1,4 @@
-"""The page of what the other implementations do."""
+"""The page with the results of other implementations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reports(folder: Path, command: str, *events: dict[str, Any]) -> None:
     (folder / command / "events.jsonl").write_text(lines)
 
 
-def test_machines_count_by_what_became_of_them(tables: Any, tmp_path: Path) -> None:
+def test_machines_are_counted_by_outcome(tables: Any, tmp_path: Path) -> None:
     known = [
         case("known failure", reason)
         for reason in ("finding: a size is wrong", "crash: no end", "own rules: x", "no beginning")
@@ -54,7 +54,7 @@ def test_machines_count_by_what_became_of_them(tables: Any, tmp_path: Path) -> N
     assert "| [one](../adapters/one/README.md) 1.2 | 1 | 2 | 1 | 1 |" in page.splitlines()
 
 
-def test_allocators_have_their_answers_and_their_examples(tables: Any, tmp_path: Path) -> None:
+def test_allocators_are_listed_with_answers_and_examples(tables: Any, tmp_path: Path) -> None:
     one = tmp_path / "one"
     reports(one, "check", case("pass", name="a"), case("known failure", "finding: x", name="b"))
     reports(
@@ -72,7 +72,7 @@ def test_allocators_have_their_answers_and_their_examples(tables: Any, tmp_path:
     assert "| one | 1,200 | 0 | 3 | 0 |" in lines
 
 
-def test_the_page_has_all_findings(tables: Any) -> None:
+def test_the_page_lists_all_findings(tables: Any) -> None:
     page = (ROOT / "docs" / "others-results.md").read_text(encoding="utf-8")
     rows = [line for line in tables.smallest(ROOT / "adapters") if ".yaml" in line]
     assert sum(row.count(".yaml") for row in rows) > 10

@@ -1,1 +1,1 @@
-"""The machines, pods, containers and devices that tests are made of."""
+"""Builders of machines, pods, containers and devices for tests."""

@@ -1,4 +1,4 @@
-"""Answers in tables of tests: `{Admitted: {...}}`, named by their type."""
+"""Answers in tables of tests, as `{Admitted: {...}}` with the name of their type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MESSAGES = {**vars(messages), **vars(machine)}
 
 
 def answer_in(row: Mapping[str, Any]) -> messages.Answer:
-    """The answer in a row, whose type is the one key with a capital."""
+    """Returns the answer in a row: its only key with a capital is the type."""
     (kind,) = (name for name in row if name[0].isupper())
     answer: messages.Answer = codec.from_plain(row[kind], MESSAGES[kind])
     return answer

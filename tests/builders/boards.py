@@ -1,4 +1,4 @@
-"""A board of seventeen implementations, and a window on its pages in a browser."""
+"""A board with seventeen implementations, and a browser window on its pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FOUND = "takes half a core, <b>if</b> asked for one"
 
 
 def pinner(version: str = "1.1", **more: Any) -> RunData:
-    """An allocator that fails, that has rules of its own, and that passes."""
+    """Events of an allocator that fails, follows rules of its own, and passes."""
     told = (
         BoardFinding(
             kind="finding",
@@ -90,7 +90,7 @@ def pinner(version: str = "1.1", **more: Any) -> RunData:
 
 
 def reader(name: str, **discovery: Any) -> RunData:
-    """A program that discovers machines, with one of which it has rules of its own."""
+    """Events of a program that discovers machines, one of them by a rule of its own."""
     machines = {f"machine-{number}": {"pass": 4} for number in range(60)}
     machines["machine-7"] = {"pass": 3, "known failure": 1}
     cites = ("DISCOVERY-002",)
@@ -120,12 +120,12 @@ def reader(name: str, **discovery: Any) -> RunData:
 
 
 def registry() -> tuple[ReportedRequirement, ...]:
-    """The requirements, as events have them."""
+    """The requirements, as in events."""
     return tuple(one.event() for one in load_registry().requirements)
 
 
 def write_board(folder: Path) -> Path:
-    """Writes the site of the board into a folder, by way of board data."""
+    """Writes the board's site into a folder, using board data."""
     runs = [pinner(), pinner("1.0", requirements={"CPU-STATIC-001": {"fail": 1}})]
     runs += [reader(f"a rather long name of a reader {number}") for number in range(16)]
     (folder / "runs.board.json").write_bytes(encode_board_data(runs))
@@ -135,7 +135,7 @@ def write_board(folder: Path) -> Path:
 
 
 class Visit:
-    """A window on the site; what its scripts complain about, and what it loads, is kept."""
+    """A browser window on the site that records script errors and loaded files."""
 
     def __init__(self, browser: Browser, site: Path, **settings: Any) -> None:
         self.site = site
@@ -152,7 +152,7 @@ class Visit:
         return self.page
 
     def address(self, name: str) -> str:
-        """The address of a page, whose query and fragment are as they are given."""
+        """Returns the address of a page with an unencoded query and fragment."""
         path, *rest = re.split("(?=[?#])", name, maxsplit=1)
         return (self.site / path).as_uri() + "".join(rest)
 

@@ -1,4 +1,4 @@
-"""The project's own source files, as they lie in a checkout."""
+"""The project's own source files in a checkout."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SHARED = Path(os.environ.get("NUMAPROOF_SHARED", ROOT.parent / "shared"))
-"""What tests read of documents, recordings and machines; they are skipped where it is not there."""
+"""Documents, recordings and machines that tests read; tests are skipped without them."""
 PACKAGE = ROOT / "src/numaproof"
 
 
 def folders() -> frozenset[str]:
-    """The folders at the top that are packages of the project."""
+    """The top-level folders that are packages of the project."""
     return frozenset(link.name for link in PACKAGE.iterdir() if link.is_symlink())
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the project by its name, but for what `numaproof init` writes."""
+    """Every module of the project by name, except for the templates of `numaproof init`."""
     files = [*PACKAGE.glob("*.py")]
     for folder in sorted(folders()):
         files += [one for one in sorted((ROOT / folder).rglob("*.py")) if not _is_template(one)]

@@ -1,4 +1,4 @@
-"""Containers as a node's answers have them."""
+"""Containers as in a node's answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def running(
     cpus: str, exclusive: str | None = None, numa: Iterable[int] | None = None
 ) -> Container:
-    """A container on these CPUs, all exclusive unless told; `numa` is its affinity."""
+    """A container on these CPUs, exclusive by default; `numa` is its affinity."""
     own = cpus if exclusive is None else exclusive
     hint = Hint(None if numa is None else NUMASet(numa), preferred=True)
     return Container(CPUSet.parse(cpus), CPUSet.parse(own), (), hint)

@@ -1,4 +1,4 @@
-"""Devices as plugins report them."""
+"""Devices as reported by plugins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NIC = "vendor.example/nic"
 def device_resource(
     resource: str = NIC, *, unhealthy: str = "", **numa: Iterable[int] | None
 ) -> DeviceResource:
-    """A resource with devices on these NUMA nodes; None stands for a device without topology."""
+    """A resource with devices on these NUMA nodes; None is a device without topology."""
     return DeviceResource(
         resource,
         tuple(

@@ -1,4 +1,4 @@
-"""Differences in one line, for tables of tests."""
+"""One-line descriptions of differences, for tables of tests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 def parts(finding: Finding | None) -> tuple[str, str, str]:
-    """What a comparison found to differ, and its two sides; empty texts if nothing does."""
+    """Returns the aspect that differs and both sides, or empty texts."""
     return (finding.subject, finding.expected, finding.actual) if finding else ("", "", "")
 
 
 def in_one_line(finding: Finding) -> str:
-    """The sentence of a finding on one line."""
+    """Returns a finding's message on one line."""
     found = finding.mismatch
     return f"{found.what}: expected {found.expected}, got {found.actual}" if found else str(finding)

@@ -1,4 +1,4 @@
-"""What is drawn on a machine of two nodes: owners of CPUs, memory and devices."""
+"""Owners of CPUs, memory and devices to draw on a machine with two nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fuzz runs of a target, for tests."""
+"""Fuzz runs of a target."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def losing(state: messages.State) -> messages.State:
-    """Forgets a CPU once something is exclusive."""
+    """Loses a CPU when any is exclusive."""
     held = any(one.exclusive for pod in state.pods.values() for one in pod.values())
     lost = state.shared.first(1) if held and state.shared else CPUSet()
     return msgspec.structs.replace(state, shared=state.shared - lost)
 
 
 def harness_run(target: Target) -> HarnessRun:
-    """A run of the command `fuzz`."""
+    """Runs `fuzz`."""
     return HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
 
 
@@ -42,18 +42,18 @@ def fuzz_events(
     options: FuzzOptions = CI,
     seconds: float | None = None,
 ) -> Iterator[events.AnyEvent]:
-    """The events of a run, at no time."""
+    """Returns the events of a run without times."""
     budget = Budget(examples, seconds)
     for event in fuzz(harness_run(target), budget, seed, findings, options):
         yield msgspec.structs.replace(event, at=0.0)
 
 
 def found_in(stream: list[events.AnyEvent]) -> list[events.DivergenceFound]:
-    """What a run has found."""
+    """Returns the findings of a run."""
     return [one for one in stream if isinstance(one, events.DivergenceFound)]
 
 
 def replay_case(case: Case, target: Target, folder: Path) -> events.CaseFinished:
-    """A finding, played again."""
+    """Replays a finding."""
     (chosen,) = runner.select([case], [], target)
     return runner.run_case(chosen, harness_run(target), folder)

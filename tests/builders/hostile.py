@@ -1,8 +1,8 @@
-"""Programs that do what no implementation should: each is an entry of `hostile.yaml`.
+"""Misbehaving programs; each is an entry of `hostile.yaml`.
 
-A program answers as the reference does, through `answer(request)`, and does its mischief at a
-request with a name. `state` is the state directory of the last start, `outside` a folder that
-nobody may touch, and `held` is open in all that the program starts.
+A program answers like the reference, using `answer(request)`, and misbehaves at a certain
+operation. `state` is the state directory of the last start, `outside` a folder that nobody may
+touch, and `held` is a file descriptor inherited by everything that the program starts.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ _FILE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("hostile.yaml").
 
 
 class Hostile(msgspec.Struct, frozen=True):
-    """A program.
+    """A misbehaving program.
 
     Attributes:
-        at: the operation at which it does what it does, the first time.
-        body: what it does; afterwards it answers, unless it has ended.
-        words: what the report says of it, a regular expression; empty where all is well, for the
-            harness has nothing to do with it.
-        when: whether it does so before it makes its answer, once it is made, or after it.
+        at: the operation at which it misbehaves for the first time.
+        body: what it executes; then it answers, unless it has ended.
+        words: a regular expression for the report; empty if the run passes, because the harness
+            need not care.
+        when: whether the body runs before the answer is computed, after that, or after it was
+            sent.
     """
 
     at: str
@@ -34,7 +35,7 @@ class Hostile(msgspec.Struct, frozen=True):
     when: Literal["before", "made", "after"] = "before"
 
     def source(self) -> str:
-        """The program."""
+        """The program's source."""
         mischief = (
             f"    if request.op == {self.at!r} and ready and not done:\n        done = True\n"
         )
@@ -45,8 +46,8 @@ class Hostile(msgspec.Struct, frozen=True):
 
 
 HOSTILE = msgspec.convert(_FILE["programs"], dict[str, Hostile])
-"""All of them, by name."""
+"""All programs, by name."""
 
 if os.getuid() == 0:
-    # Nothing is closed to root.
+    # Root can access everything.
     HOSTILE["closed-state"] = msgspec.structs.replace(HOSTILE["closed-state"], words="")

@@ -1,4 +1,4 @@
-"""Machines as discovery would find them."""
+"""Machines as found by discovery."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ def regular(
     ids_per_socket: bool = False,
     first_node: int = 0,
 ) -> MachineInfo:
-    """A machine whose nodes are alike.
+    """A machine with equal nodes.
 
     Args:
-        nodes: NUMA nodes, spread evenly over the sockets.
-        cores: in each node.
-        threads: in each core.
+        nodes: NUMA nodes, divided evenly among the sockets.
+        cores: cores per node.
+        threads: threads per core.
         sockets: physical packages.
-        adjacent: whether sibling threads have adjacent numbers; otherwise apart, as on x86.
-        cores_per_cache: cores in a row that share an uncore cache; 0 for none reported.
-        cache: what each of these caches is like, but for its id.
-        memory: bytes in each node.
-        hugepages: in each node.
+        adjacent: whether sibling threads have adjacent numbers; if not, they are apart as on
+            x86.
+        cores_per_cache: consecutive cores that share an uncore cache; 0 for no caches.
+        cache: the properties of each of these caches, except for the id.
+        memory: bytes per node.
+        hugepages: huge pages per node.
         remote: the distance between nodes.
-        ids_per_socket: whether core ids start again in each socket.
+        ids_per_socket: whether core ids restart in each socket.
         first_node: the id of the first node.
     """
     total = nodes * cores
@@ -78,7 +79,7 @@ def regular(
 
 
 def uneven(*threads: int) -> MachineInfo:
-    """A machine of one node whose cores have these numbers of threads, numbered in a row."""
+    """A machine with one node whose cores have these numbers of threads, numbered consecutively."""
     numbers = itertools.count()
     cores = tuple(
         Core(core, tuple(itertools.islice(numbers, count)), 0) for core, count in enumerate(threads)
@@ -88,7 +89,7 @@ def uneven(*threads: int) -> MachineInfo:
 
 
 def with_node(machine: MachineInfo, node_id: int, **changes: Any) -> MachineInfo:
-    """The machine with one of its nodes changed."""
+    """Returns the machine with one node changed."""
     topology = tuple(
         msgspec.structs.replace(node, **changes) if node.node_id == node_id else node
         for node in machine.topology or ()
@@ -98,24 +99,24 @@ def with_node(machine: MachineInfo, node_id: int, **changes: Any) -> MachineInfo
 
 @cache
 def discover_profile(profile: str) -> MachineInfo:
-    """A bundled profile as discovery finds it."""
+    """Discovers a bundled profile."""
     tree = fakesys.build_tree(fakesys.load_profile(profile))
     return discover(fakesys.TreePath.root(tree))
 
 
 def plain(machine: MachineInfo) -> dict[str, Any]:
-    """A machine as JSON has it, to change and send."""
+    """Returns a machine as plain JSON values to edit."""
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(machine))
     return found
 
 
 def of_memory(*sizes: int, hugepages: tuple[HugePages, ...] | None = None) -> MachineInfo:
-    """A machine without CPUs: a node for each size in bytes, all with the same huge pages."""
+    """A machine without CPUs: one node per size in bytes, all with the same huge pages."""
     topology = tuple(Node(node, size, hugepages) for node, size in enumerate(sizes))
     return MachineInfo(memory_capacity=sum(sizes), topology=topology)
 
 
 def bare(nodes: int, *, distances: bool = True) -> MachineInfo:
-    """A machine of empty nodes, all equally near where they report distances."""
+    """A machine of empty nodes at equal distances, if they have any."""
     row = (LOCAL,) * nodes if distances else None
     return MachineInfo(topology=tuple(Node(node, distances=row) for node in range(nodes)))

@@ -1,6 +1,6 @@
-"""Pages: sessions of commands, each a text file with all that the commands print.
+"""Pages: shell sessions in text files that show everything the commands print.
 
-A page has prose at the margin and sessions indented by two spaces, as `cram` has them::
+A page has prose at the margin and sessions indented by two spaces, as in `cram`::
 
     An unknown policy is refused.
 
@@ -12,9 +12,9 @@ A page has prose at the margin and sessions indented by two spaces, as `cram` ha
       ! warning: ...
       [2]
 
-Lines that begin with `! ` are standard error; the exit code follows unless it is 0. Shell commands
-set up files and filter output. `numaproof` runs in this process; around it may stand `NAME=value`
-for the environment, `|`, `>/dev/null` and `2>/dev/null`.
+Lines with `! ` are standard error. The exit code follows unless it is 0. Shell commands set up
+files and filter output. `numaproof` runs in this process; `NAME=value` before it sets the
+environment, and `|`, `>/dev/null` and `2>/dev/null` may follow.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 OUR_COMMAND = re.compile(r"(?:(.*?) \| )?((?:\w+=\S* )*)numaproof( .*?)?(?: \| (.*))?", re.DOTALL)
-"""What feeds our command, its environment, its arguments, and what reads its output."""
+"""The parts of our command's line: input, environment, arguments, and the filter of its output."""
 
 _SILENCE = (">/dev/null", "2>/dev/null")
 
 
 class Finished(Protocol):
-    """How a command ended."""
+    """The result of a command."""
 
     @property
     def code(self) -> int: ...
@@ -49,7 +49,7 @@ class Finished(Protocol):
 
 @dataclass
 class _Block:
-    """Some prose, and the commands below it."""
+    """Some prose and the commands below it."""
 
     prose: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
@@ -61,14 +61,14 @@ class Shell:
 
     Attributes:
         ours: runs `numaproof` with arguments, an environment and standard input.
-        hide: leaves out of the output what is different each time.
+        hide: removes varying parts of the output.
     """
 
     ours: Callable[[list[str], dict[str, str], str], Finished]
     hide: Callable[[str], str]
 
     def play(self, page: str) -> str:
-        """The page with what its commands print now."""
+        """Returns the page with the current output of its commands."""
         return (
             "\n\n".join(
                 part
@@ -107,14 +107,14 @@ class Shell:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a command; a shell is asked only where it has to run something for them."""
+    """Splits a command into words, using a shell only for expansions that need one."""
     if "$(" not in text:
         return shlex.split(text)
     return _sh(f"printf '%s\\0' {text}")[1].split("\0")[:-1]
 
 
 def _sh(command: str, stdin: str = "") -> tuple[int, str, str]:
-    """The exit code of a shell command, its output and its errors; any byte passes through."""
+    """Runs a shell command; returns exit code, output and errors, which may contain any byte."""
     ran = subprocess.run(
         ["sh", "-c", command], input=os.fsencode(stdin), capture_output=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Manifests of pods, with what a resource manager reads of them."""
+"""Pod manifests, as far as a resource manager reads them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
 
 
 def guaranteed_resources(amounts: Mapping[str, Any]) -> dict[str, Any]:
-    """Resources whose requests equal their limits."""
+    """Resources with requests equal to limits."""
     return {"requests": dict(amounts), "limits": dict(amounts)}
 
 
 class Sidecar(dict[str, Any]):
-    """The resources of an init container that keeps running."""
+    """The resources of a sidecar."""
 
 
 def container(name: str, resources: Mapping[str, Any], *, sidecar: bool = False) -> dict[str, Any]:
-    """A container; a sidecar is an init container that keeps running."""
+    """A container, or a sidecar."""
     made = {"name": name, "resources": dict(resources)}
     return made | ({"restartPolicy": "Always"} if sidecar else {})
 
@@ -29,7 +29,7 @@ def pod(
     init: Iterable[dict[str, Any]] = (),
     **spec: Any,
 ) -> dict[str, Any]:
-    """A pod; `spec` has more of its specification, such as `resources`."""
+    """A pod; `spec` adds to its specification, for example `resources`."""
     return {
         "metadata": {"uid": uid, "name": uid},
         "spec": {**spec, "initContainers": list(init), "containers": list(containers)},
@@ -42,7 +42,7 @@ def numbered_pod(
     init: Iterable[Mapping[str, Any]] = (),
     **spec: Any,
 ) -> dict[str, Any]:
-    """A pod of containers `app0`, `app1`, ... with these resources, after `init0`, `init1`, ..."""
+    """A pod with containers `app0`, `app1`, ... after init containers `init0`, `init1`, ..."""
 
     def row(prefix: str, resources: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return [

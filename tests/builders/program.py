@@ -1,4 +1,4 @@
-"""What programs on pages are made of: they answer as the reference does, with changes."""
+"""The base of the programs on pages, which answer like the reference with changes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ reference = Reference()
 
 
 def requests() -> Iterator[Request]:
-    """The requests on standard input."""
+    """Yields the requests on standard input."""
     for line in sys.stdin.buffer:
         yield codec.decode(line, codec.Request)
 
 
 def reply_to(request: Request) -> dict[str, Any]:
-    """The reference's reply to a request, as JSON has it."""
+    """Returns the reference's reply to a request as JSON values."""
     answer = reference.call(request.op, codec.decode_args(request))
     reply: dict[str, Any] = json.loads(codec.encode_answer(request.id, answer))
     return reply
@@ -36,12 +36,12 @@ def send(request: Request, **reply: Any) -> None:
 
 
 def answer(request: Request) -> None:
-    """Answers a request as the reference does."""
+    """Answers a request with the reference's reply."""
     send(request, **reply_to(request))
 
 
 def change(edit: Callable[[Request, dict[str, Any]], None]) -> None:
-    """Answers every request with the reference's reply, edited."""
+    """Answers every request with the reference's edited reply."""
     for request in requests():
         reply = reply_to(request)
         edit(request, reply)

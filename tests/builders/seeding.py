@@ -1,4 +1,4 @@
-"""Questions about a node that show a named defect, made of the defect's smallest case."""
+"""`simulate` questions that show a named defect, derived from the defect's smallest case."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALPHA = {"CPUManagerPolicyAlphaOptions": True, "CPUManagerPolicyBetaOptions": Tr
 
 
 class _Recorder:
-    """The reference, and every call of it."""
+    """A reference that records its calls."""
 
     def __init__(self, reference: InProcess) -> None:
         self.reference = reference
@@ -55,7 +55,7 @@ class _Recorder:
 
 
 def calls(defect: Defect, folder: Path) -> list[tuple[str, Any]]:
-    """The calls of the smallest case of a defect, as the newest kubelet that has it gets them."""
+    """Returns the calls of a defect's smallest case with the newest kubelet that has the defect."""
     (case,) = loading.read_file(FINDINGS / f"{defect.name}.yaml")
     machine = _machine(case, folder)
     target = reference_target(defect.releases[-1], KUBELET)
@@ -74,10 +74,11 @@ def _machine(case: Case, folder: Path) -> AnyMachine:
 
 
 def questions(defect: Defect, folder: Path) -> Iterator[Asked]:
-    """Questions that may show a defect: the start and the admissions at which its case begins.
+    """Yields questions that may show a defect: the start and the admissions of its case.
 
-    An assignment becomes a node that has everything else reserved. A node has to reserve a CPU;
-    where that would spoil the case, each is tried, with pods of every size.
+    An assignment becomes a node whose other CPUs are reserved. A node must reserve a CPU; if
+    that
+    would hide the defect, each CPU is tried, with pods of every size.
     """
     release = defect.releases[-1]
     made = calls(defect, folder)
@@ -130,9 +131,9 @@ def guaranteed_pod(name: str, cpus: int) -> DescribedPod:
 
 
 def upgrades(defect: Defect, folder: Path) -> tuple[UpgradeQuestion, tuple[DescribedPod, ...]]:
-    """The node of a defect's case before its last start, which an upgrade to that release repeats.
+    """The node in a defect's case before the last start, which an upgrade repeats.
 
-    The node has the files that the kubelet left, and the pods that were on it.
+    It has the kubelet's files and pods.
     """
     made = calls(defect, folder)
     last = max(n for n, (operation, _) in enumerate(made) if operation == "start")

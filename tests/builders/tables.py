@@ -1,7 +1,7 @@
-"""Tables of tests: YAML files of documents, each a row with what comes of it under `says`.
+"""Tables of tests: YAML files with rows whose expected results are under `says`.
 
-A test makes what comes of a row and gives it to `check`. `NUMAPROOF_WRITE_PAGES=1` writes it into
-the file instead, by one process (`-p no:xdist`): read what changed there.
+A test passes its result for a row to `check`. With `NUMAPROOF_WRITE_PAGES=1`, the result is written
+into the file instead, in a single process (`-p no:xdist`). Review the diff.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as such, and a value again where it occurs again."""
+    """Writes multi-line texts as blocks, and repeats values instead of using aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Writes no alias."""
+        """Never writes aliases."""
         return True
 
 
@@ -35,10 +35,10 @@ _Dumper.add_representer(str, _text)
 
 
 class Table:
-    """The rows of a YAML file, each with a name of its own under `what`."""
+    """The rows of a YAML file, each with a unique name under `what`."""
 
     def __init__(self, test: str, name: str, *, compact: bool = False) -> None:
-        """Reads the file of a name beside a test; a compact one has plain lists on one line."""
+        """Opens the table next to a test; `compact` writes plain lists on one line."""
         self._flow = None if compact else False
         self._file = Path(test).with_name(name)
         self._rows: list[dict[str, Any]] = [
@@ -46,16 +46,16 @@ class Table:
         ]
 
     def __call__(self, test: Callable[..., None]) -> Callable[..., None]:
-        """Calls a test with each `row`."""
+        """Parametrizes a test with each `row`."""
         rows = [pytest.param(row, id=row["what"]) for row in self._rows]
         return pytest.mark.parametrize("row", rows)(test)
 
     def row(self, what: str) -> dict[str, Any]:
-        """The row of a name."""
+        """Returns the row with a name."""
         return next(row for row in self._rows if row["what"] == what)
 
     def check(self, row: dict[str, Any], actual: object) -> None:
-        """Holds what comes of a row, in JSON's types, to what the file says."""
+        """Compares a row's result, in JSON types, with the file."""
         actual = json.loads(json.dumps(actual))
         if not os.environ.get("NUMAPROOF_WRITE_PAGES"):
             assert actual == row.get("says")
@@ -73,7 +73,7 @@ class Table:
 
 
 def alike(answers: dict[str, Any]) -> Any:
-    """Answers by name, those that are equal under all their names; if all are, the answer alone."""
+    """Groups names with equal answers; returns the answer alone if all are equal."""
     names: dict[str, list[str]] = {}
     for name, answer in answers.items():
         names.setdefault(json.dumps(answer), []).append(name)

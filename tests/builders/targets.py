@@ -1,4 +1,4 @@
-"""Implementations as the harness plays cases against them, and small cases."""
+"""Implementations as targets of the harness, and small cases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def case_of(text: str) -> Case:
-    """The case that a text of steps describes."""
+    """Parses a case from its steps."""
     body = textwrap.indent(textwrap.dedent(text).strip(), "  ")
     head = "cases:\n- id: test\n  title: A test\n  requirements: []\n"
     (case,) = loading.parse(head + body, "test.yaml")
@@ -31,40 +31,40 @@ def case_of(text: str) -> Case:
 
 
 class ChangedReference:
-    """The reference with some of its answers changed, by operation; it can't be steered."""
+    """A reference with changed answers by operation, which can't be steered."""
 
     def __init__(self, **changes: Callable[[Any], Any]) -> None:
         self._reference = Reference()
         self._changes = changes
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The reference's answer, changed."""
+        """Returns the reference's changed answer."""
         answer = self._reference.call(operation, args)
         change = self._changes.get(operation)
         return change(answer) if change else answer
 
     def close(self) -> None:
-        """Keeps everything."""
+        """Ignores preferred devices."""
 
 
 class ProcessBacked:
-    """What programs have for the harness besides answers; this one never fails and says nothing."""
+    """The methods of a program apart from calls, for one that never fails and logs nothing."""
 
     leftover_processes: tuple[str, ...] = ()
 
     def begin(self) -> None:
-        """Has nothing to forget."""
+        """Does nothing."""
 
     def check_alive(self) -> None:
-        """Is always fit."""
+        """Returns that the program can be used."""
 
     def log(self) -> str:
-        """Nothing."""
+        """Returns no log."""
         return ""
 
 
 def changed_reference(**changes: Callable[[Any], Any]) -> InProcess:
-    """The same, started afresh when it ends."""
+    """The same, restarted when it is closed."""
     return InProcess(lambda: ChangedReference(**changes))
 
 
@@ -78,16 +78,16 @@ def target_of(
     baseline: BaselineChoice | None = None,
     **hello: Any,
 ) -> Target:
-    """A target made of an implementation, with some of its claims replaced.
+    """Creates a target from an implementation, optionally with other claims.
 
     Args:
-        implementation: what answers.
-        kubernetes: the release that it is tested as.
-        level: what it is compared at; what it claims, if None.
-        oracle: whether it is compared with the reference.
-        command: what started it.
-        baseline: what is right where kubelets contradict their documents; by its claims, if None.
-        hello: other claims.
+        implementation: the implementation.
+        kubernetes: the release to test.
+        level: the level of comparison; None for the claimed one.
+        oracle: whether to compare with the reference.
+        command: the command that started it.
+        baseline: what is right for named defects; None to derive it from the claims.
+        hello: claims to replace.
     """
     claims = msgspec.structs.replace(handshake(implementation, "tests"), **hello)
     return Target(

@@ -1,7 +1,7 @@
-"""A program that breaks now and then, and can be stopped in the middle of a unit; real processes.
+"""A program that sometimes fails and can be trapped in the middle of a unit, in real processes.
 
-Whoever arms the program is told the process id of the worker that runs it, at its tenth admission.
-From then on it answers nothing, until its worker is gone.
+The trap stops the program at its tenth admission and reports the worker's process id. The program
+then answers nothing until its worker is gone.
 """
 
 from __future__ import annotations
@@ -72,21 +72,21 @@ for line in sys.stdin.buffer:
 
 @dataclass(frozen=True)
 class Trap:
-    """A program and the folder through which it is armed."""
+    """A program, and the folder used to arm it."""
 
     folder: Path
 
     @property
     def command(self) -> str:
-        """Runs the program."""
+        """The command of the program."""
         return shlex.join([sys.executable, str(self.folder / "program.py"), str(self.folder)])
 
     def arm(self) -> None:
-        """Stops the program at its tenth admission from now on, once."""
+        """Stops the program once, at its tenth admission from now on."""
         (self.folder / "armed").touch()
 
     def wait_for_worker(self) -> int:
-        """Waits until that happens; the process id of the worker."""
+        """Waits for the stop; returns the worker's process id."""
         told = os.open(self.folder / "told", os.O_RDWR | os.O_NONBLOCK)
         try:
             with selectors.DefaultSelector() as selector:
@@ -99,7 +99,7 @@ class Trap:
 
 @pytest.fixture(scope="package")
 def trap(tmp_path_factory: pytest.TempPathFactory) -> Trap:
-    """See above."""
+    """The trap fixture."""
     folder = tmp_path_factory.mktemp("trap")
     (folder / "program.py").write_text(SOURCE)
     os.mkfifo(folder / "told")
@@ -107,12 +107,12 @@ def trap(tmp_path_factory: pytest.TempPathFactory) -> Trap:
 
 
 class Command:
-    """`numaproof campaign` with the trap, in a process group of its own.
+    """`numaproof campaign` with the trap, in its own process group.
 
     Args:
-        trap: what is tested.
+        trap: the program under test.
         out: the folder of the campaign.
-        options: besides those that all have.
+        options: additional options.
     """
 
     def __init__(self, trap: Trap, out: Path, *options: str) -> None:
@@ -133,19 +133,19 @@ class Command:
         )
 
     def wait(self) -> tuple[int, str]:
-        """Waits for its end; the exit code and what it wrote."""
+        """Waits for the end; returns the exit code and the output."""
         written, _ = self.process.communicate(timeout=PATIENCE)
         assert "Traceback" not in written
         return self.process.returncode, written
 
     def signal(self, number: int) -> None:
-        """Sends a signal to its process group, as a terminal does."""
+        """Sends a signal to the process group, like a terminal."""
         os.killpg(self.process.pid, number)
 
 
 @pytest.fixture(scope="package")
 def undisturbed_run(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a campaign that nothing happened to, with one worker."""
+    """The folder of an undisturbed campaign with one worker."""
     out = tmp_path_factory.mktemp("undisturbed") / "out"
     code, written = Command(trap, out, "--workers", "1").wait()
     assert code == 1, written
@@ -159,7 +159,7 @@ def start() -> type[Command]:
 
 
 def spec(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 12) -> CampaignSpec:
-    """A campaign of a few cases and seeds against the trap's program, in two releases."""
+    """A campaign with a few cases and seeds against the trap's program, in two releases."""
     machines = (ProfileMachine(fakesys.load_profile("laptop-4c8t"), folder / "trees"),)
     words = shlex.split(trap.command)
     with closing(Subprocess(words, PATIENCE)) as program:
@@ -183,7 +183,7 @@ def spec(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 12)
 
 
 class OneByOne:
-    """Does units in this process, in an order of its own, some of them twice, or not at all."""
+    """Runs units in this process, in its own order, some of them twice or never."""
 
     def __init__(
         self,
@@ -196,26 +196,26 @@ class OneByOne:
         self._breaks = breaks
 
     def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
-        """Does them all."""
+        """Runs all units."""
         for unit in self._order(list(units)):
             yield FailedUnit(unit, "no") if self._breaks(unit) else self._worker.do(unit)
 
 
 @pytest.fixture(scope="package")
 def campaign_spec(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> CampaignSpec:
-    """See `spec`."""
+    """The specification; see `CampaignSpec`."""
     return spec(trap, tmp_path_factory.mktemp("machines"))
 
 
 class Remembering:
-    """Does each unit once, and has its result ready from then on."""
+    """Runs each unit once and caches its result."""
 
     def __init__(self, worker: UnitWorker) -> None:
         self._worker = worker
         self._results: dict[Unit, UnitResult] = {}
 
     def do(self, unit: Unit) -> UnitResult:
-        """Its result."""
+        """Returns the unit's result."""
         if unit not in self._results:
             self._results[unit] = self._worker.do(unit)
         return self._results[unit]
@@ -225,12 +225,12 @@ class Remembering:
 def worker(
     campaign_spec: CampaignSpec, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Remembering]:
-    """Where units of `campaign_spec` are done."""
+    """The folder in which units of `campaign_spec` run."""
     with closing(UnitWorker(campaign_spec.job, tmp_path_factory.mktemp("workshop"))) as made:
         yield Remembering(made)
 
 
 @pytest.fixture(scope="package")
 def one_by_one() -> type[OneByOne]:
-    """Does units in this process."""
+    """Runs units in this process."""
     return OneByOne

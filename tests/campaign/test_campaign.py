@@ -1,4 +1,4 @@
-"""A campaign comes to the same whoever does its units, in which order, and however often."""
+"""A campaign's result doesn't depend on the workers, the order of units, or repetitions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def do_first(campaign_spec: CampaignSpec, job: Job, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a campaign whose units are done in the order of the plan."""
+    """Returns the journal of a campaign whose units run in the planned order."""
     return tmp_path_factory.mktemp("ordered")
 
 
@@ -56,11 +56,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def campaign_summary(
     folder: Path, campaign_spec: CampaignSpec, worker: Remembering, one_by_one: OneByOne
 ) -> CampaignSummary:
-    """What it comes to."""
+    """Returns the result."""
     return conduct(folder, campaign_spec, one_by_one(worker))
 
 
-def test_units_are_slices_of_cases_by_machine_and_ranges_of_seeds_of_each_release(
+def test_units_are_slices_of_cases_and_ranges_of_seeds(
     campaign_spec: CampaignSpec,
 ) -> None:
     units = list(campaign_spec.units())
@@ -73,7 +73,7 @@ def test_units_are_slices_of_cases_by_machine_and_ranges_of_seeds_of_each_releas
     assert [(unit.first, unit.count) for unit in ranges] == [(0, 5), (5, 5), (10, 2)] * 2
 
 
-def test_all_outcomes_are_counted_and_what_fails_alike_is_one_finding(
+def test_outcomes_are_counted_and_equal_failures_are_one_finding(
     campaign_summary: CampaignSummary,
 ) -> None:
     assert campaign_summary.complete
@@ -90,7 +90,7 @@ def test_all_outcomes_are_counted_and_what_fails_alike_is_one_finding(
     )
 
 
-def test_the_first_scenario_of_a_finding_is_shrunk_to_a_case_file(
+def test_a_findings_first_scenario_is_shrunk_to_a_case_file(
     campaign_summary: CampaignSummary, folder: Path
 ) -> None:
     (finding,) = (one for one in campaign_summary.findings if one.file)
@@ -106,7 +106,7 @@ def test_the_first_scenario_of_a_finding_is_shrunk_to_a_case_file(
         pytest.param(lambda units: [*units[::2], *units[1::2], *units[:3]], id="some twice"),
     ],
 )
-def test_the_order_of_arrival_does_not_show(
+def test_the_result_does_not_depend_on_the_order_of_units(
     order: Callable[[list[Unit]], list[Unit]],
     campaign_summary: CampaignSummary,
     campaign_spec: CampaignSpec,
@@ -119,7 +119,7 @@ def test_the_order_of_arrival_does_not_show(
     assert as_text(other) == as_text(campaign_summary)
 
 
-def test_a_unit_that_cant_be_done_is_tried_again_next_time(
+def test_a_unit_that_cannot_run_is_retried_by_the_next_run(
     campaign_summary: CampaignSummary,
     campaign_spec: CampaignSpec,
     worker: Remembering,
@@ -132,11 +132,11 @@ def test_a_unit_that_cant_be_done_is_tried_again_next_time(
     partly = conduct(tmp_path / "other", campaign_spec, one_by_one(worker, breaks=breaks))
     assert not partly.complete
     assert "INCOMPLETE: 3 units left" in as_text(partly)
-    why = "2 units could not be done: 1.35 kubelet/seeds/5+5: no;"
+    why = "2 units failed: 1.35 kubelet/seeds/5+5: no;"
     assert f"\n  {why}" in as_text(partly)
     assert json.loads(as_json(partly))["message"].startswith(why)
     last = json.loads((tmp_path / "other" / "events.jsonl").read_text().splitlines()[-1])
-    assert last["message"].startswith("2 units could not be done: 1.35 kubelet/seeds/5+5: no;")
+    assert last["message"].startswith("2 units failed: 1.35 kubelet/seeds/5+5: no;")
 
     done: list[str] = []
 
@@ -149,7 +149,7 @@ def test_a_unit_that_cant_be_done_is_tried_again_next_time(
     assert as_json(whole) == as_json(campaign_summary)
 
 
-def test_a_campaign_is_not_mixed_with_another(
+def test_a_file_of_another_campaign_is_refused(
     campaign_summary: CampaignSummary,
     campaign_spec: CampaignSpec,
     worker: Remembering,
@@ -159,13 +159,13 @@ def test_a_campaign_is_not_mixed_with_another(
 ) -> None:
     shutil.copytree(folder, tmp_path / "copy")
     other = dataclasses.replace(campaign_spec, seeds=Seeds(0, 3))
-    with pytest.raises(JournalError, match=r'its seeds: {"first":0,"stop":12}, now: {"first":0'):
+    with pytest.raises(JournalError, match=r'seeds {"first":0,"stop":12} \(expected {"first":0'):
         conduct(tmp_path / "copy", other, one_by_one(worker))
     anew = conduct(tmp_path / "copy", other, one_by_one(worker), fresh=True)
     assert sum(anew.tally.scenarios.values()) == 6 < sum(campaign_summary.tally.scenarios.values())
 
 
-def test_a_file_that_is_not_of_a_campaign_is_left_alone(
+def test_a_file_that_is_no_journal_is_not_touched(
     campaign_spec: CampaignSpec, tmp_path: Path
 ) -> None:
     path = tmp_path / "events.jsonl"
@@ -175,7 +175,7 @@ def test_a_file_that_is_not_of_a_campaign_is_left_alone(
     assert path.read_bytes() == b"nonsense\n" * 2
 
 
-def test_two_campaigns_do_not_write_to_one_file(
+def test_a_second_campaign_cannot_write_to_the_same_file(
     campaign_spec: CampaignSpec, tmp_path: Path
 ) -> None:
     with (
@@ -188,11 +188,11 @@ def test_two_campaigns_do_not_write_to_one_file(
 @pytest.mark.parametrize(
     ("field", "value", "complaint"),
     [
-        ("numaproof", "9.9", "the campaign is of 9.9"),
-        ("cases", "0" * 16, "another table of cases"),
+        ("numaproof", "9.9", r"\(expected 9.9, as in the campaign\)"),
+        ("cases", "0" * 16, "table of cases differs"),
     ],
 )
-def test_a_worker_with_something_else_does_nothing(
+def test_a_worker_with_different_code_refuses_units(
     field: str, value: str, complaint: str, campaign_spec: CampaignSpec, tmp_path: Path
 ) -> None:
     job = dataclasses.replace(campaign_spec.job, **{field: value})
@@ -200,16 +200,16 @@ def test_a_worker_with_something_else_does_nothing(
         do_first(campaign_spec, job, tmp_path)
 
 
-def test_a_worker_with_another_program_ends_it_and_does_nothing(
+def test_a_worker_with_another_program_stops_it_and_refuses_units(
     campaign_spec: CampaignSpec, tmp_path: Path
 ) -> None:
     hello = msgspec.structs.replace(campaign_spec.plan.implementation, name="another")
     job = dataclasses.replace(campaign_spec.job, hello=hello)
-    with pytest.raises(WorkerMismatchError, match="calls itself numaproof reference"):
+    with pytest.raises(WorkerMismatchError, match=r"implementation \(numaproof reference"):
         do_first(campaign_spec, job, tmp_path)
 
 
-def test_a_failure_that_stays_away_when_made_again_has_no_case_file(
+def test_a_failure_that_does_not_reproduce_has_no_case_file(
     campaign_spec: CampaignSpec, worker: Remembering
 ) -> None:
     configuration = campaign_spec.plan.configurations[0]
@@ -223,6 +223,6 @@ def test_a_failure_that_stays_away_when_made_again_has_no_case_file(
     assert b'"unit finished"' in result.lines
 
 
-def test_nothing_is_left_of_a_unit(campaign_spec: CampaignSpec, tmp_path: Path) -> None:
+def test_a_unit_leaves_no_files_behind(campaign_spec: CampaignSpec, tmp_path: Path) -> None:
     do_first(campaign_spec, campaign_spec.job, tmp_path)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("unit-")] == []

@@ -1,4 +1,4 @@
-"""A journal vouches for each of its units: damage is named and done again, and never counted."""
+"""Damage in a journal is detected, reported and repaired, and damaged units are never counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numaproof.campaign.planning import CampaignSpec
 
 FLIPS = 150
-"""Damaged files; by hand, any number does."""
+"""The number of damaged files; set it higher when running by hand."""
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def resume(campaign_spec: CampaignSpec, worker: Any, one_by_one: Any, tmp_path: Path) -> Any:
-    """Runs or resumes the campaign; its summary, what was damaged, and how much had been done."""
+    """Runs or resumes the campaign; returns summary, damage and number of finished units."""
 
     def do() -> tuple[str, list[str], int]:
         with Journal(tmp_path, campaign_spec.plan, lambda: 1.5) as journal:
@@ -40,7 +40,7 @@ def resume(campaign_spec: CampaignSpec, worker: Any, one_by_one: Any, tmp_path: 
     return do
 
 
-def test_no_flipped_bit_changes_the_summary_in_silence(resume: Any, path: Path) -> None:
+def test_a_flipped_bit_never_changes_the_summary_silently(resume: Any, path: Path) -> None:
     whole, _, _ = resume()
     content = path.read_bytes()
     dice = random.Random(0)  # noqa: S311 - a seed for a test
@@ -59,7 +59,7 @@ def test_no_flipped_bit_changes_the_summary_in_silence(resume: Any, path: Path) 
     assert not silent
 
 
-def test_a_damaged_unit_is_named_taken_out_and_done_again(resume: Any, path: Path) -> None:
+def test_a_damaged_unit_is_reported_removed_and_repeated(resume: Any, path: Path) -> None:
     whole, _, _ = resume()
     lines = path.read_bytes().splitlines(keepends=True)
     (number,) = (at for at, line in enumerate(lines, 1) if b"1.35 kubelet/seeds/5+5" in line)
@@ -73,7 +73,7 @@ def test_a_damaged_unit_is_named_taken_out_and_done_again(resume: Any, path: Pat
     assert resume()[:2] == (whole, [])
 
 
-def test_lines_of_another_unit_do_not_count_with_it(resume: Any, path: Path) -> None:
+def test_lines_of_another_unit_are_not_counted(resume: Any, path: Path) -> None:
     whole, _, _ = resume()
     lines = path.read_bytes().splitlines(keepends=True)
     failed = next(line for line in lines if b"scenario failed" in line)
@@ -85,7 +85,7 @@ def test_lines_of_another_unit_do_not_count_with_it(resume: Any, path: Path) -> 
     assert damaged
 
 
-def test_a_unit_that_is_there_twice_counts_once(resume: Any, path: Path) -> None:
+def test_a_duplicate_unit_counts_once(resume: Any, path: Path) -> None:
     whole, _, done = resume()
     plan, *lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join((plan, *lines[:-1], *lines)))
@@ -96,7 +96,7 @@ def _units(lines: list[bytes]) -> list[bytes]:
     return [line for line in lines if b'"event":"unit finished"' in line]
 
 
-def test_units_vouch_for_the_plan_whose_line_is_damaged(resume: Any, path: Path) -> None:
+def test_a_damaged_plan_is_restored_from_units(resume: Any, path: Path) -> None:
     whole, _, _ = resume()
     plan, rest = path.read_bytes().split(b"\n", 1)
     path.write_bytes(plan[:-5] + b"\n" + rest)
@@ -106,7 +106,7 @@ def test_units_vouch_for_the_plan_whose_line_is_damaged(resume: Any, path: Path)
     assert path.read_bytes().startswith(plan + b"\n")
 
 
-def test_whoever_opened_a_file_that_was_replaced_meanwhile_does_not_write_to_it(
+def test_a_file_replaced_after_opening_is_not_written_to(
     campaign_spec: CampaignSpec, resume: Any, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resume()

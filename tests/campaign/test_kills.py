@@ -1,6 +1,6 @@
-"""A campaign that is killed anywhere resumes and ends with the result of an undisturbed one.
+"""A killed campaign resumes and ends with the result of an undisturbed one.
 
-``NUMAPROOF_KILLS=100 pytest tests/campaign/test_kills.py -k random`` kills at so many moments.
+``NUMAPROOF_KILLS=100 pytest tests/campaign/test_kills.py -k random`` kills 100 times.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ pytestmark = pytest.mark.slow
 Start = Callable[..., Any]
 
 KILLS = int(os.environ.get("NUMAPROOF_KILLS", "1"))
-"""Kills at random moments; other tests kill each victim at a chosen one."""
+"""The number of random kills; other tests kill each victim at a chosen moment."""
 
 SEED = int(os.environ.get("NUMAPROOF_KILLS_SEED", "0"))
-"""Chooses who is killed, and when."""
+"""The seed for victims and moments."""
 
 VICTIMS = ("client", "worker", "scheduler", "stopped worker")
 
 PAUSE = 3.0
-"""Seconds for which a worker is stopped at the most."""
+"""The longest time in seconds for which a worker is stopped."""
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def units(folder: Path) -> list[str]:
 
 
 def same(out: Path, undisturbed_run: Path) -> None:
-    """Whether two campaigns did the same units once each, and have the same bytes to tell."""
+    """Asserts that two campaigns ran the same units once and have equal results."""
     assert Counter(units(out)) == Counter(set(units(undisturbed_run)))
     for name in ("summary.json", "summary.txt"):
         assert (out / name).read_bytes() == (undisturbed_run / name).read_bytes()
@@ -58,7 +58,7 @@ def same(out: Path, undisturbed_run: Path) -> None:
     assert lines(out)[-1]["complete"]
 
 
-def test_a_campaign_resumes_after_an_interrupt_and_kills_of_itself_and_a_worker(
+def test_a_campaign_resumes_after_an_interrupt_and_kills(
     trap: Any, start: Start, undisturbed_run: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -80,7 +80,7 @@ def test_a_campaign_resumes_after_an_interrupt_and_kills_of_itself_and_a_worker(
     assert command.ended()[0] == -signal.SIGKILL
 
     with (out / "events.jsonl").open("a") as file:
-        file.write('{"event":"unit fini')  # what a kill in the middle of a line leaves behind
+        file.write('{"event":"unit fini')  # left by a kill in the middle of a line
     trap.arm()
     command = start(trap, out, "--workers", "2")
     os.kill(trap.caught(), signal.SIGKILL)
@@ -93,7 +93,7 @@ def test_a_campaign_resumes_after_an_interrupt_and_kills_of_itself_and_a_worker(
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    """Options for TLS, for Dask's commands and for ours, with files made for these tests."""
+    """TLS options for Dask's commands and ours, with files created for these tests."""
     folder = tmp_path_factory.mktemp("tls")
     made = distributed.Security.temporary()
     (folder / "ca.pem").write_text(made.tls_ca_file)
@@ -107,7 +107,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 def cluster(
     tls: tuple[str, ...],
 ) -> Iterator[tuple[tuple[str, ...], subprocess.Popen[str], subprocess.Popen[str]]]:
-    """A scheduler and one worker, as Dask's own commands start them; its options and both."""
+    """Starts a scheduler and a worker with Dask's own commands; yields the options and both."""
     where = ("--host", "127.0.0.1", "--port", "0", "--protocol", "tls", "--no-dashboard")
     scheduler = dask("scheduler", *where, *tls)
     assert scheduler.stderr is not None
@@ -143,7 +143,7 @@ def kill_process(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def test_a_scheduler_that_is_killed_ends_the_campaign_which_resumes_with_another(
+def test_a_campaign_resumes_with_another_scheduler(
     trap: Any, start: Start, undisturbed_run: Path, tmp_path: Path, tls: tuple[str, ...]
 ) -> None:
     out = tmp_path / "out"
@@ -165,7 +165,7 @@ def test_a_scheduler_that_is_killed_ends_the_campaign_which_resumes_with_another
 
 
 def below(pid: int) -> list[int]:
-    """The worker processes of a command that are there, or on their way."""
+    """Returns the worker processes of a command, including those being started."""
     with suppress(OSError):
         return [
             int(child)
@@ -176,12 +176,12 @@ def below(pid: int) -> list[int]:
     return []
 
 
-def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
+def test_random_kills_neither_lose_nor_repeat_units(
     trap: Any, start: Start, undisturbed_run: Path, tmp_path: Path, tls: tuple[str, ...]
 ) -> None:
     dice = random.Random(SEED)  # noqa: S311 - the same moments each time
     left = KILLS
-    # What an undisturbed campaign takes on this machine, to which starting comes.
+    # The duration of an undisturbed campaign on this machine, including the start.
     latest = 2 * lines(undisturbed_run)[-1]["at"]
     for number in count():
         out = tmp_path / str(number)
@@ -213,7 +213,7 @@ def kill(
     command: subprocess.Popen[str],
     others: list[subprocess.Popen[str]],
 ) -> None:
-    """Kills the victim, or stops it for a while; without workers yet, nothing happens."""
+    """Kills the victim or stops it for a while; does nothing if there are no workers yet."""
     if victim == "client":
         command.kill()
     elif victim == "scheduler":

@@ -1,4 +1,4 @@
-"""Another user of the machine gets nothing from a campaign that runs on it."""
+"""Another user of the machine can't use or read a running campaign."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ for port in sys.argv[1:]:
 
 
 def processes(leader: int) -> list[int]:
-    """A process and all that it started, directly or not."""
+    """Returns a process and all of its descendants."""
     found = [leader]
     for pid in found:
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -44,7 +44,7 @@ def processes(leader: int) -> list[int]:
 
 
 def ports(pids: list[int]) -> list[int]:
-    """Where processes listen."""
+    """Returns the addresses on which processes listen."""
     sockets = set()
     for pid in pids:
         for entry in Path(f"/proc/{pid}/fd").iterdir():
@@ -71,7 +71,7 @@ def asked_for_a_page(port: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def running(trap: Any, start: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A campaign in the middle of a unit, whose temporary files are in `scratch`."""
+    """A campaign in the middle of a unit, with its temporary files in `scratch`."""
     folder = tmp_path_factory.mktemp("strangers")
     scratch = folder / "scratch"
     scratch.mkdir()
@@ -85,7 +85,7 @@ def running(trap: Any, start: Any, tmp_path_factory: pytest.TempPathFactory) -> 
     command.process.communicate()
 
 
-def test_whoever_has_no_key_runs_no_code_and_sees_no_page(running: Any) -> None:
+def test_without_the_key_nobody_runs_code_or_reads_a_page(running: Any) -> None:
     open_ports = ports(processes(running[0].process.pid))
     assert len(open_ports) >= 3, "a scheduler, a nanny and a worker"
     assert not [port for port in open_ports if b"HTTP" in asked_for_a_page(port)]
@@ -101,8 +101,8 @@ def test_whoever_has_no_key_runs_no_code_and_sees_no_page(running: Any) -> None:
     assert all(one.endswith("Error") for one in said), said
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
-def test_another_user_reads_neither_the_key_nor_what_a_worker_writes(running: Any) -> None:
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can switch users")
+def test_another_user_cannot_read_the_key_or_workers_files(running: Any) -> None:
     pids = processes(running[0].process.pid)
     scratch = list(running[1].iterdir())
     assert scratch

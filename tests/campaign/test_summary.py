@@ -1,4 +1,4 @@
-"""A finding of a campaign is about one failure: its message, its case and its command fit."""
+"""The message, case and command of a campaign's finding belong to the same failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LIKE = "admit: containers.*.cpus differs"
 
 
-def test_a_case_keeps_its_message_where_a_scenario_fails_alike(campaign_spec: CampaignSpec) -> None:
+def test_a_case_keeps_its_message_when_a_scenario_fails_alike(campaign_spec: CampaignSpec) -> None:
     configuration = campaign_spec.plan.configurations[0]
     finished = FinishedUnits(campaign_spec.plan)
     case = CaseFinished(

@@ -1,4 +1,4 @@
-"""What comes from outside, a program that is killed or a worker that is stopped, is no finding."""
+"""A killed program or a stopped worker is not a finding."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ for line in sys.stdin.buffer:
 
 @pytest.fixture
 def unit_end(campaign_spec: CampaignSpec, tmp_path: Path) -> Callable[[int, str], dict[str, Any]]:
-    """The end of a unit of two scenarios, if the program is killed so often at an operation."""
+    """Returns the result of a unit of two scenarios whose program is killed `times` times."""
 
     def play(deaths: int, operation: str) -> dict[str, Any]:
         (tmp_path / "dies.py").write_text(DIES)
@@ -61,20 +61,20 @@ def unit_end(campaign_spec: CampaignSpec, tmp_path: Path) -> Callable[[int, str]
     return play
 
 
-def test_a_program_that_is_killed_once_is_tried_again_and_that_is_noted(unit_end: Any) -> None:
+def test_a_program_killed_once_is_retried_with_a_note(unit_end: Any) -> None:
     once = unit_end(1, "admit")
     assert once["outcomes"] == {"pass": 2}
     (note,) = once["notes"]
     assert note == (
-        "scenario 0: crash: the program ended at admit with signal SIGKILL; not so when tried again"
+        "scenario 0: crash: the program ended at admit with signal SIGKILL; it did not recur"
     )
 
 
-def test_a_program_that_is_killed_at_hello_is_asked_again(unit_end: Any) -> None:
+def test_a_program_killed_at_hello_is_retried(unit_end: Any) -> None:
     assert unit_end(1, "hello")["outcomes"] == {"pass": 2}
 
 
-def test_a_program_that_dies_again_is_a_finding(unit_end: Any) -> None:
+def test_a_program_that_dies_twice_is_a_finding(unit_end: Any) -> None:
     always = unit_end(100, "admit")
     assert always["outcomes"] == {"crash": 2}
     assert "notes" not in always

@@ -1,4 +1,4 @@
-"""The command, run in this process as its entry point runs it, and programs that misbehave."""
+"""Runs the command in this process like its entry point, with misbehaving programs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SMALL = ("--machine", "laptop-4c8t", "--select", "example-*")
 
 @dataclass(frozen=True)
 class CommandResult:
-    """How a command ended: its exit code and what it wrote."""
+    """The exit code and output of a command."""
 
     code: int
     out: str
     err: str
 
     def json(self) -> Any:
-        """Its output as JSON."""
+        """Parses the output as JSON."""
         return json.loads(self.out)
 
 
@@ -44,10 +44,10 @@ Command = Callable[..., CommandResult]
 def command(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Iterator[Command]:
-    """Runs the command with arguments, in an empty directory; there must be no traceback."""
+    """Runs the command in an empty directory and asserts that there is no traceback."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    # Or click would show `python -m pytest` in usages.
+    # Without it, click would show `python -m pytest` in usages.
     monkeypatch.setattr(sys.modules["__main__"], "__package__", None)
 
     def run(*args: str | Path) -> CommandResult:
@@ -67,7 +67,7 @@ def command(
 
 @pytest.fixture
 def small() -> tuple[str, ...]:
-    """See `SMALL`."""
+    """The case runs of `SMALL`."""
     return SMALL
 
 
@@ -90,9 +90,9 @@ for line in sys.stdin.buffer:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[[str], str]:
-    """The command line of a program that runs a body for each request.
+    """Returns the command line of a program that runs `body` for each request.
 
-    The body may call ``answer(request)``, which answers as the reference does.
+    The body may call ``answer(request)``, which answers like the reference.
     """
 
     def make(body: str) -> str:
@@ -105,7 +105,7 @@ def program(tmp_path: Path) -> Callable[[str], str]:
 
 @pytest.fixture
 def read_case_runs() -> Callable[[Path], list[CaseFinished]]:
-    """The case runs in a folder of reports, which must have every file."""
+    """Returns the case runs in a folder of reports, after checking that every file exists."""
 
     def read(folder: Path) -> list[CaseFinished]:
         assert {file.name for file in folder.iterdir()} >= set(FILES)

@@ -1,4 +1,4 @@
-"""`numaproof board` with the reports of real runs."""
+"""`numaproof board` with reports of real runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIGNATURE = "invariant state-keeps-what-was-given"
 def body(
     version: str, wrong: str, name: str = "sharer", home: str = "https://sharer.example"
 ) -> str:
-    """A program with a name of its own that gives no exclusive CPUs if `wrong` holds."""
+    """A program with its own name that assigns no exclusive CPUs if `wrong`."""
     return f"""
     reply = json.loads(codec.encode_answer(
         request.id, reference.call(request.op, codec.decode_args(request))
@@ -39,7 +39,7 @@ def body(
 
 @pytest.fixture
 def sharer(command: Command, program: Callable[[str], str]) -> Callable[..., Path]:
-    """Checks such a program, and returns the folder of its reports."""
+    """Checks the program and returns its folder of reports."""
 
     def check(version: str, wrong: str = "True", *more: str, **who: str) -> Path:
         out = Path(f"reports/sharer-{version}")
@@ -51,13 +51,13 @@ def sharer(command: Command, program: Callable[[str], str]) -> Callable[..., Pat
 
 
 def site(folder: Path) -> dict[str, bytes]:
-    """The files of a site by their names."""
+    """Returns the files of a site by name."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.mark.commands
-def test_reports_of_runs_become_a_site(
+def test_reports_of_real_runs_become_a_site(
     command: Command, sharer: Callable[..., Path], tmp_path: Path
 ) -> None:
     sharer("0.9")
@@ -68,7 +68,7 @@ def test_reports_of_runs_become_a_site(
     assert ended.err == ""
     reference, ours = ended.json()["implementations"]
     assert reference["requirements"]["met"] == reference["requirements"]["asked"] > 0
-    assert not reference["complete"]  # a machine alone, and some cases
+    assert not reference["complete"]  # a single machine, and some cases
     assert ours["version"] == "0.10"
     assert ours["case_runs"]["failed"] > 0
     assert ours["findings"] == {"failed": 1}
@@ -81,7 +81,7 @@ def test_reports_of_runs_become_a_site(
     assert "<code>example-guaranteed-" in page
     assert "https://sharer.example" in made["index.html"].decode()
     assert b"requirements" in made[ours["badge"]]
-    # The order of the folders does not matter, nor whether a run comes as reports or as data.
+    # Neither the order of the folders nor the form of a run matters: reports or data.
     folders = ("reports/sharer-0.9", "reports/reference", "reports/sharer-0.10")
     for number, paths in enumerate((folders, folders[::-1], ("data",))):
         assert command("board", *paths, "--out", f"again-{number}").code == 0
@@ -90,7 +90,7 @@ def test_reports_of_runs_become_a_site(
     assert command("board", "one.json", "--out", "from-one").code == 0
     assert site(Path("from-one")) == made
     assert str(tmp_path) not in Path("one.json").read_text()
-    # Pages of implementations that are no longer there do not stay.
+    # Pages of removed implementations are deleted.
     command("board", "reports/reference", "--out", "site")
     assert ours["page"] not in site(Path("site"))
 
@@ -119,9 +119,7 @@ def test_known_failures_are_shown_with_their_reasons(
 
 
 @pytest.mark.commands
-def test_what_a_program_says_of_itself_is_no_markup(
-    command: Command, sharer: Callable[..., Path]
-) -> None:
+def test_text_from_a_program_is_escaped(command: Command, sharer: Callable[..., Path]) -> None:
     reports = sharer("1", name='"><script>alert(1)</script>', home="javascript:alert(1)")
     (one,) = command("board", reports, "--out", "site", "--json").json()["implementations"]
     assert one["page"] == "implementations/script-alert-1-script.html"
@@ -132,6 +130,6 @@ def test_what_a_program_says_of_itself_is_no_markup(
 
 @pytest.fixture
 def reports(command: Command) -> Path:
-    """The reports of the reference."""
+    """Reports of the reference."""
     command("check", "--machine", "laptop-4c8t", "--select", CASE, "--out", "reports/run")
     return Path("reports/run")

@@ -1,4 +1,4 @@
-"""`numaproof campaign`: what its options do, and how it complains; kills are tested beside it."""
+"""`numaproof campaign`: options and errors. test_kills.py tests kills."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SMALL = ("--machine", "laptop-4c8t", "--select", "example-*", "--workers", "1")
 
 
 @pytest.mark.slow
-def test_the_reference_passes_and_every_release_is_named(command: Command) -> None:
+def test_the_reference_passes_in_every_release(command: Command) -> None:
     releases = ("--kubernetes", "1.36", "--kubernetes", "1.33")
     ended = command("campaign", *SMALL, *releases, "--seeds", "0:3", "--json")
     assert ended.code == 0
@@ -54,7 +54,7 @@ def test_a_campaign_leaves_no_temporary_files(
 
 
 @pytest.mark.parametrize("victim", ["$$", "$PPID"], ids=["itself", "its supervisor"])
-def test_a_program_that_is_killed_before_its_first_hello_is_asked_again(
+def test_a_program_killed_before_its_first_hello_is_retried(
     command: Command, tmp_path: Path, victim: str
 ) -> None:
     (tmp_path / "armed").touch()
@@ -66,7 +66,7 @@ def test_a_program_that_is_killed_before_its_first_hello_is_asked_again(
     assert not (tmp_path / "armed").exists()
 
 
-def test_without_a_scheduler_it_says_so_and_can_go_on(command: Command) -> None:
+def test_without_a_scheduler_the_campaign_stops_and_can_resume(command: Command) -> None:
     ended = command("campaign", "--scheduler", "nonsense://", "--insecure", *SMALL[:4])
     assert ended.code == 3
     assert "numaproof: no workers at nonsense://: " in ended.err
@@ -74,7 +74,7 @@ def test_without_a_scheduler_it_says_so_and_can_go_on(command: Command) -> None:
 
 
 @pytest.mark.parametrize("package", ["dask", "cryptography"])
-def test_without_a_package_it_says_what_to_install(
+def test_a_missing_package_is_named(
     command: Command, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.delattr(campaign, "cluster", raising=False)

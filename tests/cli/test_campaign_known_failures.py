@@ -20,7 +20,7 @@ SIGNATURE = "fault at admit: boom"
 
 
 @pytest.mark.slow
-def test_known_failures_are_no_findings_and_new_ones_are_written(
+def test_known_failures_are_not_findings_and_new_ones_are_saved(
     command: Command, program: Callable[[str], str]
 ) -> None:
     body = """

@@ -24,7 +24,7 @@ def outcomes(runs: list[CaseFinished]) -> list[str]:
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_is_3_and_what_was_measured_is_reported(
+def test_an_interrupt_exits_with_3_and_reports_what_ran(
     program: Program,
     small: Small,
     read_case_runs: Finished,

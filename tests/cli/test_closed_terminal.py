@@ -1,4 +1,4 @@
-"""A closed terminal ends a command as an interrupt does."""
+"""Closing the terminal ends a command like an interrupt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize(("which", "errors"), [("check", "to the terminal"), ("fuzz", "to a file")])
-def test_a_closed_terminal_leaves_a_report_and_nothing_else(
+def test_closing_the_terminal_leaves_only_a_report(
     program: Program, tmp_path: Path, which: str, errors: str
 ) -> None:
     script = shutil.which("numaproof", path=str(Path(sys.executable).parent))

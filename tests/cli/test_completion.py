@@ -1,4 +1,4 @@
-"""Completion in bash, zsh and fish themselves."""
+"""Completion in real shells: bash, zsh and fish."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NUMAPROOF = Path(sys.executable).parent / "numaproof"
 
-# bash and fish offer completions to scripts; they load the completion as the README says.
+# bash and fish let scripts request completions, loaded as in the README.
 BASH = """
 eval "$(_NUMAPROOF_COMPLETE=bash_source numaproof)"
 COMP_WORDS=({words} "{last}") COMP_CWORD={index}
@@ -32,7 +32,7 @@ FISH = """
 _NUMAPROOF_COMPLETE=fish_source numaproof | source
 complete --do-complete "{words} {last}"
 """
-# zsh completes only what is typed in a terminal.
+# zsh only completes input typed into a terminal.
 ZSHRC = """
 PROMPT="ready> " LISTMAX=1000
 autoload -Uz compinit && compinit -u -d "$ZDOTDIR/dump"
@@ -42,7 +42,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def missing(shell: str, line: str, expected: Iterable[str], home: Path) -> list[str]:
-    """What a shell does not offer of what is expected, once a line is typed."""
+    """Returns the expected completions that a shell does not offer after a line is typed."""
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     path = f"{NUMAPROOF.parent}{os.pathsep}{os.environ['PATH']}"
@@ -87,7 +87,7 @@ def _missing_in_terminal(
 
 
 def _read_until(terminal: int, expected: Iterable[str]) -> str:
-    """What is shown until everything expected is, or nothing comes for 20 s."""
+    """Reads until everything expected is shown, or nothing comes for 20 s."""
     shown = b""
     while any(one not in shown.decode(errors="replace") for one in expected):
         if not select.select([terminal], [], [], 20)[0]:
@@ -97,7 +97,7 @@ def _read_until(terminal: int, expected: Iterable[str]) -> str:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_command_is_offered_with_its_whole_first_sentence(shell: str, tmp_path: Path) -> None:
+def test_commands_are_completed_with_their_first_sentence(shell: str, tmp_path: Path) -> None:
     commands = [both for section in COMMANDS.values() for both in section.items()]
     expected = [name for name, _ in commands]
     if shell != "bash":
@@ -117,5 +117,7 @@ def test_every_command_is_offered_with_its_whole_first_sentence(shell: str, tmp_
         ("numaproof profile sh", "show"),
     ],
 )
-def test_names_are_offered(shell: str, line: str, expected: str, tmp_path: Path) -> None:
+def test_cases_and_machines_are_completed(
+    shell: str, line: str, expected: str, tmp_path: Path
+) -> None:
     assert missing(shell, line, [expected], tmp_path) == []

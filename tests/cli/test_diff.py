@@ -20,9 +20,7 @@ print(json.dumps(plain), flush=True)
 """
 
 
-def test_a_difference_is_shrunk_shown_on_both_sides_and_replays(
-    command: Command, program: Program
-) -> None:
+def test_a_difference_is_shrunk_shown_and_replayable(command: Command, program: Program) -> None:
     fewer = program(FEWER)
     ended = command("diff", "--right", fewer, "--seeds", "0:200", "--tries", "3")
     assert ended.code == 1

@@ -1,4 +1,4 @@
-"""On a full disk, commands name the file, keep what was there, and can be repeated."""
+"""On a full disk, commands name the file, keep the old content, and can be repeated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECK = ("check", "--machine", "laptop-4c8t", "--select", "example-*")
 
 @pytest.fixture
 def full_disk(small_disk: Path) -> Path:
-    """A file system with room for a page of memory."""
+    """A file system with room for one page of memory."""
     fill(small_disk, leave=1)
     return small_disk
 
@@ -53,7 +53,7 @@ REPORTING: dict[str, Sequence[str]] = {
 
 
 @pytest.mark.parametrize("which", REPORTING)
-def test_a_report_that_does_not_fit_is_named(
+def test_a_report_that_does_not_fit_on_the_disk_is_named(
     command: Command, program: Program, full_disk: Path, which: str
 ) -> None:
     if which == "board":
@@ -74,7 +74,7 @@ def test_a_report_that_does_not_fit_is_named(
         assert again.code == 0
 
 
-def test_a_full_disk_is_no_killed_run_in_any_report(command: Command, small_disk: Path) -> None:
+def test_a_full_disk_is_not_reported_as_a_killed_run(command: Command, small_disk: Path) -> None:
     out = small_disk / "out"
     for pages in (1, 4, 16, 64):
         fill(small_disk, leave=pages)
@@ -90,7 +90,7 @@ def test_a_full_disk_is_no_killed_run_in_any_report(command: Command, small_disk
             assert not report.exists() or "still in progress" not in report.read_text()
 
 
-def test_a_board_on_a_full_disk_is_replaced_once_there_is_room(
+def test_a_board_is_replaced_after_the_full_disk_has_room(
     command: Command, small_disk: Path
 ) -> None:
     assert command(*CHECK, "--out", "report").code == 0
@@ -103,7 +103,7 @@ def test_a_board_on_a_full_disk_is_replaced_once_there_is_room(
 
 
 @pytest.mark.parametrize("name", ["data.json", "data"])
-def test_board_data_that_does_not_fit_leaves_the_older_file(
+def test_board_data_that_does_not_fit_keeps_the_old_file(
     command: Command, full_disk: Path, name: str
 ) -> None:
     assert command(*CHECK, "--out", "report").code == 0
@@ -119,7 +119,7 @@ def test_board_data_that_does_not_fit_leaves_the_older_file(
     assert files(full_disk) == before
 
 
-def test_other_files_that_do_not_fit_are_named_and_leave_the_older_one(
+def test_other_files_that_do_not_fit_are_named_and_kept(
     command: Command, program: Program, full_disk: Path
 ) -> None:
     Path("kubelet.yaml").write_text(KUBELET)
@@ -145,7 +145,7 @@ def test_other_files_that_do_not_fit_are_named_and_leave_the_older_one(
         assert files(full_disk) == old
 
 
-def test_a_line_that_does_not_fit_is_cut_off(
+def test_a_partly_written_line_is_removed(
     command: Command, program: Program, full_disk: Path
 ) -> None:
     out, right = full_disk / "out", program("answer(request)")

@@ -1,4 +1,4 @@
-"""A full temporary disk is reported once, with its folder, and nobody else is blamed."""
+"""A full temporary disk is reported once with its folder, and the program isn't blamed."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ LONGER = ("check of a program", "fuzz", "diff", "doctor", "replay", "record")
 
 
 @pytest.mark.parametrize("which", LONGER)
-def test_a_temporary_disk_that_fills_up_is_not_the_program_s_fault(
+def test_a_full_temporary_disk_is_not_the_programs_fault(
     command: Command, program: Program, temporary: Path, which: str
 ) -> None:
     filling = program(

@@ -1,7 +1,7 @@
-"""Hostile programs are named; they leave no process behind and touch nothing outside.
+"""Hostile programs are reported; they leave no process behind and change nothing outside.
 
-Each runs `numaproof` in a process of its own, whose memory is measured. `tests/builders/hostile.py`
-reads the programs from `hostile.yaml`.
+Each test runs `numaproof` in a separate process and measures its memory.
+`tests/builders/hostile.py` reads the programs from `hostile.yaml`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GIB = 1 << 20
-"""In the KiB in which the kernel counts memory."""
+"""In KiB, the kernel's unit."""
 
 MEASURED = """
 import resource, runpy, sys
@@ -66,7 +66,7 @@ cases:
 
 @dataclass
 class Attack:
-    """A hostile program, and what is around it."""
+    """A hostile program and its surroundings."""
 
     folder: Path
     program: Hostile
@@ -98,11 +98,11 @@ class Attack:
 
     @property
     def command(self) -> str:
-        """What runs the program."""
+        """The command that runs the program."""
         return shlex.join([sys.executable, str(self.file)])
 
     def run(self, *args: str, seconds: float = 300) -> subprocess.CompletedProcess[str]:
-        """Runs `numaproof` and looks at what it leaves behind."""
+        """Runs `numaproof` and checks what it leaves behind."""
         ended = subprocess.run(
             [sys.executable, "-c", MEASURED, *args],
             cwd=self.folder,
@@ -120,7 +120,7 @@ class Attack:
         return ended
 
     def look_around(self) -> None:
-        """No process of the program lives, nothing outside has changed, nothing is left."""
+        """Asserts that no process lives, nothing outside has changed, and nothing is left."""
         try:
             assert os.read(self._reader, 1) == b""
         except BlockingIOError:
@@ -139,12 +139,12 @@ def attack(folder: Path, name: str) -> Attack:
 
 
 def patience(program: Hostile) -> tuple[str, ...]:
-    """Programs that hang are not waited for as long as a busy machine may need for others."""
+    """Returns a timeout: short for programs that hang, long for others."""
     return ("--timeout", "5s" if "no answer" in program.words else "60s")
 
 
 def check_report(attack: Attack) -> str:
-    """The report of `numaproof check` of a case that needs state."""
+    """Returns the report of `numaproof check` with a case that needs state."""
     options = ("--cases", str(attack.cases), "--machine", "laptop-4c8t", *patience(attack.program))
     chosen = ("--select", "hostile", "--out", str(attack.folder / "out"), "--level", "placement")
     attack.run("check", "--implementation", attack.command, *options, *chosen)
@@ -173,8 +173,9 @@ ONE_OF_A_KIND = (
     "flood",
     "half-a-line-and-death",
 )
-"""Played where all tests are. `tests/conformance/execution` and `tests/workdir` play more of each
-kind, without the command around them."""
+"""The programs played with the regular tests. `tests/conformance/execution` and `tests/workdir`
+play more of each kind, without the command.
+"""
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ kind, without the command around them."""
         for one in (HOSTILE if EVERY else (*FAST, *ONE_OF_A_KIND))
     ],
 )
-def test_a_hostile_program_is_named_and_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
+def test_a_hostile_program_is_reported_and_leaves_nothing(tmp_path: Path, name: str) -> None:
     one = attack(tmp_path, name)
     report = check_report(one)
     assert re.search(one.program.words or "1 case run", report), report
@@ -210,7 +211,7 @@ COMMANDS = {
 
 
 def program_command_pairs() -> list[tuple[str, str]]:
-    """A few programs with a command each; every one with all where `NUMAPROOF_HOSTILE` is set."""
+    """Pairs of program and command: a few, or all if `NUMAPROOF_HOSTILE` is set."""
     if EVERY:
         return list(product(HOSTILE, COMMANDS))
     return list(zip(FAST, COMMANDS, strict=False))
@@ -218,7 +219,7 @@ def program_command_pairs() -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "command"), program_command_pairs())
-def test_every_command_names_a_hostile_program(tmp_path: Path, name: str, command: str) -> None:
+def test_every_command_reports_a_hostile_program(tmp_path: Path, name: str, command: str) -> None:
     one = attack(tmp_path, name)
     first, *others = COMMANDS[command]
     ended = one.run(first, *patience(one.program), *others, one.command)

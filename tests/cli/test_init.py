@@ -1,4 +1,4 @@
-"""`numaproof init`: each adapter is green as written, and nothing is ever overwritten."""
+"""`numaproof init`: each adapter passes as generated, and no file is ever overwritten."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ every_language = pytest.mark.parametrize("language", SKELETONS)
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """The text of every file below a folder."""
+    """Returns the text of every file below a folder."""
     found = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_text("utf-8") for path in found}
 
 
 class TestSource:
-    """Where an adapter's CI installs numaproof from: one file says so."""
+    """The source from which an adapter's CI installs numaproof; a single file contains it."""
 
     @pytest.mark.parametrize(
         ("direct_url", "source"),
@@ -59,7 +59,7 @@ class TestSource:
             ({"url": "file:///src/numaproof"}, "numaproof @ file:///src/numaproof"),
         ],
     )
-    def test_it_is_where_this_numaproof_came_from(
+    def test_ci_installs_numaproof_from_the_same_source(
         self,
         command: Command,
         monkeypatch: pytest.MonkeyPatch,
@@ -77,7 +77,7 @@ class TestSource:
         assert ("Other machines cannot install" in ended.out) == ("file:" in source)
 
 
-def test_every_template_is_used_and_goes_into_the_wheel(command: Command) -> None:
+def test_every_template_is_used_and_packaged(command: Command) -> None:
     for language in SKELETONS:
         command("init", language, "--language", language)
     used = set(command_of_init._COMMON.values())
@@ -132,7 +132,7 @@ TOOLCHAINS = [
 
 
 def pod(uid: str, *containers: str, **status: str) -> dict[str, object]:
-    """A pod with a limit of one CPU in each container."""
+    """A pod with a limit of one CPU per container."""
     resources = {"limits": {"cpu": 1, "memory": "64Mi"}}
     return {
         "metadata": {"name": uid, "namespace": "default", "uid": uid},
@@ -145,7 +145,7 @@ def pod(uid: str, *containers: str, **status: str) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def build_adapter(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of the adapter in a language, which is built once."""
+    """The folder of the adapter in a language, built once."""
 
     @cache
     def build(language: str) -> Path:
@@ -161,7 +161,7 @@ def build_adapter(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], P
 
 @pytest.mark.parametrize("language", TOOLCHAINS)
 class TestProtocol:
-    """What docs/protocol.md says, and a run at level invariants does not ask."""
+    """Behaviour that docs/protocol.md requires but level invariants doesn't check."""
 
     @pytest.fixture
     def ask(self, build_adapter: Callable[[str], Path], language: str) -> Iterator[Command]:
@@ -191,7 +191,7 @@ class TestProtocol:
     def start(self, ask: Command, tmp_path: Path) -> Command:
         return partial(ask, "start", machine=MACHINE, state_dir=str(tmp_path))
 
-    def test_policy_none_has_no_shared_pool_and_nothing_to_allocate(
+    def test_policy_none_has_no_shared_pool_and_no_allocatable_cpus(
         self, ask: Command, start: Command
     ) -> None:
         assert start(config={})["cpus"]["allocatable"] == ""
@@ -199,7 +199,7 @@ class TestProtocol:
         assert ask("state")["shared"] == ""
 
     @pytest.mark.parametrize("config", [{}, STATIC])
-    def test_a_restart_shows_every_pod_on_the_node_before_it_is_admitted_again(
+    def test_a_restart_lists_every_pod_before_readmission(
         self, ask: Command, start: Command, config: object
     ) -> None:
         start(config=config)
@@ -212,7 +212,7 @@ class TestProtocol:
         assert shown["a"]["app"]["exclusive"] == before["app"]["exclusive"]
         assert shown["unknown"]["app"]["exclusive"] == ""
 
-    def test_a_container_that_has_ended_is_served_as_if_new_when_its_pod_is_admitted_again(
+    def test_an_ended_container_is_new_when_its_pod_is_readmitted(
         self, ask: Command, start: Command
     ) -> None:
         start(config=STATIC)
@@ -224,7 +224,7 @@ class TestProtocol:
         assert served["app"]["exclusive"]
         assert served["other"]["exclusive"] == kept
 
-    def test_the_qos_class_of_the_status_decides(self, ask: Command, start: Command) -> None:
+    def test_the_qos_class_in_the_status_decides(self, ask: Command, start: Command) -> None:
         start(config=STATIC)
         limited = ask("admit", pod=pod("a", "app", qosClass="Burstable"))
         bare = pod("b", "app", qosClass="Guaranteed")
@@ -235,7 +235,7 @@ class TestProtocol:
 
 @pytest.mark.slow
 @every_language
-def test_each_adapter_builds_offline_and_all_that_its_ci_runs_passes(
+def test_each_adapter_builds_offline_and_passes_its_ci(
     command: Command, tmp_path: Path, language: str
 ) -> None:
     if not shutil.which(TOOLS[language]):

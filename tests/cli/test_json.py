@@ -1,4 +1,4 @@
-"""What commands print with --json, and the files they write, follow the published schemas."""
+"""The output of --json, and written files, follow the published schemas."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def schema(name: str) -> dict[str, Any]:
     return found
 
 
-def test_the_published_schemas_are_what_the_types_give() -> None:
+def test_the_published_schemas_match_the_types() -> None:
     written = {file.name: file.read_text("utf-8") for file in SCHEMAS.glob("*.json")}
     files = runpy.run_path(str(SCHEMAS / "write.py"))["files"]
     assert files() == written, "python docs/schemas/write.py"
 
 
-def test_the_page_links_every_schema() -> None:
+def test_the_page_links_to_every_schema() -> None:
     page = (ROOT / "docs" / "json.md").read_text("utf-8")
     names = [file.name for file in SCHEMAS.glob("*.json")]
     assert [name for name in names if f"](schemas/{name})" not in page] == []
@@ -93,7 +93,7 @@ def json_commands(group: click.Group, before: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_output_follows_its_schema(
+def test_json_output_follows_its_schema(
     command: Command, program: Callable[[str], str], words: tuple[str, ...]
 ) -> None:
     name, *line = (program(WRONG) if word == "WRONG" else word for word in words)

@@ -1,4 +1,4 @@
-"""`numaproof check --known-failures`: what is known does not fail a run, and what is not, does."""
+"""`numaproof check --known-failures`: only unknown failures fail a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numaproof.conformance.known_failures.entries import (
 from numaproof.protocol.events import CaseFinished, Outcome
 
 
-def test_a_whole_run_shows_that_nothing_of_a_glob_fails_any_more() -> None:
+def test_a_whole_run_reports_a_glob_without_failures() -> None:
     entry = KnownFailureEntry(KnownFailure("a-*", "boom", "why"), "known.yaml:1")
     passed = CaseFinished(0.0, "a-one", "One", "laptop", "pass", 0.0, ())
     for whole in (True, False):
@@ -26,7 +26,7 @@ def test_a_whole_run_shows_that_nothing_of_a_glob_fails_any_more() -> None:
         )
 
 
-def test_of_several_entries_the_one_with_the_most_alike_cause_is_named() -> None:
+def test_the_entry_with_the_most_similar_cause_is_named() -> None:
     causes = ("invariant cpus-never-shared", "fault at admit: bang", "crash at start")
     several = [
         KnownFailureEntry(KnownFailure("*", cause, "why"), f"known.yaml:{line}")
@@ -38,7 +38,7 @@ def test_of_several_entries_the_one_with_the_most_alike_cause_is_named() -> None
     assert "[known.yaml:2: " in KnownFailures(several[::-1]).judge(failed).message
 
 
-def test_of_several_dates_that_are_past_the_last_is_named() -> None:
+def test_the_latest_of_several_expired_dates_is_named() -> None:
     dates = (dt.date(2027, 1, 1), dt.date(2027, 3, 1), dt.date(2027, 2, 1))
     several = [
         KnownFailureEntry(KnownFailure("*", "boom", "why", until=date), f"known.yaml:{line}")

@@ -1,4 +1,4 @@
-"""The command as a whole: help, completion, streams, and the reference behind the protocol."""
+"""The command as a whole: help, completion, streams, and the reference as a server."""
 
 from __future__ import annotations
 
@@ -60,12 +60,14 @@ def test_the_help_of_each_command_has_an_example(command: Command, path: tuple[s
         (["upgrade", "--to"], "1.36", ["1.36"]),
     ],
 )
-def test_names_are_completed(args: list[str], incomplete: str, expected: list[str]) -> None:
+def test_names_in_options_are_completed(
+    args: list[str], incomplete: str, expected: list[str]
+) -> None:
     complete = ShellComplete(cli, {}, "numaproof", "_NUMAPROOF_COMPLETE")
     assert [item.value for item in complete.get_completions(args, incomplete)] == expected
 
 
-def test_files_complete_the_program_of_doctor() -> None:
+def test_doctor_completes_files() -> None:
     (argument,) = (one for one in doctor.params if one.name == "command")
     (item,) = argument.shell_complete(click.Context(doctor), "./my")
     assert (item.value, item.type) == ("./my", "file")
@@ -78,7 +80,7 @@ def test_the_module_is_the_command() -> None:
     assert VERSION in ended.stdout
 
 
-def test_a_machine_is_drawn_on_a_terminal_that_has_ascii_alone() -> None:
+def test_a_machine_is_drawn_on_an_ascii_terminal() -> None:
     ended = subprocess.run(
         [*NUMAPROOF, "profile", "show", "laptop-4c8t"],
         capture_output=True,
@@ -90,14 +92,14 @@ def test_a_machine_is_drawn_on_a_terminal_that_has_ascii_alone() -> None:
 
 
 def on_terminal(*args: str, **environment: str) -> str:
-    """What a command writes to a terminal."""
+    """Returns the output of a command on a terminal."""
     ours, theirs = pty.openpty()
     clean = {key: value for key, value in os.environ.items() if key not in ("CI", "NO_COLOR")}
     settings = {**clean, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **environment}
     running = subprocess.Popen([*NUMAPROOF, *args], stdout=theirs, env=settings)
     os.close(theirs)
     written = bytearray()
-    # A terminal whose other side is closed ends in an error, not in an empty read.
+    # Reading from a terminal whose other side is closed is an error, not an empty read.
     with suppress(OSError):
         while chunk := os.read(ours, 65536):
             written += chunk
@@ -106,7 +108,7 @@ def on_terminal(*args: str, **environment: str) -> str:
     return written.decode()
 
 
-def test_a_terminal_gets_colour_unless_it_is_told_not_to() -> None:
+def test_a_terminal_gets_colour_unless_it_is_turned_off() -> None:
     assert "\x1b[" in on_terminal("profile", "show", "laptop-4c8t")
     plain = on_terminal("profile", "show", "laptop-4c8t", NO_COLOR="1")
     assert "\x1b" not in plain
@@ -125,7 +127,7 @@ READER_NEEDED = {
 
 
 @pytest.mark.parametrize("args", READER_NEEDED)
-def test_only_a_run_needs_its_reader(args: str, tmp_path: Path) -> None:
+def test_only_a_run_fails_if_its_reader_leaves(args: str, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     ended = subprocess.run(
@@ -140,14 +142,14 @@ def test_only_a_run_needs_its_reader(args: str, tmp_path: Path) -> None:
     assert ended.stderr == b""
 
 
-def test_a_list_may_be_read_in_part() -> None:
+def test_reading_part_of_a_list_is_fine() -> None:
     shell = f"set -o pipefail; {NUMAPROOF[0]} case list | head -1"
     ended = subprocess.run(["bash", "-c", shell], capture_output=True, check=False)
     assert ended.returncode == 128 + signal.SIGPIPE
     assert (ended.stdout.count(b"\n"), ended.stderr) == (1, b"")
 
 
-def test_a_full_disk_is_2() -> None:
+def test_a_full_disk_exits_with_2() -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
             [*NUMAPROOF, "profile", "list"], stdout=full, stderr=subprocess.PIPE, check=False
@@ -156,7 +158,7 @@ def test_a_full_disk_is_2() -> None:
     assert b"No space left on device" in ended.stderr
 
 
-def test_a_fault_of_the_reference_is_reported_as_one(
+def test_a_fault_of_the_reference_is_reported_as_a_bug(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def raise_error(*_args: Any) -> Any:
@@ -181,7 +183,7 @@ def test_a_tree_that_no_profile_describes_is_reported(
     assert "no profile describes tree so that discovery" in ended.err
 
 
-def test_an_interrupt_outside_of_a_run_is_3(
+def test_an_interrupt_outside_a_run_exits_with_3(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> None:
@@ -193,7 +195,7 @@ def test_an_interrupt_outside_of_a_run_is_3(
     assert "interrupted" in ended.err
 
 
-def test_too_little_memory_is_no_bug(
+def test_running_out_of_memory_is_not_reported_as_a_bug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def large() -> None:
@@ -206,7 +208,7 @@ def test_too_little_memory_is_no_bug(
     assert "out of memory: play fewer cases" in capsys.readouterr().err
 
 
-def test_a_bug_of_ours_is_told_in_a_line(
+def test_an_internal_bug_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def raise_error() -> None:

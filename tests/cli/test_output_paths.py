@@ -1,4 +1,4 @@
-"""Where output cannot be written: found before the work, named, and nothing earlier is lost."""
+"""Unwritable outputs are reported before the work starts, and no earlier file is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Command = Callable[..., Any]
 
 @pytest.fixture
 def inputs(command: Command) -> None:  # noqa: ARG001 - in its folder
-    """The files that commands read, in the current directory."""
+    """The input files of commands, in the current directory."""
     Path("kubelet.yaml").write_text(KUBELET)
     Path("pod.yaml").write_text(POD)
     Path("finding.yaml").write_text(FINDING)
@@ -38,7 +38,7 @@ TO_A_FILE: dict[str, tuple[Sequence[str], str]] = {
     "record": (("record", "--implementation", "/no/program", "--out"), f"mine{SUFFIX}"),
     "capture": (("profile", "capture", "/", "--out"), "mine.yaml"),
 }
-"""Commands that write a file, each with the file's name; the last argument is its path."""
+"""Commands that write a file, with the file's name; the last argument is its path."""
 
 TO_A_FOLDER: dict[str, Sequence[str]] = {
     "check": (*CHECK, "--out"),
@@ -50,14 +50,12 @@ TO_A_FOLDER: dict[str, Sequence[str]] = {
     "init": ("init", "--language", "python"),
 }
 
-NOWHERE = "a symbolic link that leads nowhere; remove it or name another path"
+NOWHERE = "a broken symbolic link; remove it or name another path"
 
 
 @pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize("which", TO_A_FILE)
-def test_a_file_that_cannot_be_written_is_refused_before_the_work(
-    command: Command, which: str
-) -> None:
+def test_an_unwritable_file_is_refused_before_the_work(command: Command, which: str) -> None:
     words, name = TO_A_FILE[which]
     for folder in ("loop", "fifo", "file"):
         Path(folder).mkdir()
@@ -82,9 +80,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(
 
 @pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize("which", TO_A_FOLDER)
-def test_a_folder_that_cannot_be_written_is_refused_before_the_work(
-    command: Command, which: str
-) -> None:
+def test_an_unwritable_folder_is_refused_before_the_work(command: Command, which: str) -> None:
     Path("loop").symlink_to("loop")
     Path("dangling").symlink_to("nowhere/at all")
     Path("file").touch()
@@ -102,7 +98,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(
 
 
 @pytest.mark.parametrize("name", ["tree", "tree.tar"])
-def test_a_tree_is_not_written_through_a_link_to_nothing(command: Command, name: str) -> None:
+def test_a_tree_is_not_written_through_a_dangling_link(command: Command, name: str) -> None:
     Path(name).symlink_to("nowhere")
     Path("dangling").symlink_to("nowhere")
     for path, said in (name, "is"), (f"dangling/{name}", "dangling is"):
@@ -124,9 +120,7 @@ REPORTS = {
 
 @pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize("which", REPORTS)
-def test_a_report_that_cannot_be_written_is_refused_before_the_work(
-    command: Command, which: str
-) -> None:
+def test_an_unwritable_report_is_refused_before_the_work(command: Command, which: str) -> None:
     for number, name in enumerate(REPORTS[which]):
         report = Path(f"out-{number}", name)
         report.parent.mkdir()
@@ -138,7 +132,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(
         assert report.is_fifo()
 
 
-def test_the_reports_that_are_looked_at_are_those_that_are_written() -> None:
+def test_every_written_report_is_checked_in_advance() -> None:
     assert outputs.REPORT_FILES == FILES
 
 

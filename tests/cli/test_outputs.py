@@ -1,4 +1,4 @@
-"""What is said of a run that is cut short."""
+"""The summary of a run that was cut short."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import AnyEvent
 
 
-def test_a_run_that_is_cut_short_counts_what_was_wrong_apart(tmp_path: Path) -> None:
+def test_a_run_cut_short_counts_failures_separately(tmp_path: Path) -> None:
     def events() -> Iterator[AnyEvent]:
         yield DivergenceFound(0.1, "wrong", "fault", "a panic", MachineInfo(), ())
         yield Progress(0.2, 5)

@@ -1,6 +1,6 @@
 """Every page in `pages/` shows what the command prints.
 
-`NUMAPROOF_WRITE_PAGES=1` writes the pages anew: read what changed in them.
+`NUMAPROOF_WRITE_PAGES=1` updates the pages. Review the diff.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ VARYING = (
     (re.compile(r" \(_ssl\.c:\d+\)"), ""),
     (re.compile(r'"(at|seconds)":\s?[\d.]+'), r'"\1": 0'),
 )
-"""What a page leaves out: the usage that click puts before an error, progress, times,
-and lines of Python's own source."""
+"""Varying output and its replacements: click's usage before errors, progress, times, and lines of
+Python's source.
+"""
 
 
 NEEDS = cache(needs.rows)
-"""What `numaproof features` counts, which takes a second or two, once for all that ask."""
+"""The counts of `numaproof features`, computed once because they take a second or two."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_is_what_its_commands_print(
+def test_a_page_matches_the_output_of_its_commands(
     page: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = str(Path.cwd())

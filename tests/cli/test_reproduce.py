@@ -1,4 +1,4 @@
-"""Printed commands reproduce what failed, as they are printed, and leave the report alone."""
+"""Printed commands reproduce the failure when pasted, and don't change the report."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def signatures(folder: Path) -> set[str]:
 
 
 def reports(folder: Path) -> list[str]:
-    """The text of every report that people and CI systems read."""
+    """Returns the text of every report for people and CI systems."""
     told = "".join(ET.parse(folder / "junit.xml").getroot().itertext())  # noqa: S314 - our own
     page = html.unescape((folder / "report.html").read_text())
     return [told, page, (folder / "report.md").read_text()]
 
 
 def run(command: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a shell, as a person does."""
+    """Runs a command in a shell."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-c", command],
@@ -114,7 +114,7 @@ RUNS: dict[str, tuple[str, tuple[str, ...], Path]] = {
 
 
 @pytest.mark.parametrize("which", RUNS)
-def test_a_printed_command_reproduces_the_failure_and_leaves_the_report(
+def test_a_printed_command_reproduces_and_keeps_the_report(
     command: Command, program: Program, which: str
 ) -> None:
     body, words, folder = RUNS[which]
@@ -138,7 +138,7 @@ def test_a_printed_command_reproduces_the_failure_and_leaves_the_report(
     assert "1 of 1" in again.stdout
 
 
-def test_a_campaign_prints_commands_that_work_from_here(command: Command, program: Program) -> None:
+def test_a_campaign_prints_commands_that_work_here(command: Command, program: Program) -> None:
     wrong, out = f"{program(FAULTY)} {'x' * 400}", Path("my  campaign")
     words = ("campaign", "--seeds", "0:5", "--no-cases", "--workers", "1", "--out", out)
     ended = command(*words, "--implementation", wrong)
@@ -167,7 +167,7 @@ def test_a_campaign_prints_commands_for_cases(command: Command, program: Program
 @pytest.mark.parametrize(
     "name", [b"plain", b"two words", b"it's", b"\xff\\'\n x", "é\u202e".encode()]
 )
-def test_a_shell_reads_any_name_that_is_printed(name: bytes) -> None:
+def test_printed_names_are_quoted_for_a_shell(name: bytes) -> None:
     word = os.fsdecode(name)
     line = quote_words(("printf", "%s", word))
     assert line.isprintable()

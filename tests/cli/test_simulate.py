@@ -24,7 +24,7 @@ def test_the_examples_of_the_help_run(command: Command) -> None:
     assert Path("node.html").exists()
 
 
-def test_the_documented_example_is_what_comes_out(command: Command) -> None:
+def test_the_documented_example_matches_the_output(command: Command) -> None:
     page = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text("utf-8")
     config, pods, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     line, out = re.findall(

@@ -1,4 +1,4 @@
-"""What the command loads before it has anything to do: help and completion are answered at once."""
+"""Help and completion load few modules, so they answer immediately."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SLOW = {
     "rich",
     "yaml",
 }
-"""Packages that only running something needs."""
+"""Packages that only a run needs."""
 
 WORKING = tuple(
     f"numaproof.{one}."
@@ -43,14 +43,14 @@ WORKING = tuple(
         *("fakesys", "campaign", "plugin", "reference", "reports.board", "simulation"),
     )
 )
-"""What of our own only running something needs."""
+"""Our modules that only a run needs."""
 
 SENTENCES = {name: text for section in COMMANDS.values() for name, text in section.items()}
 SUBCOMMANDS = tuple(f"numaproof.cli.{name}" for name in SENTENCES if name != "reference")
 
 
 def loaded_modules(*args: str, command_line: str | None = None) -> list[str]:
-    """The modules that a command loads; `command_line` is what TAB is pressed after."""
+    """Returns the modules that a command loads; `command_line` is completed with TAB."""
     words = (
         {}
         if command_line is None
@@ -70,18 +70,18 @@ def loaded_modules(*args: str, command_line: str | None = None) -> list[str]:
 
 
 def is_slow(module: str) -> bool:
-    """Whether only running something needs a module."""
+    """Returns whether only a run needs a module."""
     return module.partition(".")[0] in SLOW or module.startswith(WORKING)
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_the_command_alone_loads_none_of_its_subcommands(option: str) -> None:
+def test_the_command_alone_loads_no_subcommand(option: str) -> None:
     assert not [
         one for one in loaded_modules(option) if is_slow(one) or one.startswith(SUBCOMMANDS)
     ]
 
 
-def test_completing_the_name_of_a_subcommand_loads_none() -> None:
+def test_completing_a_subcommand_loads_none() -> None:
     found = {
         *loaded_modules(command_line="numaproof "),
         *loaded_modules(command_line="numaproof ch"),
@@ -90,7 +90,7 @@ def test_completing_the_name_of_a_subcommand_loads_none() -> None:
 
 
 @pytest.mark.parametrize("name", SENTENCES)
-def test_the_help_of_a_subcommand_loads_nothing_that_only_running_it_needs(name: str) -> None:
+def test_help_does_not_load_what_only_a_run_needs(name: str) -> None:
     assert not [one for one in loaded_modules(name, "--help") if is_slow(one)]
 
 
@@ -109,7 +109,7 @@ def test_the_help_of_a_subcommand_loads_nothing_that_only_running_it_needs(name:
         "numaproof replay static",
     ],
 )
-def test_completing_options_machines_releases_and_ids_loads_no_more(command_line: str) -> None:
+def test_completing_options_and_names_loads_little(command_line: str) -> None:
     assert not [one for one in loaded_modules(command_line=command_line) if is_slow(one)]
 
 

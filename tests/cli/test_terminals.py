@@ -1,4 +1,4 @@
-"""A terminal gets colour; pages show that nothing else does."""
+"""A terminal gets colour; the pages show that other outputs don't."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that run at the same time, and would write to the same place."""
+"""Concurrent commands that write to the same place."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Waiting:
 
 @contextmanager
 def waiting(program: Program, folder: Path, *words: str) -> Iterator[Waiting]:
-    """See `Waiting`; it is ended with the block."""
+    """A waiting check that is killed at the end of the block."""
     begun = Waiting(program, folder, *words)
     try:
         yield begun
@@ -94,13 +94,13 @@ def test_a_second_run_into_a_folder_is_refused_and_touches_nothing(
     who = f"numaproof: {folder}: another run is writing to it (process {first.process.pid});"
     for ended in refused:
         assert (ended.code, ended.out) == (2, "")
-        assert ended.err == f"{who} wait until it ends, or give another --out\n"
+        assert ended.err == f"{who} wait until it ends, or use another --out\n"
     assert (first.process.returncode, errors) == (0, "")
     assert "Passed" in written
     assert command("check", *small).code == 0
 
 
-def test_the_verdict_comes_from_the_run_and_not_from_a_file(
+def test_the_verdict_comes_from_the_run_not_from_a_file(
     command: Command, program: Program, small: Small, tmp_path: Path
 ) -> None:
     wrong = program("answer(request)").replace("program.py", "wrong.py")
@@ -110,7 +110,7 @@ def test_the_verdict_comes_from_the_run_and_not_from_a_file(
     out, known = tmp_path / "out", tmp_path / "known.yaml"
     more = ("--out", str(out), "--write-known-failures", str(known))
     with waiting(program, tmp_path, "check", *small, *more) as first:
-        # As a version of numaproof that knows of no lock would.
+        # Like a version of numaproof without the lock.
         (failed / EVENTS).replace(out / EVENTS)
         written, errors = first.resume()
     assert first.process.returncode == 0
@@ -120,7 +120,7 @@ def test_the_verdict_comes_from_the_run_and_not_from_a_file(
 
 
 @pytest.mark.usefixtures("command")
-def test_promotions_into_one_file_at_once_all_stay(tmp_path: Path) -> None:
+def test_concurrent_promotions_into_one_file_are_all_kept(tmp_path: Path) -> None:
     Path("finding.yaml").write_text(FINDING)
     into = tmp_path / "cases.yaml"
     words = (numaproof(), "promote", "finding.yaml", "--out", str(into), "--id")

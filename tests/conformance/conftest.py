@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> ProfileMachine:
-    """4 cores of 2 threads, siblings adjacent; one node, one cache."""
+    """4 cores with 2 threads each, adjacent siblings, one node, one cache."""
     return ProfileMachine(fakesys.load_profile("laptop-4c8t"), tmp_path_factory.mktemp("trees"))
 
 
@@ -36,7 +36,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> list[ProfileMachine]:
 
 @pytest.fixture(scope="session")
 def info(laptop: ProfileMachine) -> MachineInfo:
-    """What discovery makes of the laptop."""
+    """The discovered laptop."""
     assert laptop.info is not None
     return laptop.info
 
@@ -53,7 +53,7 @@ Play = Callable[..., tuple[RunResult, Run]]
 
 @pytest.fixture
 def play(tmp_path: Path, info: MachineInfo) -> Play:
-    """Plays the steps of a text against a target, on the laptop unless told."""
+    """Plays steps against a target, by default on the laptop."""
     numbers = iter(range(1000))
 
     def play(target: Target, text: str, machine: MachineInfo = info) -> tuple[RunResult, Run]:

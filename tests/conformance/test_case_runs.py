@@ -1,4 +1,4 @@
-"""Case runs spread over processes: the same events in the same order."""
+"""Case runs in parallel processes give the same events in the same order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[SelectedCase]:
-    """A hundred runs on two machines, from their trees and without."""
+    """A hundred runs on two machines, with and without trees."""
     names = ("laptop-4c8t", "core-i7-1270p")
     machines = [ProfileMachine(fakesys.load_profile(name), tmp_path) for name in names]
     target = reference_target(NEWEST, KUBELET)
@@ -52,7 +52,7 @@ def without_times(case_run: CaseFinished) -> CaseFinished:
     return msgspec.structs.replace(case_run, at=0.0, seconds=0.0)
 
 
-def test_only_a_run_of_the_whole_table_tells_what_no_case_can_test(
+def test_only_a_whole_run_reports_untestable_claims(
     runs: list[SelectedCase],
 ) -> None:
     run = replace(harness_run(), registry=load_registry())
@@ -64,12 +64,12 @@ def test_only_a_run_of_the_whole_table_tells_what_no_case_can_test(
 
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has few runs be spread, too."""
+    """Runs even a few cases in parallel."""
     monkeypatch.setattr(checking, "FEW", 2)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
 
-def test_processes_do_as_one_does(
+def test_several_processes_give_the_same_events_as_one(
     runs: list[SelectedCase], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     every = (*runs, *recordings.bundled_recordings(NEWEST)[:3])
@@ -77,7 +77,7 @@ def test_processes_do_as_one_does(
     for place in ("here", "spread"):
         made = CaseRuns(every, harness_run(), every_call=True, times=1)
         found.append([without_times(one) for one in made.play(tmp_path / place)])
-        # Other processes remove what they leave behind.
+        # Other processes remove their own files.
         assert bool([*(tmp_path / place).glob("*")]) == (place == "here")
         request.getfixturevalue("two_cores")
     assert len(found[0]) == 103
@@ -85,7 +85,9 @@ def test_processes_do_as_one_does(
 
 
 @pytest.mark.usefixtures("two_cores")
-def test_what_comes_before_a_wrong_case_is_told(runs: list[SelectedCase], tmp_path: Path) -> None:
+def test_events_before_a_broken_case_are_delivered(
+    runs: list[SelectedCase], tmp_path: Path
+) -> None:
     wrong = SelectedCase(case_of("steps: [{admit: nobody}]"), runs[0].machine)
     made = CaseRuns([*runs[:50], wrong, *runs[50:]], harness_run(), every_call=False, times=1)
     finished = made.play(tmp_path)
@@ -98,8 +100,8 @@ def test_what_comes_before_a_wrong_case_is_told(runs: list[SelectedCase], tmp_pa
 
 
 @pytest.mark.usefixtures("two_cores")
-def test_who_leaves_early_leaves_no_process(runs: list[SelectedCase], tmp_path: Path) -> None:
-    # So many that neither process is done with its share when the first result comes.
+def test_leaving_early_leaves_no_process(runs: list[SelectedCase], tmp_path: Path) -> None:
+    # Enough runs that neither process has finished its share when the first result arrives.
     made = CaseRuns(runs * 20, harness_run(), every_call=False, times=1)
     with closing(made.play(tmp_path)) as finished:
         assert next(finished).case == runs[0].case.id

@@ -1,4 +1,4 @@
-"""Cases in the releases between the oldest and the newest, of which CI plays a sample."""
+"""Cases in releases between the oldest and newest; CI plays a sample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.machines import ProfileMachine
 
 SAMPLE = 150
-"""Case runs in each release."""
+"""The number of case runs for each release."""
 
 
 @pytest.mark.parametrize("release", RELEASES[1:-1])

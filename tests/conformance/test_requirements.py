@@ -1,6 +1,6 @@
-"""The registry of requirements, its documents, and what the project's own cases make of it.
+"""The registry of requirements, its documents, and the project's own cases.
 
-`requirements.yaml` has small registries, and what does not fit together in them.
+`requirements.yaml` has small registries and their inconsistencies.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ DOCUMENTS = {
 
 
 @REGISTRIES
-def test_what_does_not_fit_together_is_found(row: dict[str, Any]) -> None:
+def test_inconsistencies_are_found(row: dict[str, Any]) -> None:
     made = case_of("steps: [{state: {}}]")
     registry = Registry(
         DOCUMENTS,
@@ -70,7 +70,7 @@ def test_every_requirement_has_a_case_or_a_reason_why_not() -> None:
     assert problems(load_registry(), loading.bundled_cases()) == []
 
 
-def test_every_statement_is_one_sentence_with_one_must() -> None:
+def test_every_statement_is_one_sentence_with_one_must_in_it() -> None:
     modal = re.compile(r"\b(must|should|may|need not)\b")
     assert [
         row.id
@@ -81,7 +81,7 @@ def test_every_statement_is_one_sentence_with_one_must() -> None:
     ] == []
 
 
-# The project's own cases
+# The project's cases
 
 
 def test_ids_are_unique_and_in_kebab_case() -> None:
@@ -90,7 +90,7 @@ def test_ids_are_unique_and_in_kebab_case() -> None:
     assert [name for name in names if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)] == []
 
 
-def test_every_area_has_its_beginning_of_ids() -> None:
+def test_every_area_has_an_id_prefix() -> None:
     assert {row.area for row in load_registry().requirements} == set(naming.PREFIXES)
 
 
@@ -103,14 +103,14 @@ def test_ids_begin_with_the_area_of_the_first_requirement() -> None:
     ] == []
 
 
-def test_every_case_has_steps_and_a_title_of_its_own() -> None:
+def test_every_case_has_steps_and_a_unique_title() -> None:
     cases = loading.bundled_cases()
     assert [case.id for case in cases if not case.steps or not case.title] == []
     titles = Counter(case.title for case in cases)
     assert [title for title, count in titles.items() if count > 1] == []
 
 
-def test_every_case_is_for_some_release() -> None:
+def test_every_case_applies_to_a_release() -> None:
     assert [
         case.id
         for case in loading.bundled_cases()
@@ -118,7 +118,7 @@ def test_every_case_is_for_some_release() -> None:
     ] == []
 
 
-def test_every_defect_that_a_case_names_is_in_the_release_table() -> None:
+def test_every_defect_in_a_case_is_in_the_release_table() -> None:
     known = {defect.name for defect in DEFECTS} | {None}
     assert [case.id for case in loading.bundled_cases() if case.defect not in known] == []
 
@@ -131,7 +131,7 @@ def test_every_case_runs_on_a_bundled_machine(catalogue: list[ProfileMachine]) -
     ] == []
 
 
-# The project's own documents, sentence by sentence
+# The project's documents, sentence by sentence
 
 
 TEXTS = SHARED / "documents"
@@ -145,7 +145,7 @@ FILES = {
 
 
 @pytest.mark.parametrize(("lines", "span"), [("7", range(7, 8)), ("7-9", range(7, 10))])
-def test_a_sentence_knows_its_lines(lines: str, span: range) -> None:
+def test_a_sentence_has_line_numbers(lines: str, span: range) -> None:
     assert Sentence(lines, "It does.").span == span
 
 
@@ -157,7 +157,7 @@ def test_all_five_documents_are_traced() -> None:
     assert {one.document for one in traced_documents()} == FILES.keys()
 
 
-def test_sentences_stand_in_order_and_have_a_requirement_or_a_reason() -> None:
+def test_sentences_are_ordered_and_have_requirements_or_reasons() -> None:
     for document in traced_documents():
         starts = [sentence.span.start for sentence in document.sentences]
         assert starts == sorted(starts), document.document
@@ -169,7 +169,7 @@ def test_sentences_stand_in_order_and_have_a_requirement_or_a_reason() -> None:
     not TEXTS.is_dir(), reason=f"no documents in {TEXTS}; NUMAPROOF_SHARED names another"
 )
 @pytest.mark.parametrize("document", traced_documents(), ids=lambda document: document.document)
-def test_every_line_of_a_document_lies_in_a_sentence(document: TracedDocument) -> None:
+def test_every_line_of_a_document_belongs_to_a_sentence(document: TracedDocument) -> None:
     text = (TEXTS / FILES[document.document]).read_text("utf-8")
     lines = dict(enumerate(text.split("\n"), start=1))
     covered = {number for sentence in document.sentences for number in sentence.span}

@@ -1,4 +1,4 @@
-"""The pages of requirements are what their script writes."""
+"""The pages about requirements match their script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_pages_are_what_their_script_writes() -> None:
+def test_the_pages_match_their_script() -> None:
     script = runpy.run_path(str(DOCS / "requirements" / "page.py"), run_name="requirements_page")
     pages = script["pages"]()
     names = [f"requirements/{path.name}" for path in (DOCS / "requirements").glob("*.md")]

@@ -43,7 +43,7 @@ DIR = tarfile.DIRTYPE
 
 
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.xz", ".tar.bz2"])
-def test_an_archive_is_unpacked_for_as_long_as_it_is_open(tmp_path: Path, suffix: str) -> None:
+def test_an_archive_is_unpacked_while_open(tmp_path: Path, suffix: str) -> None:
     path = pack(
         tmp_path / f"a{suffix}",
         member("./", DIR),
@@ -62,11 +62,11 @@ def test_an_archive_is_unpacked_for_as_long_as_it_is_open(tmp_path: Path, suffix
     assert not root.exists()
 
 
-def test_a_directory_is_its_own_root(tmp_path: Path) -> None:
+def test_a_directory_is_used_as_the_root(tmp_path: Path) -> None:
     assert open_root(tmp_path) == tmp_path
 
 
-def test_a_single_folder_around_the_tree_is_looked_into(tmp_path: Path) -> None:
+def test_a_single_folder_around_the_tree_is_entered(tmp_path: Path) -> None:
     with open_tree(pack(tmp_path / "a.tar", member("machine/sys/x"))) as root:
         assert (root / "sys/x").read_bytes() == b"x"
     with open_tree(pack(tmp_path / "b.tar", member("proc/x"), member("etc/y"))) as root:
@@ -82,7 +82,7 @@ def test_a_single_folder_around_the_tree_is_looked_into(tmp_path: Path) -> None:
         ([member("a", SYM, "/etc/passwd")], "absolute path /etc/passwd"),
         ([member("a", SYM, "../x")], "(outside|out of) the archive's root"),
         ([member("d/a", SYM, "../../x")], "(outside|out of) the archive's root"),
-        # Each link alone stays inside; followed one through the other, they leave.
+        # Each link alone stays inside; followed one after the other, they leave.
         (
             [member("d/e", DIR), member("d/up", SYM, ".."), member("d/e/out", SYM, "../up/../x")],
             "(outside|out of) the archive's root",
@@ -129,20 +129,20 @@ def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
         open_root(path)
 
 
-def test_too_much_in_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_a_total_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_TOTAL", 3)
     path = pack(tmp_path / "a.tar", *(member(f"sys/{i}") for i in range(4)))
     with pytest.raises(TreeError, match="more than 3 bytes in total"):
         open_root(path)
 
 
-def test_a_name_without_end_is_refused(tmp_path: Path) -> None:
+def test_an_endless_name_is_refused(tmp_path: Path) -> None:
     deep = pack(tmp_path / "deep.tar", member("sys/" + "a/" * 600))
     with pytest.raises(TreeError, match=r"\.\.\.: a name of more than 1024 characters"):
         open_root(deep)
 
 
-def test_a_header_that_says_gigabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_a_header_of_gigabytes_is_refused_unread(tmp_path: Path) -> None:
     header = tarfile.TarInfo("x")
     header.type, header.size = tarfile.XHDTYPE, 100_000
     with (tmp_path / "a.tar").open("wb") as file:
@@ -174,13 +174,13 @@ def test_a_compression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.xz", "a.tar.bz2"])
-def test_what_is_no_archive_is_refused(tmp_path: Path, name: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"not an archive at all" * 100)
     with pytest.raises(TreeError, match="cannot unpack"):
         open_root(tmp_path / name)
 
 
-def test_a_cut_off_archive_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
     path = pack(tmp_path / "a.tar.gz", member("sys/x", data=bytes(range(256)) * 90))
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(TreeError, match="cannot unpack"):

@@ -32,7 +32,7 @@ TREES = sorted((SHARED / "machines/trees").glob("*.tar.*"))
 
 
 def means_the_same(tree: Tree, snapshot: Snapshot) -> None:
-    """Every file found says in the tree what it says in the snapshot, and no file is missing."""
+    """Asserts that the tree has every file of the snapshot with the same content."""
     residue = find_residue(snapshot, tree)
     assert not residue.lacks
     assert not residue.files
@@ -48,7 +48,7 @@ def discovery_outcome(root: Path | TreePath) -> object:
 @pytest.mark.slow
 @pytest.mark.skipif(not TREES, reason=f"no recorded trees in {SHARED}/machines/trees")
 @pytest.mark.parametrize("archive", TREES, ids=lambda path: path.name.removesuffix(".tar.xz"))
-def test_a_recorded_machine_is_captured_with_every_fact(archive: Path) -> None:
+def test_a_recorded_machine_is_captured_completely(archive: Path) -> None:
     with open_tree(archive) as root:
         captured = capture(root, "captured")
         made = build_tree(captured)
@@ -77,7 +77,7 @@ def test_a_bundled_machine_is_captured_from_its_own_tree(name: str) -> None:
 
 @st.composite
 def machines(draw: st.DrawFn) -> Profile:
-    """Small machines, regular with odd rows."""
+    """Generates small regular machines with some unusual rows."""
     sockets, cores = draw(st.integers(1, 3)), draw(st.integers(1, 4))
     threads = draw(st.sampled_from([1, 2, 4]))
     count = sockets * cores * threads
@@ -151,7 +151,7 @@ def machines(draw: st.DrawFn) -> Profile:
 
 @settings(max_examples=40, deadline=None)
 @given(machines())
-def test_any_machine_survives_being_captured_dumped_and_built(profile: Profile) -> None:
+def test_any_machine_survives_capture_dump_and_build(profile: Profile) -> None:
     check_profile(profile)
     root = TreePath.root(build_tree(profile))
     captured = parse_profile(load(dump_profile(capture(root, "drawn"))))
@@ -167,19 +167,19 @@ def test_capturing_twice_gives_the_same_text(tmp_path: Path) -> None:
     assert first.startswith("name: twice\ntitle: Mine\nsource: Here\narchitecture: x86_64\n")
 
 
-def test_the_title_gives_the_shape(tmp_path: Path) -> None:
+def test_the_title_describes_the_shape(tmp_path: Path) -> None:
     write_directory(build_tree(load_profile("laptop-4c8t")), tmp_path / "root")
     assert capture(tmp_path / "root", "x").title == "1 socket, 4 cores, 8 CPUs, 1 NUMA node"
 
 
 @pytest.mark.skipif(not Path("/sys/devices/system/cpu/cpu0").exists(), reason="no Linux /sys here")
-def test_the_machine_at_hand_can_be_captured() -> None:
+def test_the_current_machine_can_be_captured() -> None:
     captured = capture(Path("/"), "here")
     assert len(captured.cpus) + (captured.topology is not None) > 0
     means_the_same(build_tree(captured), read_snapshot(Path("/")))
 
 
-def test_what_cannot_be_captured_is_refused(tmp_path: Path) -> None:
+def test_unsupported_trees_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TreeError, match="no CPUs found in sys/devices/system/cpu"):
         capture(tmp_path, "x")
     (tmp_path / "sys/devices/system/cpu/cpu9000").mkdir(parents=True)
@@ -189,7 +189,7 @@ def test_what_cannot_be_captured_is_refused(tmp_path: Path) -> None:
         capture(tmp_path, "My Machine")
 
 
-def test_nonsense_in_files_is_kept_as_it_is(tmp_path: Path) -> None:
+def test_malformed_files_are_kept_verbatim(tmp_path: Path) -> None:
     write_directory(build_tree(load_profile("hugepages-2s")), tmp_path / "root")
     cpu = tmp_path / "root/sys/devices/system/cpu"
     (cpu / "possible").write_text("all of them\n")
@@ -204,7 +204,7 @@ def test_nonsense_in_files_is_kept_as_it_is(tmp_path: Path) -> None:
     assert captured.files["cpu/cpu3/topology/core_id"] == "three"
 
 
-def test_siblings_that_do_not_follow_from_ids_become_groups(tmp_path: Path) -> None:
+def test_siblings_that_contradict_ids_become_groups(tmp_path: Path) -> None:
     profile = load_profile("vm-24-sockets")
     grouped = CpuRow(cpus="0-23", package_group="0-1:12", thread_group="0-11:2")
     tree = build_tree(msgspec.structs.replace(profile, cpus=(grouped,)))
@@ -214,7 +214,7 @@ def test_siblings_that_do_not_follow_from_ids_become_groups(tmp_path: Path) -> N
     means_the_same(build_tree(captured), read_snapshot(tmp_path / "root"))
 
 
-def test_isolated_cpus_and_the_limit_of_the_kernel_are_captured(tmp_path: Path) -> None:
+def test_isolated_cpus_and_the_kernels_limit_are_captured(tmp_path: Path) -> None:
     profile = load_profile("core-i7-9700")
     bounded = msgspec.structs.replace(profile, isolated="2-3,7", kernel_max=255)
     write_directory(build_tree(bounded), tmp_path / "root")
@@ -225,7 +225,7 @@ def test_isolated_cpus_and_the_limit_of_the_kernel_are_captured(tmp_path: Path) 
     assert capture(tmp_path / "root", "odd").files == {"cpu/isolated": "8"}
 
 
-def test_dies_that_are_no_equal_shares_are_said_by_a_row(tmp_path: Path) -> None:
+def test_uneven_dies_are_described_by_a_row(tmp_path: Path) -> None:
     profile = load_profile("core-i7-9700")
     uneven = msgspec.structs.replace(profile, cpus=(CpuRow(cpus="0-7", die="0*3,1*3,2*2"),))
     write_directory(build_tree(uneven), tmp_path / "root")
@@ -252,7 +252,7 @@ def test_dies_that_are_no_equal_shares_are_said_by_a_row(tmp_path: Path) -> None
         ),
     ],
 )
-def test_files_are_compared_by_what_they_say(
+def test_files_are_compared_by_content(
     path: str,
     content: bytes,
     other: bytes,

@@ -1,4 +1,4 @@
-"""Patterns match what their words say, however many ways there are to match."""
+"""Patterns match as documented and in reasonable time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS = st.lists(st.sampled_from(["a", "1", "11", "{1,11}", "*", "{0-2}"]), min
     st.lists(_PARTS.filter(lambda part: part.count("*") <= 2), min_size=1, max_size=4),
     st.lists(st.text("a012", min_size=1, max_size=6), min_size=1, max_size=5),
 )
-def test_a_pattern_matches_what_a_search_of_every_way_finds(
+def test_a_pattern_matches_like_an_exhaustive_search(
     pattern: list[list[str]], path: list[str]
 ) -> None:
     words = {"{1,11}": "(?:1|11)", "{0-2}": "(?:0|1|2)", "*": "[^/]*"}
@@ -28,18 +28,18 @@ def test_a_pattern_matches_what_a_search_of_every_way_finds(
     assert made.covers(whole) == bool(re.fullmatch(f"proc/{slow}(?:/.*)?", whole))
 
 
-def test_a_pattern_that_fails_at_its_last_part_gives_up_at_once() -> None:
-    # Each part matches in hundreds of ways; their product would take longer than the universe.
+def test_a_pattern_failing_at_its_last_part_fails_fast() -> None:
+    # Each part matches in hundreds of ways; trying all combinations would take forever.
     pattern = Pattern("proc/" + "*a*/" * 40 + "x")
     assert not pattern.covers("proc/" + ("a" * 50 + "/") * 40 + "y")
 
 
-def test_numbers_are_counted_over_the_whole_pattern() -> None:
+def test_numbers_are_limited_over_the_whole_pattern() -> None:
     with pytest.raises(PatternError, match=r"has 10,000 numbers; the limit is 8,192"):
         Pattern("cpu/{0-4999}/{0-4999}")
 
 
-def test_patterns_are_bounded_by_the_files_that_each_is_compared_with() -> None:
+def test_patterns_are_limited_by_the_files_they_match() -> None:
     machine = load_profile("laptop-4c8t")
     fields = {name: getattr(machine, name) for name in Profile.__struct_fields__}
     for field in ("lacks", "trailing_nul"):
@@ -48,7 +48,7 @@ def test_patterns_are_bounded_by_the_files_that_each_is_compared_with() -> None:
             build_tree(many)
 
 
-def test_a_file_is_not_put_where_another_one_needs_a_directory() -> None:
+def test_a_file_cannot_replace_a_needed_directory() -> None:
     machine = load_profile("laptop-4c8t")
     fields = {name: getattr(machine, name) for name in Profile.__struct_fields__}
     twice = Profile(**fields | {"files": {"cpu/new/file": "x", "cpu/new": "y"}})

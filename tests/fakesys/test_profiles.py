@@ -85,7 +85,7 @@ def test_a_profile_is_loaded_by_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", bundled_profiles())
-def test_every_bundled_machine_is_sound_and_survives_being_dumped(name: str) -> None:
+def test_every_bundled_machine_is_valid_and_round_trips(name: str) -> None:
     bundled = load_profile(name)
     assert bundled.name == name
     assert bundled.tags
@@ -122,7 +122,7 @@ def test_the_schema_knows_every_field_and_no_others() -> None:
         ("nodes-interleaved", (0, 4), (1, 3, 5, 7)),
     ],
 )
-def test_each_numbering_deals_the_cpus_out_in_its_own_order(
+def test_each_numbering_orders_cpus_differently(
     numbering: str, siblings: tuple[int, ...], second_socket: tuple[int, ...]
 ) -> None:
     machine = lay_out(
@@ -138,19 +138,19 @@ def test_each_numbering_deals_the_cpus_out_in_its_own_order(
     assert machine.nodes[1].cpus == second_socket
 
 
-def test_rows_change_single_cpus_of_a_regular_machine() -> None:
+def test_rows_override_single_cpus() -> None:
     machine = lay_out(profile(SMALL + "cpus: [{cpus: 3, core_id: 9, online: false}]\n" + MEMORY))
     assert [c.core_id for c in machine.cpus] == [0, 1, 0, 9]
     assert [c.topology for c in machine.cpus] == [True, True, True, False]
 
 
-def test_nodes_may_overlap_where_the_profile_says_so() -> None:
+def test_nodes_may_overlap_if_the_profile_allows_it() -> None:
     rows = "nodes: [{nodes: 0, cpus: 0-1, memory: 1Gi}, {nodes: 1, cpus: 1-2, memory: 1Gi, overlapping: true}]\n"
     machine = lay_out(profile(HEAD + "cpus: [{cpus: 0-2}]\n" + rows))
     assert [node.cpus for node in machine.nodes] == [(0, 1), (1, 2)]
 
 
-def test_cache_ids_count_on_through_rows_of_one_level() -> None:
+def test_cache_ids_continue_across_rows_of_a_level() -> None:
     hybrid = lay_out(load_profile("core-i7-1370p"))
     ids = [group.id for kind in hybrid.caches if kind.level == 2 for group in kind.groups]
     assert ids == list(range(len(ids)))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @given(st.sets(st.integers(0, 300)))
-def test_a_list_reads_back_as_the_set_it_was_made_from(numbers: set[int]) -> None:
+def test_a_list_round_trips(numbers: set[int]) -> None:
     assert set(parse_list(format_list(numbers), 301)) == numbers
 
 
@@ -32,7 +32,7 @@ READ: dict[str, Callable[[str, int], Iterable[int | None]]] = {
 
 
 @RANGES
-def test_a_text_is_numbers_below_a_hundred_or_refused(row: dict[str, Any]) -> None:
+def test_a_list_parses_or_is_refused(row: dict[str, Any]) -> None:
     RANGES.check(row, {text: _read(READ[row["what"]], text) for text in row["says"]})
 
 
@@ -50,7 +50,7 @@ def test_the_first_duplicate_ends_a_list() -> None:
 
 
 @given(st.sets(st.integers(0, 200)), st.integers(1, 300))
-def test_a_mask_holds_exactly_the_numbers(numbers: set[int], width: int) -> None:
+def test_a_mask_has_exactly_the_numbers(numbers: set[int], width: int) -> None:
     value = int(format_mask(numbers, width).replace(",", ""), 16)
     assert {i for i in range(301) if value >> i & 1} == numbers
 
@@ -59,9 +59,7 @@ def test_a_mask_holds_exactly_the_numbers(numbers: set[int], width: int) -> None
     ("numbers", "width", "text"),
     [([0], 4, "1"), ([0], 8, "01"), ([0, 35], 40, "08,00000001"), ([], 64, "00000000,00000000")],
 )
-def test_a_mask_is_as_wide_as_the_kernel_writes_it(
-    numbers: list[int], width: int, text: str
-) -> None:
+def test_a_mask_is_as_wide_as_the_kernels(numbers: list[int], width: int, text: str) -> None:
     assert format_mask(numbers, width) == text
 
 
@@ -79,5 +77,5 @@ values = st.one_of(
 
 
 @given(values)
-def test_a_sequence_reads_back_as_it_was(sequence: list[int | None]) -> None:
+def test_a_sequence_round_trips(sequence: list[int | None]) -> None:
     assert list(parse_sequence(format_sequence(sequence), 500)) == sequence

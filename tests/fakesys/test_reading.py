@@ -1,4 +1,4 @@
-"""A tree that pyfakefs holds is the tree that stands in a directory."""
+"""A tree in pyfakefs equals the tree in a directory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENTRIES: Mapping[str, fakesys.Entry] = {
 
 @pytest.fixture(params=["in pyfakefs", "in a directory"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path | TreePath:
-    """The same small tree, once as `TreePath` and once as the real thing."""
+    """The same small tree as `TreePath` and as real files."""
     tree = Tree("small", ENTRIES)
     if request.param == "in pyfakefs":
         return TreePath.root(tree)
@@ -41,13 +41,13 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path | TreePath:
     return tmp_path / "tree"
 
 
-def test_a_file_is_read_through_its_links(root: Path | TreePath) -> None:
+def test_a_file_is_read_through_links(root: Path | TreePath) -> None:
     assert (root / "sys/cpu/cpu0/online").read_bytes() == b"1\n"
     assert (root / "sys/node/node0/cpu0/online").read_bytes() == b"1\n"
     assert (root / "sys" / "node/node0/again" / "online").read_bytes() == b"1\n"
 
 
-def test_a_folder_lists_what_is_in_it(root: Path | TreePath) -> None:
+def test_a_folder_lists_its_entries(root: Path | TreePath) -> None:
     def names(path: str) -> list[str]:
         return sorted(entry.name for entry in (root / path).iterdir())
 
@@ -67,22 +67,20 @@ def test_a_folder_lists_what_is_in_it(root: Path | TreePath) -> None:
         ("sys/node/node0/circle", errno.ELOOP),
     ],
 )
-def test_what_can_not_be_read_fails_as_a_file_system_says_it(
+def test_unreadable_paths_fail_like_a_file_system(
     root: Path | TreePath, path: str, code: int
 ) -> None:
     with pytest.raises(OSError, match=os.strerror(code)):
         (root / path).read_bytes()
 
 
-def test_a_file_has_nothing_in_it_to_list(root: Path | TreePath) -> None:
+def test_a_file_cannot_be_listed(root: Path | TreePath) -> None:
     with pytest.raises(NotADirectoryError):
         list((root / "sys/cpu/cpu0/online").iterdir())
 
 
 @pytest.mark.parametrize("name", fakesys.bundled_profiles())
-def test_every_machine_is_discovered_the_same_from_pyfakefs_and_from_a_directory(
-    name: str, tmp_path: Path
-) -> None:
+def test_discovery_agrees_between_pyfakefs_and_a_directory(name: str, tmp_path: Path) -> None:
     tree = fakesys.build_tree(fakesys.load_profile(name), detail="discovery")
     fakesys.write_directory(tree, tmp_path / "machine")
     logs: tuple[list[str], list[str]] = [], []
@@ -98,7 +96,7 @@ def _discovery_outcome(root: TreePath | FolderTree, log: list[str]) -> object:
         return str(error)
 
 
-def test_only_what_is_looked_at_is_made() -> None:
+def test_files_are_created_when_accessed() -> None:
     tree = fakesys.build_tree(fakesys.load_profile("laptop-4c8t"))
     fs = FakeFilesystem()
     empty = fs.last_ino
@@ -118,7 +116,7 @@ def test_only_what_is_looked_at_is_made() -> None:
     assert fs.last_ino == below + 1 + len(topology.entries)
 
 
-def test_what_a_program_with_pyfakefs_reads_is_the_tree() -> None:
+def test_a_program_with_pyfakefs_reads_the_tree() -> None:
     tree = fakesys.build_tree(fakesys.load_profile("offline-node"))
     fs = FakeFilesystem()
     fakesys.write_fake(tree, fs)

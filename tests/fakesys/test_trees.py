@@ -30,17 +30,17 @@ SMALL = {
     "topology": {"sockets": 1, "cores_per_socket": 2},
     "nodes": [{"nodes": 0, "memory": "4Gi", "hugepages": {"2Mi": 1, "1Gi": 1}}],
 }
-"""A machine of two CPUs and a node with a huge page of each size."""
+"""A machine with two CPUs and a node with a huge page of each size."""
 
 
 @FILES
-def test_files_say_what_the_kernel_writes(row: dict[str, Any]) -> None:
+def test_files_look_like_the_kernels(row: dict[str, Any]) -> None:
     tree = build_tree(small(**row["fields"]) if "fields" in row else load_profile(row["what"]))
     FILES.check(row, {path: entry_text(tree, path) for path in row["says"]})
 
 
 def entry_text(tree: Tree, path: str) -> str | None:
-    """A file without its last line break, where a link leads, or that there is a folder."""
+    """Returns a file's content without the final newline, a link's target, or a marker."""
     full = path if path.startswith(("sys/", "proc/")) else f"sys/devices/system/{path}"
     match tree.get(full):
         case bytes(content):
@@ -54,7 +54,7 @@ def entry_text(tree: Tree, path: str) -> str | None:
 
 
 def small(**fields: object) -> Profile:
-    """See `SMALL`; with other fields."""
+    """The profile `SMALL` with changed fields."""
     return msgspec.convert({**SMALL, **fields}, Profile)
 
 
@@ -63,7 +63,7 @@ def test_isolated_cpus_exist() -> None:
         build_tree(small(isolated=2))
 
 
-def test_the_tree_for_discovery_is_part_of_the_full_one() -> None:
+def test_the_discovery_tree_is_a_subset_of_the_full_one() -> None:
     profile = load_profile("epyc-7451-2s")
     full, part = build_tree(profile), build_tree(profile, detail="discovery")
     assert dict(part).items() <= dict(full).items()
@@ -83,7 +83,7 @@ def online(machine: Machine) -> list[int]:
 
 
 def counts(machine: Machine) -> tuple[int, int, int, int]:
-    """CPUs, cores, packages and L3 caches with an online CPU."""
+    """Returns CPU, core, package and L3 cache of each online CPU."""
     cpus = [machine.by_number[number] for number in online(machine)]
     l3 = [group for kind in machine.caches if kind.level == 3 for group in kind.groups]
     return (
@@ -98,19 +98,19 @@ def counts(machine: Machine) -> tuple[int, int, int, int]:
 def machine_directory(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Machine, Path]:
-    """A bundled machine, and the directory that holds its tree."""
+    """A bundled machine and the directory with its tree."""
     profile = load_profile(str(request.param))
     if any(cpu.topology != cpu.online for cpu in lay_out(profile).cpus):
-        pytest.skip("lscpu and hwloc want a topology folder of each CPU that is online")
+        pytest.skip("lscpu and hwloc need a topology folder for each online CPU")
     if "proc/cpuinfo" in profile.lacks:
-        pytest.skip("lscpu wants /proc/cpuinfo")
+        pytest.skip("lscpu needs /proc/cpuinfo")
     root = tmp_path_factory.mktemp("machine") / "root"
     write_directory(build_tree(profile), root)
     return lay_out(profile), root
 
 
 @pytest.mark.skipif(shutil.which("lscpu") is None, reason="lscpu (util-linux) is not installed")
-def test_lscpu_reads_the_machine_as_the_profile_says(
+def test_lscpu_agrees_with_the_profile(
     machine_directory: tuple[Machine, Path],
 ) -> None:
     machine, root = machine_directory
@@ -123,7 +123,7 @@ def test_lscpu_reads_the_machine_as_the_profile_says(
     assert len({row[2] for row in rows}) == sockets
     assert len(rows) == cpus
     if machine.nodes:
-        # lscpu counts nodes by their place, not by their number.
+        # lscpu numbers nodes by position, not by id.
         place = {cpu: i for i, node in enumerate(machine.nodes) for cpu in node.cpus}
         assert len({row[3] for row in rows}) == len({place[n] for n in online(machine)})
     if l3:
@@ -133,7 +133,7 @@ def test_lscpu_reads_the_machine_as_the_profile_says(
 @pytest.mark.skipif(
     shutil.which("lstopo-no-graphics") is None, reason="lstopo-no-graphics (hwloc) is not installed"
 )
-def test_hwloc_reads_the_machine_as_the_profile_says(
+def test_hwloc_agrees_with_the_profile(
     machine_directory: tuple[Machine, Path],
 ) -> None:
     machine, root = machine_directory

@@ -27,7 +27,7 @@ def tree() -> Tree:
 
 @pytest.fixture(scope="module")
 def odd_tree() -> Tree:
-    """A machine with nodes (links) and with a CPU that has no files (an empty directory)."""
+    """A machine with nodes (links) and a CPU without files (an empty directory)."""
     return build_tree(load_profile("offline-node"), detail="discovery")
 
 
@@ -47,7 +47,7 @@ def read_entries(root: Path) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("which", ["tree", "odd_tree"])
-def test_a_directory_and_every_archive_hold_the_tree(
+def test_directories_and_archives_contain_the_tree(
     which: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     tree: Tree = request.getfixturevalue(which)
@@ -59,7 +59,7 @@ def test_a_directory_and_every_archive_hold_the_tree(
             assert read_entries(root) == dict(tree)
 
 
-def test_pyfakefs_holds_the_tree(odd_tree: Tree) -> None:
+def test_pyfakefs_contains_the_tree(odd_tree: Tree) -> None:
     fs = FakeFilesystem()
     write_fake(odd_tree, fs, "/machine")
     for path, entry in odd_tree.items():
@@ -72,7 +72,7 @@ def test_pyfakefs_holds_the_tree(odd_tree: Tree) -> None:
             assert fs.listdir(name) == []
 
 
-def test_pyfakefs_holds_the_tree_beside_what_is_there_and_replaces_nothing(odd_tree: Tree) -> None:
+def test_pyfakefs_adds_the_tree_without_replacing_files(odd_tree: Tree) -> None:
     fs = FakeFilesystem()
     fs.create_file("/sys/class/mine", contents="mine")
     write_fake(odd_tree, fs)
@@ -92,7 +92,7 @@ def test_an_empty_directory_is_filled(tree: Tree, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["empty"]  # noqa: PTH208 - hidden leftovers count too
 
 
-def test_a_directory_with_something_in_it_is_left_alone(tree: Tree, tmp_path: Path) -> None:
+def test_a_directory_with_files_is_not_touched(tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(WriteError, match="is not empty; use a new"):
         write_directory(tree, tmp_path)
@@ -123,7 +123,7 @@ def test_a_failed_write_leaves_nothing_behind(
     ("error", "pattern"),
     [(OSError(28, "No space left on device"), "No space left"), (KeyboardInterrupt("now"), "now")],
 )
-def test_what_ends_a_write_is_told_and_no_handle_is_closed_twice(
+def test_a_failed_write_is_reported_and_closes_handles_once(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, pattern: str
 ) -> None:
     made = os.mkdir
@@ -142,9 +142,7 @@ def test_what_ends_a_write_is_told_and_no_handle_is_closed_twice(
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_disk_that_takes_a_part_is_written_to_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partial_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = os.write
     monkeypatch.setattr(os, "write", lambda file, content: written(file, content[:3]))
     write_directory(Tree("mine", {"sys/file": b"more than three"}), tmp_path / "tree")
@@ -152,14 +150,14 @@ def test_a_disk_that_takes_a_part_is_written_to_again(
 
 
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.xz"])
-def test_the_same_tree_makes_the_same_bytes(tree: Tree, tmp_path: Path, suffix: str) -> None:
+def test_equal_trees_have_equal_archives(tree: Tree, tmp_path: Path, suffix: str) -> None:
     write_tar(tree, tmp_path / f"a{suffix}")
     write_tar(tree, tmp_path / f"another-name{suffix}")
     first = (tmp_path / f"a{suffix}").read_bytes()
     assert first == (tmp_path / f"another-name{suffix}").read_bytes()
 
 
-def test_an_archive_reveals_nothing_about_its_writer(tree: Tree, tmp_path: Path) -> None:
+def test_an_archive_has_no_data_about_its_writer(tree: Tree, tmp_path: Path) -> None:
     write_tar(tree, tmp_path / "a.tar")
     with tarfile.open(tmp_path / "a.tar") as archive:
         members = archive.getmembers()

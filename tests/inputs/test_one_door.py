@@ -1,4 +1,4 @@
-"""Who opens a file without the door, and why that is no file that a user names."""
+"""Modules that open files directly, with the reasons why these aren't users' files."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ OPENING = frozenset(
         *("GzipFile", "LZMAFile", "BZ2File", "ZipFile", "decompress", "LZMADecompressor"),
     }
 )
-"""Names under which Python and its libraries open files, or unpack them."""
+"""Names used by Python and its libraries to open or decompress files."""
 
 PARSING = frozenset({"load", "safe_load", "load_all", "safe_load_all", "full_load", "compose"})
-"""Names under which PyYAML parses without the limits of `numaproof.inputs.documents`."""
+"""Names used by PyYAML to parse without the limits of `numaproof.inputs.documents`."""
 
 WRITING = ("w", "x")
 
 PACKAGED = "reads a file of the package"
-OWN = "reads what numaproof itself has just written"
-PROCESSES = "reads /proc, for the processes of a program"
-TREE = "reads the trees of machines, file by file, below a root that was opened elsewhere"
+OWN = "reads files that numaproof has just written"
+PROCESSES = "reads /proc to find the processes of a program"
+TREE = "reads single files of machines' trees, below a root that was opened elsewhere"
 
 REASONS = {
     "cli/init.py": PACKAGED,
-    "cli/main.py": "opens /dev/null, for output that nobody reads any more",
+    "cli/main.py": "opens /dev/null for output without a reader",
     "conformance/cases/loading.py": PACKAGED,
-    "conformance/cases/writing.py": "asks PyYAML for the places of what the door has read",
+    "conformance/cases/writing.py": "asks PyYAML for positions in text that was read before",
     "conformance/doctor/wording.py": PACKAGED,
     "conformance/differential/recordings.py": PACKAGED,
     "conformance/execution/programs/process.py": PROCESSES,
-    "conformance/execution/programs/supervisor.py": "opens /dev/null, in the place of its pipes",
-    "conformance/fuzzing/fuzz.py": "opens an example, which is no file",
+    "conformance/execution/programs/supervisor.py": "opens /dev/null to replace its pipes",
+    "conformance/fuzzing/fuzz.py": "opens an example, which is not a file",
     "conformance/requirements.py": PACKAGED,
     "conformance/selection/listing.py": PACKAGED,
     "conformance/selection/quick.py": PACKAGED,
-    "fakesys/archive.py": "unpacks what the door has opened, with bounds of its own",
+    "fakesys/archive.py": "unpacks an open file with its own limits",
     "fakesys/loading.py": PACKAGED,
     "fakesys/snapshot.py": TREE,
     "fakesys/writers.py": "writes trees",
-    "campaign/journal.py": "opens a second time what the door has opened",
+    "campaign/journal.py": "reopens an open file",
     "reference/cadvisor/sysfs.py": TREE,
     "reference/checkpoints/files.py": "reads its own state directory, as the kubelet does",
     "reference/config/flags.py": PACKAGED,
@@ -57,12 +57,12 @@ REASONS = {
     "reports/pages.py": PACKAGED,
     "simulation/configuration_check.py": PACKAGED,
     "simulation/fields.py": PACKAGED,
-    "reports/safe_streams.py": "opens /dev/null, in the place of a closed stream",
+    "reports/safe_streams.py": "opens /dev/null to replace a closed stream",
 }
-"""The modules that open files in another way, each with why it may."""
+"""The modules that open files directly, each with the reason."""
 
 ROOMS = frozenset({"inputs", "workdir"})
-"""The door itself, and that of state directories and temporary folders."""
+"""The modules that open users' files, state directories and temporary folders."""
 
 
 def modules() -> Iterator[Path]:
@@ -72,7 +72,7 @@ def modules() -> Iterator[Path]:
 
 
 def openings(path: Path) -> Iterator[int]:
-    """The lines in which a module opens a file to read it."""
+    """Returns the lines of a module that open a file for reading."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="door"))):
@@ -89,14 +89,14 @@ def openings(path: Path) -> Iterator[int]:
                     yield node.lineno
 
 
-def test_who_opens_a_file_without_the_door_has_a_reason() -> None:
+def test_modules_that_open_files_directly_have_a_reason() -> None:
     found = {str(path.relative_to(ROOT)): sorted(openings(path)) for path in modules()}
     beside = {name: lines for name, lines in found.items() if lines}
     assert {name: lines for name, lines in beside.items() if name not in REASONS} == {}
     assert REASONS.keys() - beside.keys() == set()
 
 
-def test_a_way_around_the_door_would_be_found(tmp_path: Path) -> None:
+def test_opening_files_directly_would_be_found(tmp_path: Path) -> None:
     ways = """
 path.read_text()
 open(name)

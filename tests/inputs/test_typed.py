@@ -1,4 +1,4 @@
-"""What does not fit a type is named by file, line and field, with what would fit."""
+"""Type errors name file, line and field, and what is expected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numaproof.inputs import documents, typed
 
 
 class Wanted(msgspec.Struct, forbid_unknown_fields=True):
-    """What the documents below are to be."""
+    """The type of the documents below."""
 
     level: Literal["low", "high"] = "low"
     hints: dict[Literal["cpu", "memory"], Any] | None = None
@@ -30,7 +30,7 @@ class Wanted(msgspec.Struct, forbid_unknown_fields=True):
         ("levels: low\n", "f.yaml:1: levels: unknown key 'levels' (did you mean 'level'?)"),
     ],
 )
-def test_what_does_not_fit_is_named_where_it_stands(text: str, message: str) -> None:
+def test_type_errors_name_their_location(text: str, message: str) -> None:
     with pytest.raises(documents.DocumentError) as caught:
         typed.convert(documents.load(text, file="f.yaml"), Wanted)
     assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""The pytest plugin, in runs of pytest that projects could make: real programs, real failures."""
+"""The pytest plugin, in projects' test runs with real programs and real failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from quality.catalogue import BUGS
 from numaproof.reference.server import serve
 
 (bug,) = (one for one in BUGS if one.id == sys.argv[1])
-with bug.seeded():
+with bug.inject():
     serve(sys.stdin.buffer, sys.stdout.buffer)
 """
 
@@ -49,7 +49,7 @@ Run = Callable[..., pytest.RunResult]
 
 @pytest.fixture(scope="module", autouse=True)
 def import_modules() -> None:
-    """All modules, which a run in this process would otherwise import once more each time."""
+    """All modules, imported once instead of in each run in this process."""
     for name in modules():
         if not name.startswith(("numaproof.campaign", "numaproof.__main__")):
             importlib.import_module(name)
@@ -57,7 +57,7 @@ def import_modules() -> None:
 
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> Run:
-    """Runs pytest on tests and with a configuration; in a process of its own if that is asked."""
+    """Runs pytest with tests and a configuration, in a separate process if requested."""
 
     def make(
         tests: str,
@@ -81,7 +81,7 @@ def run(pytester: pytest.Pytester) -> Run:
 
 @pytest.fixture
 def buggy_command(pytester: pytest.Pytester) -> Callable[[str], str]:
-    """The command of a reference with a bug in it, seen from the root of the run."""
+    """Returns the command of a reference with a bug, relative to the run's root."""
     pytester.makepyfile(seeded=SEEDED)
     return lambda bug: f"{shlex.quote(sys.executable)} {{rootdir}}/seeded.py {bug}"
 
@@ -94,7 +94,7 @@ def test_a_correct_program_passes_the_cases_and_the_scenarios(run: Run) -> None:
     )
 
 
-def test_a_wrong_program_fails_with_the_calls_that_show_it(
+def test_a_wrong_program_fails_with_the_relevant_calls(
     run: Run, buggy_command: Callable[[str], str]
 ) -> None:
     buggy = buggy_command("exclusive-cpus-stay-in-the-shared-pool")
@@ -113,13 +113,13 @@ def test_a_wrong_program_fails_with_the_calls_that_show_it(
 
 
 @pytest.mark.slow
-def test_a_failing_scenario_can_be_kept_as_a_case_file(
+def test_a_failing_scenario_can_be_saved_as_a_case(
     run: Run, buggy_command: Callable[[str], str], pytester: pytest.Pytester
 ) -> None:
     buggy = buggy_command("removed-pods-keep-their-cpus")
     ended = run(TESTS, "-k", "scenarios", implementation=buggy)
     ended.assert_outcomes(failed=1, deselected=8)
-    # The summary repeats the message where pytest finds itself in CI.
+    # In CI, pytest's summary repeats the message.
     lines = [line[1:] for line in ended.outlines if line.startswith("E ")]
     begin = next(number for number, line in enumerate(lines) if line.strip() == "cases:")
     kept, *_ = textwrap.dedent("\n".join(lines[begin:])).split("\n\n")
@@ -130,7 +130,7 @@ def test_a_failing_scenario_can_be_kept_as_a_case_file(
     assert pytester.run(*replay, "--implementation", command).ret == 1
 
 
-def test_a_suite_that_uses_nothing_of_it_imports_nothing_of_it(run: Run) -> None:
+def test_an_unused_plugin_imports_nothing(run: Run) -> None:
     ended = run(
         """
         import sys
@@ -158,12 +158,12 @@ def test_it(numaproof):
         ({"implementation": ""}, "no program to test: set numaproof_implementation in"),
         ({"implementation": "lost-program"}, "*numaproof: *lost-program*"),
         ({"implementation": "true"}, "*'true' did not answer hello: the program ended at hello*"),
-        ({"level": "all"}, "invalid numaproof_level 'all': choose from invariants, admission*"),
-        ({"kubernetes": "1.12"}, "invalid numaproof_kubernetes '1.12': choose from 1.30*"),
+        ({"level": "all"}, "invalid numaproof_level 'all' (expected one of invariants, admission*"),
+        ({"kubernetes": "1.12"}, "invalid numaproof_kubernetes '1.12' (expected one of 1.30*"),
         ({"timeout": "soon"}, "numaproof: Invalid value: 'soon' is not a duration such as 90s*"),
     ],
 )
-def test_what_can_not_be_opened_is_said_without_a_traceback(
+def test_a_missing_program_is_reported_without_a_traceback(
     run: Run, options: dict[str, str], complaint: str
 ) -> None:
     ended = run(ONE, **options)
@@ -172,7 +172,7 @@ def test_what_can_not_be_opened_is_said_without_a_traceback(
     assert "Traceback" not in ended.stdout.str()
 
 
-def test_the_command_line_counts_before_the_configuration_file(run: Run) -> None:
+def test_the_command_line_overrides_the_configuration_file(run: Run) -> None:
     tests = """
     def test_it(numaproof):
         assert numaproof.target.level == "admission"
@@ -183,7 +183,7 @@ def test_the_command_line_counts_before_the_configuration_file(run: Run) -> None
     ended.assert_outcomes(passed=1)
 
 
-def test_a_project_may_say_its_program_in_a_fixture(run: Run, pytester: pytest.Pytester) -> None:
+def test_a_project_can_name_its_program_in_a_fixture(run: Run, pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
         f"""
         import pytest
@@ -227,9 +227,7 @@ cases:
 """
 
 
-def test_own_cases_are_skipped_or_expected_to_fail_with_the_reason(
-    run: Run, pytester: pytest.Pytester
-) -> None:
+def test_own_cases_can_be_skipped_or_expected_to_fail(run: Run, pytester: pytest.Pytester) -> None:
     (pytester.path / "own.yaml").write_text(OWN)
     tests = """
     import pytest
@@ -242,7 +240,7 @@ def test_own_cases_are_skipped_or_expected_to_fail_with_the_reason(
     ended.assert_outcomes(skipped=2, xfailed=1)
     ended.stdout.fnmatch_lines_random(
         [
-            "SKIPPED*own-high is of level kubelet, placement is claimed",
+            "SKIPPED*own-high is for level kubelet, the program claims placement",
             "SKIPPED*own-new is for Kubernetes >= 1.36, not 1.35",
             "XFAIL*init-cpus-not-reused: *",
         ]
@@ -269,7 +267,7 @@ for line in sys.stdin.buffer:
 
 
 @pytest.mark.slow
-def test_what_is_not_claimed_is_skipped_and_no_example(run: Run, pytester: pytest.Pytester) -> None:
+def test_unclaimed_calls_are_skipped_and_not_counted(run: Run, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(less=LESS)
     tests = """
     import pytest
@@ -302,7 +300,7 @@ WRONG = """cases:
 
 
 WRONG_MARKERS = {
-    "selects='*'": "unknown argument selects of the marker numaproof; it takes select, exclude",
+    "selects='*'": "unknown argument selects of the marker numaproof (expected select, exclude",
     "select='lost-*'": "no case matches select='lost-?'",
     "exclude=['area:memry']": "no case matches exclude='area:memry'*'area:memory'",
     "select='area:memory', machine='vm-1-cpu', exclude='mem-*'": "no selected case applies",
@@ -311,9 +309,7 @@ WRONG_MARKERS = {
 }
 
 
-def test_a_wrong_marker_is_reported_when_tests_are_collected(
-    run: Run, pytester: pytest.Pytester
-) -> None:
+def test_a_wrong_marker_is_reported_at_collection(run: Run, pytester: pytest.Pytester) -> None:
     (pytester.path / "wrong.yaml").write_text(WRONG, encoding="utf-8")
     tests = """
     import pytest
@@ -332,12 +328,12 @@ def test_a_wrong_marker_is_reported_when_tests_are_collected(
     ended.stdout.fnmatch_lines_random([f"*{said}*" for said in WRONG_MARKERS.values()])
 
 
-def test_workers_of_xdist_have_a_program_each(run: Run) -> None:
+def test_xdist_workers_have_separate_programs(run: Run) -> None:
     ended = run(TESTS, "-n", "2", "-k", "pool-begins or pool-serves", alone=True)
     assert ended.ret == pytest.ExitCode.OK
 
 
-def test_a_scenario_without_a_machine_is_an_error_that_says_what_to_do(run: Run) -> None:
+def test_a_scenario_without_a_machine_is_a_helpful_error(run: Run) -> None:
     tests = """
     from numaproof.conformance.cases.loading import bundled_cases
 
@@ -357,7 +353,7 @@ known_failures:
 """
 
 
-def test_what_scenarios_are_known_for_says_nothing_about_one_that_fails_for_another_cause(
+def test_known_failures_do_not_excuse_other_causes(
     run: Run, buggy_command: Callable[[str], str], pytester: pytest.Pytester
 ) -> None:
     bug = buggy_command("exclusive-cpus-stay-in-the-shared-pool")
@@ -371,7 +367,7 @@ def test_what_scenarios_are_known_for_says_nothing_about_one_that_fails_for_anot
 
 
 @pytest.mark.slow
-def test_known_failures_are_expected_and_what_fails_no_more_is_reported(
+def test_known_failures_are_expected_and_fixed_ones_reported(
     run: Run, buggy_command: Callable[[str], str], pytester: pytest.Pytester
 ) -> None:
     bug = buggy_command("exclusive-cpus-stay-in-the-shared-pool")
@@ -379,7 +375,7 @@ def test_known_failures_are_expected_and_what_fails_no_more_is_reported(
     pytester.makefile(".yaml", known=KNOWN.replace("SIGNATURE", signature))
     ini = {"known_failures": "known.yaml"}
     tests = "pool-shrinks-at or pool-begins or scenarios"
-    # In more examples it shows as differences, too, which are other failures.
+    # With more examples, the bug would also show as differences, which are other failures.
     few = TESTS.replace("max_examples=10", "max_examples=2")
     ended = run(few, "-k", tests, "-rx", implementation=bug, **ini)
     ended.assert_outcomes(xfailed=1, failed=1, passed=1, deselected=6)

@@ -10,7 +10,7 @@ from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 
-def test_a_request_is_one_line_with_number_operation_and_arguments() -> None:
+def test_a_request_is_a_line_with_id_operation_and_arguments() -> None:
     line = codec.encode_request(7, "remove", messages.RemoveArgs("uid-1"))
     assert line == b'{"id":7,"op":"remove","args":{"uid":"uid-1"}}\n'
 
@@ -29,14 +29,14 @@ def test_a_request_is_one_line_with_number_operation_and_arguments() -> None:
         ("discover", MachineInfo(num_cores=1)),
     ],
 )
-def test_an_answer_reads_back_as_it_was(operation: str, answer: messages.Answer) -> None:
+def test_an_answer_round_trips(operation: str, answer: messages.Answer) -> None:
     line = codec.encode_answer(3, answer)
     assert codec.decode_answer(line, 3, operation) == answer
 
 
 @pytest.mark.parametrize("depth", [1500, 20_000])
 @pytest.mark.parametrize("opening", [b"[", b'{"x":'])
-def test_json_of_any_depth_is_read_or_refused(depth: int, opening: bytes) -> None:
+def test_json_of_any_depth_is_parsed_or_refused(depth: int, opening: bytes) -> None:
     closing = b"]" if opening == b"[" else b"}"
     text = opening * depth + b"1" + closing * depth
     for line in (text, text.decode()):
@@ -47,7 +47,7 @@ def test_json_of_any_depth_is_read_or_refused(depth: int, opening: bytes) -> Non
 
 
 @pytest.mark.parametrize("text", [rb"\\", rb"\"[[", rb"\\\"", rb"\n[", b'","[', b""])
-def test_brackets_in_texts_nest_nothing(text: bytes) -> None:
+def test_brackets_in_strings_do_not_nest(text: bytes) -> None:
     flat = b"[" + b",".join([b'"' + text + b'"', b"[{}]"] * 300) + b"]"
     codec.decode_any(flat)
     with pytest.raises(codec.ProtocolError, match="nested deeper"):
@@ -76,7 +76,7 @@ def test_kubernetes_and_cadvisor_structures_are_open() -> None:
         (b'{"id":1,"fault":' + b"[" * 100_000, "state", "nested too deeply"),
     ],
 )
-def test_a_bad_answer_is_refused_with_the_place(
+def test_a_bad_answer_is_refused_with_its_location(
     line: bytes, operation: str, complaint: str
 ) -> None:
     with pytest.raises(codec.ProtocolError, match=complaint):
@@ -103,7 +103,7 @@ def test_a_repeated_key_is_refused_by_name(line: bytes, operation: str, key: str
 @pytest.mark.parametrize(
     "text", ['{"a":1}', "a:b", r'\":{"a":1,"a":2}', "\u003a", "9" * 30, "\\", '"[' * 300, "\n:"]
 )
-def test_texts_repeat_no_keys(text: str) -> None:
+def test_keys_in_strings_are_not_repeated_keys(text: str) -> None:
     answer = messages.State(CPUSet([0]), {text: {}, f"{text}{text}": {}}, {"file": text})
     line = codec.encode_answer(1, answer)
     assert codec.decode_answer(line, 1, "state") == answer
@@ -121,7 +121,7 @@ def test_an_unknown_operation_is_refused() -> None:
         codec.decode_args(request)
 
 
-def test_plain_values_and_messages_turn_into_each_other() -> None:
+def test_messages_convert_to_plain_values_and_back() -> None:
     answer = messages.Assigned(CPUSet([1, 2]))
     assert codec.to_plain(answer) == {"cpus": "1-2"}
     assert codec.from_plain({"cpus": "1-2"}, messages.Assigned) == answer
@@ -129,7 +129,7 @@ def test_plain_values_and_messages_turn_into_each_other() -> None:
         codec.from_plain({"cpus": 3}, messages.Assigned)
 
 
-def test_only_sets_have_a_form_of_their_own() -> None:
+def test_only_sets_have_a_custom_encoding() -> None:
     with pytest.raises(NotImplementedError, match="no JSON form for object"):
         codec.encode(object())
 
@@ -150,12 +150,12 @@ def test_every_operation_of_the_page_is_in_the_table() -> None:
     ]
 
 
-def test_events_read_back_and_a_torn_last_line_is_left_out() -> None:
+def test_events_round_trip_without_a_torn_last_line() -> None:
     event = events.RunEnded(at=1.5, complete=True, outcomes={"pass": 3})
     line = events.write_line(event)
     assert list(saved_events.read_lines([line, line[:-5]])) == [event]
 
 
-def test_a_line_that_is_no_event_is_named() -> None:
+def test_a_malformed_event_is_named_by_line() -> None:
     with pytest.raises(codec.ProtocolError, match="line 1"):
         list(saved_events.read_lines([b"{}\n"]))

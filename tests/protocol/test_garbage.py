@@ -1,4 +1,4 @@
-"""The end of a process that uses messages."""
+"""Exiting a process that uses messages."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def frozen_at_exit(call: str) -> int:
     return int(ended.stdout)
 
 
-def test_the_collector_frees_no_message_types_at_exit_where_that_was_asked_for() -> None:
-    # Some interpreters freeze a few objects of their own.
+def test_message_types_are_not_collected_at_exit_on_request() -> None:
+    # Some interpreters freeze a few objects themselves.
     assert frozen_at_exit("freeze_at_exit()") > frozen_at_exit("") + 1000

@@ -1,4 +1,4 @@
-"""Every list in an answer is one whose order counts, or one that stands for a set."""
+"""Every list in an answer is ordered, or stands for a set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def parts(info: inspect.Type) -> Iterator[inspect.Type]:
-    """The types directly within a type, but for those of a structure's fields."""
+    """Returns the types directly within a type, except for a structure's fields."""
     match info:
         case inspect.VarTupleType(item_type=one) | inspect.DictType(value_type=one):
             yield one
@@ -24,12 +24,12 @@ def parts(info: inspect.Type) -> Iterator[inspect.Type]:
 
 
 def has_list(info: inspect.Type) -> bool:
-    """Whether a field of such a type holds lists, not counting those of structures in it."""
+    """Returns whether a field of this type contains lists, except in nested structures."""
     return isinstance(info, inspect.VarTupleType) or any(map(has_list, parts(info)))
 
 
 def fields(info: inspect.Type) -> Iterator[tuple[type, str]]:
-    """Every field with lists in a type, with the structure that it is in."""
+    """Yields every field with lists in a type, with its structure."""
     if isinstance(info, inspect.StructType):
         for field in info.fields:
             if has_list(field.type):
@@ -39,7 +39,7 @@ def fields(info: inspect.Type) -> Iterator[tuple[type, str]]:
         yield from fields(one)
 
 
-def test_every_list_in_an_answer_is_ordered_or_a_set() -> None:
+def test_every_list_in_an_answer_is_ordered_or_stands_for_a_set() -> None:
     found = {
         place
         for operation in OPERATIONS.values()
@@ -51,7 +51,7 @@ def test_every_list_in_an_answer_is_ordered_or_a_set() -> None:
     assert sorted(map(str, listed)) == sorted(map(str, found))
 
 
-def test_numbers_in_a_set_are_in_their_order() -> None:
+def test_numbers_in_a_set_are_sorted() -> None:
     cores = (Core(0, (12, 0, 2)),)
     info = MachineInfo(topology=(Node(10, cores=cores), Node(2)))
     loose, exact = (lists.in_order(info, exact=one) for one in (False, True))

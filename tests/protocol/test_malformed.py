@@ -1,4 +1,4 @@
-"""A line that is not a response is described in plain English, by `check` and `doctor` alike."""
+"""`check` and `doctor` describe malformed responses in the same plain English."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ LINES = [
 
 
 @pytest.mark.parametrize(("line", "words"), LINES, ids=[words for _, words in LINES])
-def test_both_have_the_same_words(line: bytes, words: str) -> None:
+def test_check_and_doctor_use_the_same_words(line: bytes, words: str) -> None:
     with pytest.raises(codec.ProtocolError) as caught:
         codec.decode_answer(line, 1, "assign")
     assert str(caught.value).startswith(words)
     assert lines.read(line, 1, "assign").findings[0].wrong == str(caught.value)
 
 
-def test_a_set_that_is_too_long_is_not_repeated() -> None:
+def test_a_long_set_is_not_repeated_in_the_error() -> None:
     many = b",".join(b"%d" % node for node in range(1023, -1, -1))
     for operation, body in (
         ("assign", b'{"cpus":"' + b"1," * 9000 + b'1"}'),

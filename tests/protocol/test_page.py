@@ -1,4 +1,4 @@
-"""docs/protocol.md is what its script writes, and says what the types and the reference do."""
+"""docs/protocol.md matches its script, the types and the reference."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ def script() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up.
+    # Dataclasses look up their module.
     sys.modules["protocol_page"] = module
     spec.loader.exec_module(module)
     return module
 
 
 def section(heading: str) -> str:
-    """The text below a heading of the third order."""
+    """Returns the text below a third-level heading."""
     return WRITTEN.partition(f"\n### {heading}\n")[2].partition("\n##")[0]
 
 
 def field_list(text: str) -> dict[str, bool]:
-    """The fields of the first list in a text, and whether each is required."""
+    """Returns the fields in the first list of a text, and whether each is required."""
     rows = re.findall(r"^- `(\w+)` \((.+?)\): ", text.partition("\n\n`")[0], re.MULTILINE)
     return {name: not kind.endswith(", optional") for name, kind in rows}
 
 
 def fields(kind: type[msgspec.Struct]) -> dict[str, bool]:
-    """The fields of a message, and whether each is required."""
+    """Returns the fields of a message, and whether each is required."""
     return {one.encode_name: one.required for one in msgspec.structs.fields(kind)}
 
 
-def test_the_page_is_what_its_script_writes(script: Any) -> None:
+def test_the_page_matches_its_script(script: Any) -> None:
     assert script.page() == WRITTEN
 
 
@@ -76,7 +76,7 @@ def test_a_field_without_a_meaning_is_an_error(
         script.fields(messages.Fault)
 
 
-def test_the_stages_of_a_start_are_told_in_order(script: Any) -> None:
+def test_the_stages_of_a_start_are_described_in_order(script: Any) -> None:
     told = [row.split("`")[1] for row in script.stages().splitlines()]
     order = ("config", "discovery", "topology", "devices", "cpu", "memory")
     assert told == sorted(told, key=order.index)
@@ -86,14 +86,14 @@ def test_the_dialogue_has_every_operation(script: Any) -> None:
     assert {one.op for one in script.DIALOGUE} == OPERATIONS.keys()
 
 
-def test_the_small_hello_is_an_answer_to_hello() -> None:
+def test_the_short_hello_is_valid() -> None:
     example = re.search(r"^```json\n(.*?)^```", section("hello"), re.MULTILINE | re.DOTALL)
     assert example is not None
     answer = codec.decode_answer(example[1].replace("\n", "").encode(), 1, "hello")
     assert isinstance(answer, messages.Hello)
 
 
-def test_the_machine_in_full_is_one(script: Any) -> None:
+def test_the_full_machine_is_valid(script: Any) -> None:
     machine = codec.from_plain(script.MACHINE, MachineInfo)
     assert {
         thread
@@ -101,5 +101,5 @@ def test_the_machine_in_full_is_one(script: Any) -> None:
         for core in node.cores or ()
         for thread in core.thread_ids or ()
     } == set(range(4))
-    # Nothing of it is left out, so that a reader sees every field but the caches of NUMA nodes.
+    # It is complete, so that readers see every field except for caches of NUMA nodes.
     assert codec.to_plain(machine).keys() == script.MACHINE.keys()

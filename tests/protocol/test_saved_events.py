@@ -1,4 +1,4 @@
-"""Events as version 0.1 wrote them can still be read."""
+"""Events written by version 0.1 are still readable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OLD: dict[str, Any] = {
 }
 
 
-def test_old_names_are_read_as_the_new_ones() -> None:
+def test_old_field_names_are_still_read() -> None:
     event = saved_events.decode(json.dumps(OLD).encode(), events.AnyEvent)
     assert isinstance(event, events.CaseFinished)
     assert event.violated_requirements == ("B",)
@@ -46,7 +46,7 @@ def test_old_names_are_read_as_the_new_ones() -> None:
     assert event.steps[0].args == {"left": 1}
 
 
-def test_the_end_of_an_old_run_is_read() -> None:
+def test_the_end_of_an_old_run_is_decoded() -> None:
     old = {
         "event": "campaign ended",
         "at": 1,
@@ -64,7 +64,7 @@ def test_the_end_of_an_old_run_is_read() -> None:
 
 
 @pytest.mark.parametrize("line", [b"[]", b"{", b'{"event": "progress", "at": 1, "lost": 2}'])
-def test_what_no_version_wrote_is_refused(line: bytes) -> None:
+def test_unknown_fields_in_events_are_refused(line: bytes) -> None:
     with pytest.raises(codec.ProtocolError):
         saved_events.decode(line, events.AnyEvent)
 

@@ -1,4 +1,4 @@
-"""Answers tell only what the start asked to be told of."""
+"""Answers contain optional fields only if the start requested them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ TOLD: dict[str, tuple[messages.Told, messages.Answer]] = {
 
 
 def requested_fields(*tell: messages.Told) -> RequestedFields:
-    """What a start asks for that names these."""
+    """Returns a start that requests these fields."""
     made = RequestedFields()
     made.ask(messages.StartArgs({}, "/state", tell=tell))
     return made
 
 
 @pytest.mark.parametrize("path", TOLD)
-def test_what_was_not_asked_for_is_a_protocol_error_that_names_the_field(path: str) -> None:
+def test_an_unrequested_field_is_a_protocol_error(path: str) -> None:
     told, answer = TOLD[path]
     others: list[Any] = sorted({one for one, _ in TOLD.values()} - {told})
     with pytest.raises(ProtocolError) as raised:
@@ -47,14 +47,14 @@ def test_what_was_not_asked_for_is_a_protocol_error_that_names_the_field(path: s
     assert requested_fields(told).check_answer(answer) is answer
 
 
-def test_the_next_start_asks_for_itself() -> None:
+def test_each_start_requests_fields_separately() -> None:
     made = requested_fields("quota")
     made.ask(messages.StartArgs({}, "/state"))
     with pytest.raises(ProtocolError, match="not asked for"):
         made.check_answer(messages.Admitted(QUOTA))
 
 
-def test_answers_that_tell_nothing_are_right_whatever_was_asked() -> None:
+def test_answers_without_optional_fields_are_valid() -> None:
     hello = Reference().hello(messages.HelloArgs((1, 1), "tests"))
     for made in (
         requested_fields(),

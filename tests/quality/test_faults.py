@@ -1,4 +1,4 @@
-"""The faults: seeded bugs, requirement mutants, rule mutants and the list of survivors."""
+"""Faults: seeded bugs, requirement mutants, rule mutants and the list of survivors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from quality.seeding import Bug, Changes, SubjectBugs, shape
 EVERY = (*BUGS, *WHOLE_RUN, *REQUIREMENT_MUTANTS)
 
 
-def test_every_bug_has_its_own_name_and_says_what_it_is_modelled_on() -> None:
+def test_every_bug_has_a_unique_name_and_models() -> None:
     known = load_registry().by_id()
     ids = Counter(bug.id for bug in EVERY)
     assert [one for one, count in ids.items() if count > 1] == []
@@ -37,7 +37,7 @@ def test_every_bug_has_its_own_name_and_says_what_it_is_modelled_on() -> None:
     assert unknown == set()
 
 
-def test_a_requirement_mutant_breaks_one_tested_requirement_and_says_how() -> None:
+def test_a_requirement_mutant_breaks_one_tested_requirement() -> None:
     rows = load_registry().by_id()
     for bug in REQUIREMENT_MUTANTS:
         (requirement,) = bug.models
@@ -50,7 +50,7 @@ def test_every_tested_requirement_has_a_mutant() -> None:
     assert {row.id for row in load_registry().requirements if row.is_tested} == broken
 
 
-def test_every_bug_finds_the_public_names_that_it_changes() -> None:
+def test_the_public_names_that_bugs_replace_exist() -> None:
     for bug in EVERY:
         with bug.inject():
             pass
@@ -64,7 +64,7 @@ def test_every_bug_finds_the_public_names_that_it_changes() -> None:
     assert reached == set()
 
 
-def test_a_bug_is_in_the_reference_only_while_that_answers() -> None:
+def test_a_bug_is_active_only_during_a_call() -> None:
     def seed(changes: Changes) -> None:
         changes.around(CPUState, "assign", lambda rule, self: self)
 
@@ -78,7 +78,7 @@ def test_a_bug_is_in_the_reference_only_while_that_answers() -> None:
     assert CPUState(3).assign("a", "app", 1).shared == 2
 
 
-def test_what_was_replaced_comes_back() -> None:
+def test_replaced_attributes_are_restored() -> None:
     with ExitStack() as undo:
         changes = Changes(undo)
         changes.replace(CPUManager, "end", lambda self, uid, name: None)
@@ -90,7 +90,7 @@ def test_what_was_replaced_comes_back() -> None:
     assert "end" not in vars(CPUManager)
 
 
-def test_a_stand_in_names_the_arguments_that_it_needs_and_may_give_others() -> None:
+def test_a_replacement_names_and_overrides_arguments() -> None:
     with ExitStack() as undo:
         changes = Changes(undo)
         changes.around(CPUState, "assign", lambda rule, cpus: rule(cpus=cpus << 1))
@@ -101,13 +101,13 @@ def test_a_stand_in_names_the_arguments_that_it_needs_and_may_give_others() -> N
             changes.around(CPUState, "assign", lambda rule, nobody: rule())
 
 
-def test_what_comes_after_a_rule_is_given_its_answer() -> None:
+def test_a_function_after_a_rule_gets_its_result() -> None:
     with ExitStack() as undo:
         Changes(undo).after(CPUState, "assign", lambda state, uid: (uid, state.shared))
         assert CPUState(3).assign("a", "app", 1) == ("a", 2)
 
 
-def test_arguments_are_noted_of_all_calls_or_of_unanswered_ones() -> None:
+def test_arguments_are_recorded_of_all_or_active_calls() -> None:
     with ExitStack() as undo:
         changes = Changes(undo)
         uids = changes.record_argument(CPUState, "assign", "uid")
@@ -118,7 +118,7 @@ def test_arguments_are_noted_of_all_calls_or_of_unanswered_ones() -> None:
         assert (uids, inside) == (["a", "b"], [])
 
 
-def test_a_decorator_makes_a_bug_of_a_function_or_of_a_shape() -> None:
+def test_a_decorator_turns_a_function_or_shape_into_a_bug() -> None:
     seeds = SubjectBugs("cpus")
 
     @shape(CPUState, "assign")
@@ -127,7 +127,7 @@ def test_a_decorator_makes_a_bug_of_a_function_or_of_a_shape() -> None:
 
     @seeds("CPU-POOL-005").by(move_cpus)
     def cpus_are_doubled(cpus: Any) -> Any:
-        """Shifts them."""
+        """Shifts the CPUs."""
         return cpus << 1
 
     @seeds("CPU-POOL-006", kubernetes="1.30").of(move_cpus, lambda cpus: cpus << 2)
@@ -145,12 +145,12 @@ def test_a_decorator_makes_a_bug_of_a_function_or_of_a_shape() -> None:
     assert (first.id, first.models, first.seed.__doc__) == (
         "cpus-are-doubled",
         ("CPU-POOL-005",),
-        "Shifts them.",
+        "Shifts the CPUs.",
     )
     assert (second.id, second.subject, second.kubernetes) == ("cpus-are-quadrupled", "cpus", "1.30")
 
 
-# Derived mutants
+# Rule mutants
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_each_mutant_changes_one_rule_that_names_requirements(
         assert one.code is not rule_function(one.rule).__code__
 
 
-def test_a_mutant_is_in_the_reference_only_while_it_is_seeded(
+def test_a_mutant_is_active_only_while_injected(
     mutants_by_id: dict[str, Mutant],
 ) -> None:
     for one in mutants_by_id.values():
@@ -183,11 +183,11 @@ def test_every_survivor_is_a_mutant(mutants_by_id: dict[str, Mutant]) -> None:
     assert survivors.kinds().keys() - mutants_by_id.keys() == set()
 
 
-def test_survivors_without_a_reason_and_reasons_without_a_survivor_are_problems(
+def test_unlisted_survivors_and_stale_entries_are_problems(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     listed = dict.fromkeys(("known", "caught"), "equivalent")
     monkeypatch.setattr(survivors, "kinds", lambda: listed)
     found = [*survivors.problems(["known", "new"], ["known", "new", "caught"])]
-    assert found == ["SURVIVED new", "caught, though it is listed as a survivor: caught"]
+    assert found == ["SURVIVED new", "caught, but listed as a survivor: caught"]
     assert survivors.summary() == "2 equivalent"

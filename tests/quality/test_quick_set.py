@@ -1,4 +1,4 @@
-"""The quick set: it is up to date, it catches every seeded bug, and it is small."""
+"""The quick set is up to date, catches every seeded bug, and is small."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_seeded_bug_is_caught_by_a_run_of_the_quick_set() -> None:
     assert caught == {bug.id for bug in BUGS}, FIX
 
 
-def test_the_quick_set_is_small_and_of_use_at_every_level() -> None:
+def test_the_quick_set_is_small_and_useful_at_every_level() -> None:
     assert len(RUNS) < 200
     at: dict[Level, set[str]] = {}
     for run in RUNS:
@@ -56,13 +56,13 @@ def test_the_quick_set_is_small_and_of_use_at_every_level() -> None:
 
 @pytest.fixture
 def machines(tmp_path: Path) -> dict[str, ProfileMachine]:
-    """The machines of the quick set."""
+    """The machines in the quick set."""
     names = sorted({run.machine for run in RUNS})
     return {name: ProfileMachine(fakesys.load_profile(name), tmp_path / "trees") for name in names}
 
 
 def good(bug: Bug, selected_case: SelectedCase, release: str, level: Level, scratch: Path) -> bool:
-    """Whether a case passes on the reference with a bug, with nothing to compare it with."""
+    """Returns whether the reference with a bug passes a case, without an oracle."""
     target = replace(suite.target(bug.implementation()), kubernetes=release, level=level)
     return (
         Run(target, selected_case.case, selected_case.info, selected_case.machine.tree, scratch)
@@ -72,7 +72,7 @@ def good(bug: Bug, selected_case: SelectedCase, release: str, level: Level, scra
 
 
 @pytest.mark.slow
-def test_every_run_of_the_quick_set_catches_what_it_was_chosen_for(
+def test_every_run_of_the_quick_set_catches_its_bugs(
     machines: dict[str, ProfileMachine], tmp_path: Path
 ) -> None:
     bugs = {bug.id: bug for bug in BUGS}
@@ -106,7 +106,7 @@ def test_the_quick_set_catches_mutants_of_the_invariants(
     assert not all(ends)
 
 
-def test_runs_that_do_not_apply_are_left_out(machines: dict[str, ProfileMachine]) -> None:
+def test_runs_that_do_not_apply_are_omitted(machines: dict[str, ProfileMachine]) -> None:
     target = suite.target(InProcess(Reference))
     every = quick.select(CASES.values(), tuple(machines.values()), target)
     lower = replace(target, level="admission")
@@ -117,7 +117,7 @@ def test_runs_that_do_not_apply_are_left_out(machines: dict[str, ProfileMachine]
     assert {run.machine.name for run in one} == {"laptop-4c8t"}
 
 
-def test_the_runs_that_take_the_places_of_others_are_on_small_machines_and_no_larger_one_is_read(
+def test_replacement_runs_only_use_small_machines(
     tmp_path: Path,
 ) -> None:
     every = [ProfileMachine(fakesys.load_profile(n), tmp_path) for n in fakesys.bundled_profiles()]
@@ -135,7 +135,7 @@ def kills(**cases: tuple[Level, ...]) -> Kills:
     return {Place(case, "laptop", "1.36"): levels for case, levels in cases.items()}
 
 
-def test_the_cover_takes_the_run_that_catches_most() -> None:
+def test_the_cover_takes_the_run_that_catches_the_most() -> None:
     found = {
         "a": kills(one=("kubelet",), both=("kubelet",)),
         "b": kills(both=("kubelet",), same=("kubelet",)),
@@ -144,7 +144,7 @@ def test_the_cover_takes_the_run_that_catches_most() -> None:
     assert [run.case for run in quick_set.cover(found)] == ["both", "other"]
 
 
-def test_the_cover_takes_no_more_for_a_level_than_it_has_already() -> None:
+def test_the_cover_reuses_runs_of_lower_levels() -> None:
     found = {
         "a": kills(low=("admission", "kubelet"), high=("kubelet",)),
         "b": kills(high=("kubelet",), low=("kubelet",)),
@@ -154,7 +154,7 @@ def test_the_cover_takes_no_more_for_a_level_than_it_has_already() -> None:
     assert run.catches == {"admission": ("a",), "kubelet": ("a", "b")}
 
 
-def test_the_file_reads_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_round_trips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = tmp_path / quick.FILE
     written.write_text(quick_set.text(RUNS), encoding="utf-8")
     monkeypatch.setattr(quick.resources, "files", lambda _: tmp_path)

@@ -1,4 +1,4 @@
-"""The search for what catches a faulty reference: its loop and its four sources of runs."""
+"""The search for runs that catch a faulty reference: its loop and its four sources of runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def find_bug(name: str) -> Bug:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
-    """The cases of reconciling and some of checkpoints, on one machine."""
+    """Cases about reconciling and some about checkpoints, on one machine."""
     chosen = ("reconcile", "checkpoint-wrong")
     cases = [case for case in loading.bundled_cases() if case.id.startswith(chosen)]
     machine = ProfileMachine(fakesys.load_profile("core-i7-9700"), tmp_path / "trees")
@@ -57,7 +57,7 @@ def trials(*ends: bool) -> list[Callable[[], Catch | None]]:
     ("least", "most", "runs", "catches"),
     [(0, 9, 2, 1), (4, 9, 4, 2), (3, 9, 3, 1), (0, 1, 1, 0)],
 )
-def test_it_ends_with_the_first_catch_unless_more_are_wanted(
+def test_the_search_ends_at_the_first_catch_after_the_minimum(
     least: int, most: int, runs: int, catches: int
 ) -> None:
     found = search("bug", trials(False, True, False, True), least, most)
@@ -67,7 +67,7 @@ def test_it_ends_with_the_first_catch_unless_more_are_wanted(
 # Cases
 
 
-def test_every_case_that_fails_is_found(suite: Suite, tmp_path: Path) -> None:
+def test_every_failing_case_is_found(suite: Suite, tmp_path: Path) -> None:
     source = CaseTrials(suite, tmp_path / "runs")
     bug = find_bug("reconcile-tells-nobody")
     least = len(source.firsts("1.37"))
@@ -78,7 +78,7 @@ def test_every_case_that_fails_is_found(suite: Suite, tmp_path: Path) -> None:
     assert "placement" in source.levels(bug, found.catches[0])
 
 
-def test_the_cases_near_to_a_bug_come_first(suite: Suite, tmp_path: Path) -> None:
+def test_the_cases_nearest_to_a_bug_come_first(suite: Suite, tmp_path: Path) -> None:
     source = CaseTrials(suite, tmp_path / "runs")
     bug = find_bug("reconcile-tells-nobody")
     assert search(bug.id, source.of(bug)).runs < len(source.played_case_ids()) / 2
@@ -87,14 +87,12 @@ def test_the_cases_near_to_a_bug_come_first(suite: Suite, tmp_path: Path) -> Non
     assert search(far.id, source.of(far)).catches
 
 
-def test_a_bug_in_reading_checkpoints_is_found_though_files_are_changed_by_hand(
-    suite: Suite, tmp_path: Path
-) -> None:
+def test_bugs_are_found_in_cases_that_change_files(suite: Suite, tmp_path: Path) -> None:
     bug = find_bug("a-wrong-cpu-checksum-is-accepted")
     assert search(bug.id, CaseTrials(suite, tmp_path / "runs").of(bug)).catches
 
 
-def test_what_no_case_shows_survives(suite: Suite, tmp_path: Path) -> None:
+def test_a_bug_that_no_case_shows_survives(suite: Suite, tmp_path: Path) -> None:
     source = CaseTrials(suite, tmp_path / "runs")
     for bug in (find_bug("devices-are-given-twice"), HEALTHY):
         assert search(bug.id, source.of(bug)).has_survived
@@ -103,7 +101,7 @@ def test_what_no_case_shows_survives(suite: Suite, tmp_path: Path) -> None:
 # Scenarios
 
 
-def test_a_bug_is_found_in_the_same_scenario_whatever_was_looked_for_before(tmp_path: Path) -> None:
+def test_the_search_does_not_depend_on_earlier_searches(tmp_path: Path) -> None:
     bug = find_bug("a-limit-makes-no-request")
     fresh = search(bug.id, ScenarioTrials(seeds(0, 30), tmp_path / "fresh").of(bug))
     used = ScenarioTrials(seeds(0, 30), tmp_path / "used")
@@ -119,7 +117,7 @@ def test_a_bug_of_discovery_is_found_in_a_tree(tmp_path: Path) -> None:
     assert catch.broke == ("difference",)
 
 
-# Lives, judged by the invariants alone
+# Scenarios judged by invariants alone
 
 
 @pytest.mark.parametrize(
@@ -130,10 +128,10 @@ def test_a_bug_of_discovery_is_found_in_a_tree(tmp_path: Path) -> None:
         "init-containers-do-not-count-for-the-effective-request",
     ],
 )
-def test_invariants_alone_catch_a_bug_that_is_everywhere(name: str, tmp_path: Path) -> None:
+def test_invariants_alone_catch_a_bug_in_the_whole_process(name: str, tmp_path: Path) -> None:
     bug = find_bug(name)
     (catch,) = search(name, NodeScenarioTrials(seeds(0, 400), tmp_path).of(bug)).catches
-    # It is caught for what it does, and not for what it does to the harness.
+    # The bug is caught for its effects on the node, not on the harness.
     counts = {"exclusive-count", "memory-of-guaranteed-only"}
     assert {*catch.broke} <= counts or "effective" in name
 
@@ -142,7 +140,7 @@ def test_a_healthy_run_breaks_no_invariant(tmp_path: Path) -> None:
     assert search("none", NodeScenarioTrials(seeds(0, 15), tmp_path).of(HEALTHY)).has_survived
 
 
-def test_the_invariants_read_a_pod_rightly_while_the_reference_does_not() -> None:
+def test_the_invariants_read_pods_independently() -> None:
     manifest = numbered_pod("a", [{"limits": {"cpu": "2"}}])
     with find_bug("burstable-pods-are-guaranteed").inject():
         assert read_pod(manifest).qos == "Guaranteed"
@@ -158,7 +156,7 @@ def at_level(suite: Suite, level: Level) -> Suite:
     return replace(suite, registry=with_fields(suite.registry, requirements=rows))
 
 
-def test_a_case_that_cites_the_requirement_catches_its_mutant(suite: Suite, tmp_path: Path) -> None:
+def test_a_citing_case_catches_a_requirement_mutant(suite: Suite, tmp_path: Path) -> None:
     bug = find_bug("reconcile-tells-nobody")
     (catch,) = search(bug.id, CitingTrials(suite, tmp_path / "runs").of(bug, RECONCILE)).catches
     case = next(case for case in suite.cases if case.id == catch.run)
@@ -166,9 +164,7 @@ def test_a_case_that_cites_the_requirement_catches_its_mutant(suite: Suite, tmp_
     assert (catch.machine, catch.broke) == ("core-i7-9700", ("fail",))
 
 
-def test_cases_of_other_requirements_and_higher_levels_do_not_count(
-    suite: Suite, tmp_path: Path
-) -> None:
+def test_other_requirements_and_higher_levels_do_not_count(suite: Suite, tmp_path: Path) -> None:
     bug = find_bug("reconcile-tells-nobody")
     others = [case for case in suite.cases if RECONCILE not in case.requirements]
     for fewer in (replace(suite, cases=others), at_level(suite, "invariants")):
@@ -177,9 +173,7 @@ def test_cases_of_other_requirements_and_higher_levels_do_not_count(
         assert found.runs == 0
 
 
-def test_a_mutant_that_breaks_down_is_not_caught_but_a_mistake_of_its_own(
-    suite: Suite, tmp_path: Path
-) -> None:
+def test_a_requirement_mutant_that_raises_is_an_error(suite: Suite, tmp_path: Path) -> None:
     def raise_error(*_: object) -> None:
         raise ZeroDivisionError
 

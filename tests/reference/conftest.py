@@ -1,4 +1,4 @@
-"""A reference to talk to."""
+"""A reference to call."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ STATIC = {"cpuManagerPolicy": "static", "kubeReserved": {"cpu": "1"}}
 
 
 class Player:
-    """A reference and a state directory, spoken to in plain JSON values."""
+    """A reference and a state directory, called with plain JSON values."""
 
     def __init__(self, state_dir: Path, *, as_documented: bool = False) -> None:
         self.reference = Reference(follows_docs=as_documented)
         self.state_dir = state_dir
 
     def ask(self, operation: str, **args: Any) -> dict[str, Any]:
-        """The response without its id."""
+        """Returns the response without its id."""
         typed = codec.from_plain(args, OPERATIONS[operation].args)
         answer = self.reference.call(operation, typed)  # type: ignore[arg-type]
         response: dict[str, Any] = json.loads(codec.encode_answer(0, answer))
@@ -56,7 +56,7 @@ class Player:
 
 @pytest.fixture
 def new_player(tmp_path: Path) -> Callable[..., Player]:
-    """Makes players, each in a folder of its own."""
+    """Creates players, each in its own folder."""
     numbers = count()
 
     def make(*, as_documented: bool = False) -> Player:
@@ -69,5 +69,5 @@ def new_player(tmp_path: Path) -> Callable[..., Player]:
 
 @pytest.fixture
 def node(new_player: Callable[..., Player]) -> Player:
-    """A player as a kubelet."""
+    """A player on the kubelet's baseline."""
     return new_player()

@@ -1,4 +1,4 @@
-"""Deviations stand apart from the rules, and each is one override beside what is known of it."""
+"""Deviations are separate from the rules, and each is a single override with metadata."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODULES = [
 
 
 def names_in(module: Path) -> Iterator[str]:
-    """Everything that the code of a module names: imports, identifiers, texts in expressions."""
+    """Returns all names in a module's code: imports, identifiers, strings in expressions."""
     tree = ast.parse(module.read_text())
     documentation = {
         id(node.value)
@@ -56,7 +56,7 @@ def names_in(module: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     "module", MODULES, ids=lambda module: f"{module.parent.name}.{module.stem}"
 )
-def test_no_rule_knows_a_release_or_a_deviation(module: Path) -> None:
+def test_no_rule_mentions_a_release_or_deviation(module: Path) -> None:
     forbidden = {"deviations", "Release"} | {defect.name for defect in DEFECTS}
     forbidden |= {one.__name__ for one in OVERRIDES}
     for name in names_in(module):
@@ -67,13 +67,13 @@ def test_no_rule_knows_a_release_or_a_deviation(module: Path) -> None:
     assert not [defect.name for defect in DEFECTS if defect.name in text]
 
 
-def test_every_defect_that_ends_with_an_answer_has_exactly_one_override() -> None:
+def test_every_defect_with_an_answer_has_one_override() -> None:
     made = Counter(one for one in map(deviation_of, OVERRIDES) if isinstance(one, Defect))
     assert made == Counter(defect for defect in DEFECTS if defect.answers)
 
 
 @pytest.mark.parametrize("override", OVERRIDES, ids=lambda override: override.__name__)
-def test_every_override_is_in_the_releases_that_it_names_and_changes_its_rule(
+def test_every_override_is_in_its_releases_and_changes_a_rule(
     override: type,
 ) -> None:
     own = {name for name in vars(override) if not name.startswith("__")} - {"deviation"}
@@ -84,21 +84,21 @@ def test_every_override_is_in_the_releases_that_it_names_and_changes_its_rule(
     assert own & inherited
 
 
-def test_every_defect_names_releases_that_exist_and_the_sentence_it_breaks() -> None:
+def test_every_defect_names_known_releases_and_a_sentence() -> None:
     assert len({defect.name for defect in DEFECTS}) == len(DEFECTS)
     for defect in DEFECTS:
         assert set(defect.releases) <= set(RELEASES)
         assert defect.sentence.endswith(".")
 
 
-def test_the_defects_that_end_without_an_answer_are_panics_and_what_takes_for_ever() -> None:
+def test_defects_without_an_answer_are_panics_and_hangs() -> None:
     ends_badly = ("panic", "division by zero", "never ends", "takes minutes")
     for defect in DEFECTS:
         assert defect.answers != any(words in defect.what for words in ends_badly), defect.name
 
 
 @pytest.mark.parametrize("version", RELEASES)
-def test_the_documents_have_no_defect_in_any_release(version: str) -> None:
+def test_the_documented_reference_has_no_defects(version: str) -> None:
     documented = releases.release(version, follows_docs=True)
     assert not [one for one in documented.deviations if defect_of(one)]
     assert documented.rule(Distances) is Distances

@@ -1,8 +1,8 @@
-"""Calls to the reference and its answers: `dialogues.yaml` has a row for each dialogue.
+"""Calls to the reference and its answers: each row of `dialogues.yaml` is a dialogue.
 
-A step is an operation with its arguments. Machines are shapes, as `conftest.make_machine` takes
-them, whose `edits` are values by path. Pods are lists of their containers' resources, or of CPUs.
-`show` is the path to the part of an answer that matters; `write` puts files into the state
+A step is an operation with its arguments. Machines are arguments of `conftest.make_machine`, and
+their `edits` are values by path. Pods are lists of containers, as resources or numbers of CPUs.
+`show` is the path to the relevant part of an answer; `write` writes files into the state
 directory.
 """
 
@@ -25,7 +25,7 @@ DIALOGUES = Table(__file__, "dialogues.yaml", compact=True)
 
 
 @DIALOGUES
-def test_the_reference_answers_as_a_kubelet_does(
+def test_the_reference_answers_like_the_kubelet(
     row: dict[str, Any], new_player: Callable[..., Player]
 ) -> None:
     said = {}
@@ -55,7 +55,7 @@ def _play_step(player: Player, release: str, step: dict[str, Any]) -> Any:
 
 
 def _build_args(args: dict[str, Any]) -> dict[str, Any]:
-    """Arguments as the protocol has them."""
+    """Converts arguments to the protocol's form."""
     made = dict(args)
     if "machine" in args:
         made["machine"] = _machine(args["machine"])
@@ -83,7 +83,7 @@ def _machine(shape: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _pod(rows: dict[str, Any]) -> dict[str, Any]:
-    """A `manifest`, or a pod whose `apps` and `init` are resources, or CPUs of Guaranteed ones."""
+    """Returns a `manifest`, or a pod whose `apps` and `init` are resources or Guaranteed CPUs."""
     if "manifest" in rows:
         manifest: dict[str, Any] = rows["manifest"]
         return manifest

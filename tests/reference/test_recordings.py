@@ -1,4 +1,4 @@
-"""Plays the recordings of the real kubelet against the reference, by the rules of their README."""
+"""Plays recordings of the real kubelet against the reference, as described in their README."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORDED = tuple(
     for release in RELEASES
     if (SHARED / "kubelet" / f"assignments-{release}.jsonl.gz").exists()
 )
-"""The releases that there are recordings of."""
+"""The recorded releases."""
 
 
 class Difference(NamedTuple):
@@ -39,7 +39,7 @@ class Difference(NamedTuple):
 
 
 def lines(name: str) -> Iterator[dict[str, Any]]:
-    """The JSON lines of a recording."""
+    """Reads the JSON lines of a recording."""
     with gzip.open(SHARED / "kubelet" / name) as file:
         for line in file:
             yield json.loads(line)
@@ -54,11 +54,11 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda _: b"",
     "garbage": lambda _: b"\x00\x01\x7b",
 }
-"""What a step of the player makes of a state file."""
+"""The player's changes to state files, by name."""
 
 
 def tamper(state_dir: Path, args: dict[str, str]) -> None:
-    """The player's own change to a state file; one that is missing or empty is left alone."""
+    """Makes the player's change to a state file; missing and empty files don't change."""
     path = state_dir / args["file"]
     if args["how"] == "write":
         path.write_text(args["text"])
@@ -70,7 +70,7 @@ def tamper(state_dir: Path, args: dict[str, str]) -> None:
 
 
 def play(scenario: dict[str, Any], player: Player) -> tuple[int, list[Difference]]:
-    """Plays one scenario: how many calls were answered, and which answers differ."""
+    """Plays a scenario; returns the number of calls, and the differing answers."""
     state_dir = player.state_dir
     on_node: dict[str, Any] = {}
     nodes: dict[tuple[str, str], list[int]] = {}
@@ -114,11 +114,13 @@ def play(scenario: dict[str, Any], player: Player) -> tuple[int, list[Difference
 
 
 def without_chance(answer: dict[str, Any], nodes: dict[tuple[str, str], list[int]]) -> Any:
-    """The answer without what differs from run to run of the real kubelet.
+    """Returns the answer without parts that vary between runs of the real kubelet.
 
-    Devices become the sets of their NUMA nodes, where `nodes` knows them; the blocks of a
-    container in ``memory_manager_state`` are sorted by type, once the checksum is checked.
-    Allocatable memory stands for a set, which the kubelet walks as a map.
+    Devices become the sets of their NUMA nodes if `nodes` has them. The blocks of a container
+    in
+    ``memory_manager_state`` are sorted by type after the checksum is verified. Allocatable
+    memory
+    is a set, because the kubelet iterates over a map.
     """
     done = answer.get("ok", {})
     if isinstance(done.get("memory"), list):
@@ -137,7 +139,7 @@ def without_chance(answer: dict[str, Any], nodes: dict[tuple[str, str], list[int
 
 
 def memory_content(text: str) -> Any:
-    """What a Memory Manager's file says, apart from the order of blocks and the checksum."""
+    """Returns a Memory Manager's file without the order of blocks and the checksum."""
     parsed = json.loads(text)
     policy = parsed["policyName"]
     memory_checkpoint.restore(text.encode(), policy, releases.release(None).memory_files)
@@ -149,15 +151,15 @@ def memory_content(text: str) -> Any:
 
 
 CHOSEN_BY_CHANCE = (
-    # Which of several bad options is named.
+    # Any of several bad options may be named.
     re.compile(r"new static policy error: .*option"),
-    # Which of several device resources that are short is named.
+    # Any of several resources with too few devices may be named.
     re.compile(r"Allocate failed due to requested number of devices unavailable for "),
 )
 
 
 def same(actual: dict[str, Any], expected: dict[str, Any]) -> bool:
-    """Whether two answers are the same, but for what the kubelet leaves to chance."""
+    """Returns whether two answers are equal, except for parts that are random in the kubelet."""
     messages = [one.get("refused", {}).get("message", "") for one in (actual, expected)]
     return actual == expected or any(
         all(form.match(message) for message in messages) for form in CHOSEN_BY_CHANCE
@@ -173,7 +175,7 @@ needs_recordings = pytest.mark.skipif(
 @needs_recordings
 @pytest.mark.parametrize("release", RECORDED)
 @pytest.mark.parametrize(("family", "least"), [("cpu-scenarios", 2300), ("scenarios", 1300)])
-def test_every_recorded_scenario_is_answered_as_the_kubelet_did(
+def test_recorded_scenarios_are_answered_like_the_kubelet(
     family: str, least: int, release: str, new_player: Callable[[], Player]
 ) -> None:
     calls = 0
@@ -192,7 +194,7 @@ def test_every_recorded_scenario_is_answered_as_the_kubelet_did(
         ("merges-1.35", "merge", 600),
     ],
 )
-def test_every_recorded_assignment_and_merge_is_answered_as_the_kubelet_did(
+def test_recorded_assignments_and_merges_agree(
     name: str, operation: str, count: int, node: Player
 ) -> None:
     known = {"kubernetes": name.partition("-")[2]} if operation == "assign" else {}

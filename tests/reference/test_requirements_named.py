@@ -1,4 +1,4 @@
-"""Each requirement is named in the docstring of the rule that keeps it, and only real ones are."""
+"""Each requirement is named in the docstring of its rule, and only existing ones are named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFERENCE = Path(reference.__file__).parent
 
 ID = re.compile(r"\b[A-Z]+(?:-[A-Z]+)*-\d{3}\b")
 PARAGRAPH = re.compile(rf"\n\nRequirements: ({ID.pattern}(?:,\s{ID.pattern})*)\.\Z")
-"""The last paragraph of a docstring, the only place for the ids of requirements."""
+"""The last paragraph of a docstring, the only place for requirement ids."""
 
 UNNAMED = {
     "CPU-EXAMPLE-001": "an example of CPU-POOL-002",
@@ -26,7 +26,7 @@ UNNAMED = {
     "CPU-EXAMPLE-003": "an example of CPU-POOL-003",
     "CPU-EXAMPLE-004": "an example of CPU-STATIC-001 and CPU-STATIC-002",
     "CPU-EXAMPLE-005": "an example of CPU-POOL-004",
-    "CPU-OPT-PAIR-005": "it follows from the rules of all options together",
+    "CPU-OPT-PAIR-005": "follows from the rules of all options together",
     "CPU-OPT-STRICT-007": "no rule looks at the limits of a pod that is not Guaranteed",
     "TOPO-EXAMPLE-001": "an example of CPU-HINT-002 and TOPO-POLICY-011",
     "TOPO-EXAMPLE-002": "an example of CPU-HINT-002 and TOPO-POLICY-011",
@@ -34,15 +34,15 @@ UNNAMED = {
     "TOPO-EXAMPLE-004": "an example of CPU-HINT-003 and TOPO-MERGE-001",
     "TOPO-EXAMPLE-005": "an example of DEV-HINT-002, one resource at a time",
     "TOPO-EXAMPLE-006": "an example of CPU-HINT-004",
-    "TOPO-EXAMPLE-007": "it follows from TOPO-POLICY-003; there is no scheduler here",
+    "TOPO-EXAMPLE-007": "follows from TOPO-POLICY-003, without a scheduler",
     "TOPO-EXAMPLE-008": "an example of CPU-STATIC-001 and MEM-STATIC-001",
 }
-"""Requirements that have cases but no rule of their own, and why."""
+"""Requirements with cases but without a rule, and the reasons."""
 
 
 @cache
 def requirement_groups() -> Mapping[str, tuple[tuple[str, ...], ...]]:
-    """What the docstrings of each module name, one group of ids for each docstring."""
+    """Returns the ids in each module's docstrings, one group for each docstring."""
     return {
         path.relative_to(REFERENCE).as_posix(): tuple(
             tuple(ID.findall(match[1]))
@@ -60,7 +60,7 @@ def docstrings(path: Path) -> Iterator[str]:
 
 
 def rules() -> dict[str, str]:
-    """A module that names each requirement, by its id."""
+    """Returns a module that names each requirement, by id."""
     return {
         one: module
         for module, groups in requirement_groups().items()
@@ -69,17 +69,17 @@ def rules() -> dict[str, str]:
     }
 
 
-def test_every_requirement_that_the_reference_names_is_in_the_registry() -> None:
+def test_every_requirement_named_in_the_reference_exists() -> None:
     known = load_registry().by_id()
     assert {one: module for one, module in rules().items() if one not in known} == {}
 
 
-def test_every_requirement_with_a_case_is_named_by_a_rule_or_has_a_reason_why_not() -> None:
+def test_tested_requirements_are_named_by_a_rule_or_explained() -> None:
     tested = {row.id for row in load_registry().requirements if row.is_tested}
     assert sorted(tested - rules().keys() - UNNAMED.keys()) == []
 
 
-def test_only_requirements_with_a_case_and_without_a_rule_have_a_reason_why_not() -> None:
+def test_only_tested_requirements_without_a_rule_have_reasons() -> None:
     tested = {row.id for row in load_registry().requirements if row.is_tested}
     assert sorted(UNNAMED.keys() & rules().keys()) == []
     assert sorted(UNNAMED.keys() - tested) == []
@@ -89,7 +89,7 @@ def test_reasons_refer_to_requirements_that_a_rule_names() -> None:
     assert {one for reason in UNNAMED.values() for one in ID.findall(reason)} <= rules().keys()
 
 
-def test_ids_are_sorted_in_the_last_paragraph_of_a_docstring_and_nowhere_else() -> None:
+def test_ids_are_sorted_in_a_docstrings_last_paragraph_only() -> None:
     for module, groups in requirement_groups().items():
         found = ID.findall((REFERENCE / module).read_text(encoding="utf-8"))
         assert sorted(found) == sorted(one for ids in groups for one in ids), module

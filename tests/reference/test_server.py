@@ -23,7 +23,7 @@ def answers(*requests: bytes, as_documented: bool = False) -> list[dict[str, Any
     return [json.loads(line) for line in stdout.getvalue().splitlines()]
 
 
-def test_hello_says_what_the_reference_has() -> None:
+def test_hello_lists_the_references_claims() -> None:
     (answer,) = answers(HELLO)
     assert answer["id"] == 7
     assert answer["ok"]["kubernetes"] == [*RELEASES]
@@ -32,7 +32,7 @@ def test_hello_says_what_the_reference_has() -> None:
     assert len(answer["ok"]["options"]["cpu"]) == 6
 
 
-def test_a_kubelet_with_its_defects_is_served_unless_the_documents_are_asked_for() -> None:
+def test_the_server_is_a_kubelet_unless_documents_are_requested() -> None:
     args = {
         "machine": machines.plain(machines.regular(cores=8, cores_per_cache=4)),
         "available": "1-15",
@@ -57,7 +57,7 @@ def test_a_kubelet_with_its_defects_is_served_unless_the_documents_are_asked_for
         (b'{"id": 5, "op": "state", "args": {}}\n', 5, "needs a started node"),
     ],
 )
-def test_a_bad_line_is_a_fault_under_its_id_and_the_next_one_is_answered(
+def test_a_bad_line_is_a_fault_and_the_next_is_answered(
     line: bytes, number: int, message: str
 ) -> None:
     bad, good = answers(line, b"\n", HELLO)
@@ -66,14 +66,14 @@ def test_a_bad_line_is_a_fault_under_its_id_and_the_next_one_is_answered(
     assert good["id"] == 7
 
 
-def test_a_line_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overlong_line_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codec, "LONGEST_LINE", 100)
     bad, good = answers(b'{"id": 3, "op": "' + b"x" * 350 + b'"}\n', HELLO)
     assert (bad["id"], bad["fault"]["message"]) == (3, "the line is longer than 100 bytes")
     assert good["id"] == 7
 
 
-def test_a_node_started_on_the_pipe_is_kept_between_lines(tmp_path: Path) -> None:
+def test_a_node_is_kept_between_requests(tmp_path: Path) -> None:
     args = {"machine": machines.plain(machines.regular()), "config": {}, "state_dir": str(tmp_path)}
     start = json.dumps({"id": 1, "op": "start", "args": args}).encode()
     state, merge = b'{"id": 2, "op": "state", "args": {}}', b'{"id": 3, "op": "merge", "args": {'

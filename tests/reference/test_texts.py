@@ -1,6 +1,6 @@
-"""Texts as Go and the kubelet read them: `texts.yaml` has each function with texts and answers.
+"""Parsing texts like Go and the kubelet: `texts.yaml` has functions with texts and results.
 
-`<9*5000>` stands for 5,000 nines. A text is bytes, one for each character, where JSON is read.
+`<9*5000>` stands for 5,000 nines. For JSON, a text's characters stand for bytes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _decoder(kind: decoding.Kind) -> Callable[[str], Any]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """What is read, and whether it is read alike beside a text with an escape."""
+    """Returns the parsed value, and whether it is the same next to a text with an escape."""
     content = text.encode("latin-1")
     found = syntax.parse(content)
     shown = json.loads(json.dumps(found, default=lambda number: {"number": number.text}))
@@ -116,7 +116,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
 
 
 @TEXTS
-def test_a_text_is_read_as_go_reads_it(row: dict[str, Any]) -> None:
+def test_a_text_is_parsed_like_in_go(row: dict[str, Any]) -> None:
     TEXTS.check(row, {text: _answer(FUNCTIONS[row["what"]], text) for text in row["says"]})
 
 

@@ -1,4 +1,4 @@
-"""Small machines and streams of events, made by hand."""
+"""Small machines and hand-written streams of events."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def grid(
     cores_per_cache: int = 0,
     memory: int = GIB,
 ) -> MachineInfo:
-    """A regular machine: so many sockets, nodes in each, cores in each of those, threads."""
+    """A regular machine: sockets, nodes per socket, cores per node and threads per core."""
     return regular(
         sockets * nodes,
         cores,
@@ -128,7 +128,7 @@ def run() -> MakeRun:
 
 
 def _story(text: str = "CPU 0 is reserved", **changes: Any) -> CaseFinished:
-    """A failed run with steps and pictures, in which `text` stands wherever it may."""
+    """A failed run with steps and pictures, with `text` everywhere it may appear."""
     fields: dict[str, Any] = {
         "message": text,
         "steps": (
@@ -159,7 +159,7 @@ def story() -> MakeRun:
 
 @pytest.fixture
 def stream() -> MakeStream:
-    """A whole stream around the given events, its counts right."""
+    """Completes a stream with the given events and correct counts."""
 
     def make(*runs: AnyEvent, **changes: Any) -> list[AnyEvent]:
         outcomes: dict[str, int] = {}
@@ -193,7 +193,7 @@ def divergence() -> MakeDivergence:
 
 @pytest.fixture
 def compare() -> Compare:
-    """Asserts that a page has a text; writes it instead where `NUMAPROOF_WRITE_PAGES` is set."""
+    """Asserts that a page has a text, or writes it if `NUMAPROOF_WRITE_PAGES` is set."""
 
     def check(name: str, text: str) -> None:
         page = Path(__file__).parent / "pages" / name
@@ -207,13 +207,13 @@ def compare() -> Compare:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site of seventeen implementations."""
+    """A site with seventeen implementations."""
     return boards.write_board(tmp_path_factory.mktemp("board"))
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium of this machine's."""
+    """The installed Chromium."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -226,7 +226,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser, site: Path) -> Iterator[boards.Visit]:
-    """A visit in a large window."""
+    """A visit with a large window."""
     made = boards.Visit(browser, site, viewport={"width": 1400, "height": 900})
     yield made
     assert made.complaints == []

@@ -1,4 +1,4 @@
-"""Answers about a node: as text, as a page, as a drawing."""
+"""Answers about a node as text, as a page and as a drawing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_answer_is_written_as_text(make_machine: MakeMachine) -> None:
     assert "  Hint: no node can give 4 CPUs." in text
 
 
-def test_nothing_is_cut_where_no_terminal_limits_the_width(
+def test_nothing_is_truncated_without_a_terminal(
     make_machine: MakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
@@ -65,14 +65,14 @@ def test_nothing_is_cut_where_no_terminal_limits_the_width(
     assert "…" not in text.replace("…            3 more sets", "")
 
 
-def test_nothing_in_an_answer_becomes_markup(make_machine: MakeMachine) -> None:
+def test_answers_are_escaped(make_machine: MakeMachine) -> None:
     page = answers.html(answer(make_machine(2, 1, 2, 1), EVIL))
     assert "<script" not in page
     assert "\u202e" not in page
     ET.XML(answers.svg(answer(make_machine(2, 1, 2, 1), EVIL)))
 
 
-def test_the_page_lets_only_its_own_style_in(make_machine: MakeMachine) -> None:
+def test_the_page_only_allows_its_own_style(make_machine: MakeMachine) -> None:
     page = answers.html(answer(make_machine(2, 1, 2, 1)))
     style = page.partition("<style>")[2].partition("</style>")[0]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""What a board makes of runs, before any page is written."""
+"""The board's data, computed from runs before pages are written."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def data(version: str = "1.0", kubernetes: str = "1.37", **more: Any) -> RunData
     return RunData(**fields | more)
 
 
-def test_text_from_outside_is_bounded_and_visible(stream: MakeStream, run: MakeRun) -> None:
+def test_external_text_is_truncated_and_made_visible(stream: MakeStream, run: MakeRun) -> None:
     long = "\u202e" + "x" * 5000
     requirement = ReportedRequirement(long, long, long, long, long)
     wrong = run("fail", case=long, machine=long, message=long, requirements=(long,), title=long)
     made = digest(stream(wrong, start={"requirements": (requirement,), "kubernetes": long}))
-    # What is longer would not be read again.
+    # Longer texts could not be read again.
     again = msgspec.json.decode(encode_board_data([made]), type=BoardData)
     assert again.runs == (made,)
     assert made.findings[0].case.startswith("⟨U+202E⟩xxx")
@@ -78,7 +78,7 @@ def test_the_newest_version_in_the_newest_release_is_shown_first() -> None:
     assert [entry.author.version for entry in one.current] == ["0.9", "0.10", "1.0"]
 
 
-def test_runs_of_one_version_are_added_and_the_same_run_counts_once() -> None:
+def test_runs_of_a_version_are_added_and_duplicates_ignored() -> None:
     first = data(requirements={"R": {"pass": 2}}, outcomes={"pass": 2})
     other = data(requirements={"R": {"fail": 1}}, outcomes={"fail": 1})
     (one,) = implementations([first, other, first])
@@ -87,7 +87,7 @@ def test_runs_of_one_version_are_added_and_the_same_run_counts_once() -> None:
     assert (one.newest.requirement_score.good, one.newest.requirement_score.asked_count) == (0, 1)
 
 
-def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> None:
+def test_named_defects_count_as_violations_of_the_documents() -> None:
     outcomes: Any = {
         "A": {"pass": 1},
         "B": {"pass": 1, "expected failure": 1},
@@ -115,14 +115,14 @@ def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> N
         ),
     ],
 )
-def test_a_run_of_a_part_is_incomplete(
+def test_a_partial_run_is_incomplete(
     stream: MakeStream, run: MakeRun, command: str, parts: tuple[str, ...]
 ) -> None:
     made = digest(stream(run(), start={"command": command}))
     assert made.gaps == tuple(f"Only a part was asked for: {one}" for one in parts)
 
 
-def test_a_part_does_not_take_the_place_of_a_whole_run() -> None:
+def test_a_partial_run_does_not_replace_a_whole_one() -> None:
     whole, part = data(outcomes={"pass": 9}), data(gaps=("Only a part.",))
     known = RunContext((), no_text)
     assert RunsRead(known, [part], [whole]).runs == (whole,)
@@ -131,7 +131,7 @@ def test_a_part_does_not_take_the_place_of_a_whole_run() -> None:
     assert RunsRead(known, [whole], [part]).runs == (whole,)
 
 
-def test_a_part_is_not_added_to_a_whole_run() -> None:
+def test_a_partial_run_is_not_added_to_a_whole_one() -> None:
     whole, part = data(outcomes={"pass": 9}), data(gaps=("Only a part.",))
     other = data(kind="fuzz", gaps=("Only a part.",))
     known = RunContext((), no_text)
@@ -139,7 +139,7 @@ def test_a_part_is_not_added_to_a_whole_run() -> None:
         found = RunsRead(known, reported, kept)
         assert found.runs == (whole, other)
         assert found.superseded_runs == (part,)
-    # Names that have one slug are two.
+    # Two names with the same slug.
     alike = data(author=Author("Pinner", "1.0", "Go"), gaps=("Only a part.",))
     assert RunsRead(known, [whole, alike], []).superseded_runs == ()
 
@@ -152,12 +152,12 @@ def test_known_failures_are_scored_by_their_kinds() -> None:
     assert one.newest.score.counts == {"pass": 5, "own rules": 2, "known failure": 1}
 
 
-def test_names_that_look_alike_have_pages_of_their_own() -> None:
+def test_similar_names_have_separate_pages() -> None:
     runs = [data(author=Author(name, "1", "Go")) for name in ("a b", "a-b", "!!")]
     assert sorted(one.slug for one in implementations(runs)) == ["a-b", "a-b-2", "unnamed"]
 
 
-def test_history_says_what_a_version_changed() -> None:
+def test_history_lists_a_versions_changes() -> None:
     before: Any = {
         "A": {"fail": 1},
         "B": {"pass": 1},
@@ -188,7 +188,7 @@ def test_history_says_what_a_version_changed() -> None:
     assert first is None
 
 
-def test_a_version_like_the_one_before_changed_nothing() -> None:
+def test_an_unchanged_version_has_no_changes() -> None:
     same: Any = {"A": {"pass": 1}, "B": {"unsupported": 1}}
     (one,) = implementations([data("1", requirements=same), data("2", requirements=same)])
     (_, change), _ = changes(one)
@@ -203,7 +203,7 @@ def test_a_finding_names_the_requirements_of_all_its_cases() -> None:
     assert one.also == ("Z",)
 
 
-def test_a_finding_in_several_releases_is_one() -> None:
+def test_a_finding_in_several_releases_is_listed_once() -> None:
     found = BoardFinding("finding", "known failure", "t", {"s": 1}, reason="two owners")
     old = BoardFinding("crash", "crash", "t", {"boom": 1})
     runs = [data("2", release, findings=(found,)) for release in ("1.36", "1.37")]
@@ -213,9 +213,7 @@ def test_a_finding_in_several_releases_is_one() -> None:
     assert one.finding.kind in KINDS
 
 
-def test_board_data_is_read_as_it_was_written(
-    stream: MakeStream, story: MakeRun, run_start: MakeStarted
-) -> None:
+def test_board_data_round_trips(stream: MakeStream, story: MakeRun, run_start: MakeStarted) -> None:
     requirements = run_start().requirements
     made = digest(stream(story(), story("known failure", reason="finding: x", case="y")))
     text = encode_board_data([made], requirements)
@@ -276,7 +274,7 @@ def journal(run: MakeRun) -> list[CampaignEvent]:
     ]
 
 
-def test_a_campaign_is_a_run_of_cases_and_one_of_scenarios_for_each_release(run: MakeRun) -> None:
+def test_a_campaign_is_two_runs_for_each_release(run: MakeRun) -> None:
     end = RunEnded(2.0, complete=True, outcomes={})
     made = list(summaries([*journal(run), end], ()))
     told = [(one.kind, one.start and one.start.kubernetes, one.tally.counts) for one in made]

@@ -1,4 +1,4 @@
-"""What the board's pages keep in the address, what a cell opens, and what is printed."""
+"""The board's filters in the address, opening of cells, and printing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rows(page: Page) -> int:
 
 
 def set_filters(page: Page) -> dict[str, str]:
-    """The values of the fields of the filter that have one."""
+    """Returns the values of the filter's non-empty fields."""
     found: dict[str, str] = page.evaluate(
         "Object.fromEntries([...document.getElementById('filter').elements]"
         ".filter((one) => one.name && one.value).map((one) => [one.name, one.value]))"
@@ -48,7 +48,7 @@ def set_filters(page: Page) -> dict[str, str]:
     return found
 
 
-def test_a_filter_is_in_the_address_in_words(visit: Visit) -> None:
+def test_a_filter_is_readable_in_the_address(visit: Visit) -> None:
     page = visit.open("matrix.html")
     before = page.evaluate("history.length")
     page.fill("[name=text]", "half a & b=c")
@@ -67,7 +67,7 @@ def test_a_filter_is_in_the_address_in_words(visit: Visit) -> None:
     assert page.evaluate("history.length") == before
 
 
-def test_a_filtered_table_survives_a_reload_and_is_where_back_leads(visit: Visit) -> None:
+def test_a_filtered_table_survives_reload_and_back(visit: Visit) -> None:
     page = visit.open("matrix.html")
     page.fill("[name=text]", "static")
     page.select_option("[name=outcome]", label="! finding")
@@ -81,7 +81,7 @@ def test_a_filtered_table_survives_a_reload_and_is_where_back_leads(visit: Visit
     assert (set_filters(page), rows(page)) == (filtered, 1)
 
 
-def test_back_on_one_page_brings_back_its_filter(visit: Visit) -> None:
+def test_back_restores_the_filter(visit: Visit) -> None:
     page = visit.open("matrix.html?text=cpu-static")
     visit.cell(CELL).click()
     page.wait_for_selector("#details:visible")
@@ -105,12 +105,12 @@ def test_links_to_cells_keep_the_filter(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("old", ["pinner", "pinner=", "pinner&utm_source=mail"])
-def test_an_implementation_alone_is_a_query_too(visit: Visit, old: str) -> None:
+def test_an_implementation_alone_is_a_query(visit: Visit, old: str) -> None:
     for name in ("matrix.html", "findings.html"):
         assert set_filters(visit.open(f"{name}?{old}")) == {"implementation": "pinner"}
 
 
-def test_an_implementation_is_asked_for_by_its_name_too(visit: Visit) -> None:
+def test_an_implementation_can_be_selected_by_name(visit: Visit) -> None:
     name = "a rather long name of a reader 3"
     short = {"implementation": name.replace(" ", "-")}
     for page in ("matrix.html", "findings.html"):
@@ -118,7 +118,7 @@ def test_an_implementation_is_asked_for_by_its_name_too(visit: Visit) -> None:
             assert set_filters(visit.open(f"{page}?implementation={asked}")) == short
 
 
-def test_findings_and_machines_keep_their_filters_too(visit: Visit) -> None:
+def test_findings_and_machines_keep_their_filters(visit: Visit) -> None:
     page = visit.open("findings.html?kind=own+rules&text=offline")
     assert set_filters(page) == {"kind": "own rules", "text": "offline"}
     page.select_option("[name=kind]", label="! finding")
@@ -132,7 +132,7 @@ def test_findings_and_machines_keep_their_filters_too(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("address_query", [*HOSTILE, "?text=" + "%F0%9F%98%80x" * 3000])
-def test_a_query_that_says_nothing_stops_nothing(visit: Visit, address_query: str) -> None:
+def test_an_empty_query_filters_nothing(visit: Visit, address_query: str) -> None:
     for name in ("matrix.html", "findings.html", "machines.html"):
         page = visit.open(name + address_query)
         shown = set_filters(page)
@@ -152,7 +152,7 @@ def test_a_link_to_a_cell_that_the_query_hides_shows_it(visit: Visit) -> None:
     assert set_filters(page) == {}
 
 
-def test_an_untested_cell_says_so(visit: Visit) -> None:
+def test_an_untested_cell_is_labelled(visit: Visit) -> None:
     page = visit.open(f"matrix.html#{CELL}")
     for how in ("click", "Enter", "link"):
         if how == "click":
@@ -173,7 +173,7 @@ def test_an_untested_cell_says_so(visit: Visit) -> None:
         assert page.locator("#details").is_hidden()
 
 
-def test_a_link_to_something_else_closes_the_details(visit: Visit) -> None:
+def test_following_another_link_closes_the_details(visit: Visit) -> None:
     page = visit.open(f"matrix.html#{CELL}")
     page.evaluate("location.hash = 'CPU-STATIC-003'")
     page.wait_for_selector("#details", state="hidden")
@@ -181,13 +181,13 @@ def test_a_link_to_something_else_closes_the_details(visit: Visit) -> None:
 
 
 A4 = 1047
-"""The width of an A4 page across, without its margins, in pixels of CSS."""
+"""The width of an A4 page in landscape without margins, in CSS pixels."""
 
 WIDE = ("index.html", "matrix.html", "machines.html", "implementations/pinner.html")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_tables_fit_on_paper(browser: Browser, site: Path, scheme: str) -> None:
+def test_tables_fit_on_a_printed_page(browser: Browser, site: Path, scheme: str) -> None:
     visit = Visit(browser, site, viewport={"width": A4, "height": 718})
     for name in WIDE:
         page = visit.open(name)
@@ -217,7 +217,7 @@ def test_tables_fit_on_paper(browser: Browser, site: Path, scheme: str) -> None:
 BOX = rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]"
 
 
-def test_findings_are_printed_open(visit: Visit) -> None:
+def test_findings_are_expanded_in_print(visit: Visit) -> None:
     page = visit.open("findings.html")
     page.locator(".card > summary").nth(1).click()
     assert page.locator(".card[open]").count() == 1

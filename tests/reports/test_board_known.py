@@ -1,4 +1,4 @@
-"""The file of known failures that a board has for each implementation."""
+"""The board's file of known failures for each implementation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def file_of(events: list[AnyEvent]) -> str:
     return known_failures(one.newest)
 
 
-def test_a_check_by_the_file_of_a_board_knows_every_failure_by_its_reason(
+def test_a_boards_known_failures_match_every_failure(
     stream: MakeStream, run: MakeRun, tmp_path: Path
 ) -> None:
     half = {"signature": "admit: cpus differs", "message": "half a core"}
@@ -66,7 +66,7 @@ def test_a_check_by_the_file_of_a_board_knows_every_failure_by_its_reason(
     assert "leaks-cpus" not in path.read_text()
 
 
-def test_a_site_has_the_file_and_the_command_that_reads_it(
+def test_a_site_has_known_failures_and_a_command_to_use_them(
     stream: MakeStream, run: MakeRun, tmp_path: Path
 ) -> None:
     events = stream(run("fail", signature="admit: half"), start={"kubernetes": "1.37; rm -r ."})
@@ -80,13 +80,13 @@ def test_a_site_has_the_file_and_the_command_that_reads_it(
     assert entry.known_failure.signature == "admit: half"
     assert "numaproof fuzz" not in page
     assert "<code>check</code> then fails only on new failures:" in page
-    # What is known no more leaves no file behind.
+    # Without known failures, the file is removed.
     good = implementations([run_data(summarize(stream(run())), "folder", lambda _: "")])
     write_site(Board(good, (), 1), tmp_path)
     assert list((tmp_path / "known-failures").iterdir()) == []
 
 
-def test_what_fuzzing_found_is_known_of_fuzzing(
+def test_findings_of_fuzzing_are_known_for_fuzzing(
     run_start: MakeStarted,
     stream: MakeStream,
     run: MakeRun,

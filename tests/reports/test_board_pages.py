@@ -1,4 +1,4 @@
-"""The pages of a board in a real browser: Debian's Chromium, which Playwright drives."""
+"""The board's pages in a real browser: Debian's Chromium, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGES = (
 
 
 def focused_id(page: Page) -> str:
-    """The id of the cell, or the name of the field, that has the focus."""
+    """Returns the id of the cell, or the name of the field, with the focus."""
     found: str = page.evaluate(
         "(document.activeElement.closest('td') || {}).id || document.activeElement.name || ''"
     )
@@ -39,7 +39,7 @@ SHOWN = """count => {
   const rows = [...document.querySelectorAll("#matrix tbody tr:not(.area)")];
   return rows.filter((row) => row.offsetParent).length === count;
 }"""
-"""Whether the table shows so many rows."""
+"""A script that checks how many rows the table shows."""
 
 
 def rows(page: Page) -> int:
@@ -47,19 +47,19 @@ def rows(page: Page) -> int:
 
 
 def reset(page: Page, every: int) -> None:
-    """Clears the filters; the page shows every row again a moment after the click."""
+    """Clears the filters. The page shows all rows again a moment after the click."""
     page.click("[type=reset]")
     page.wait_for_function(SHOWN, arg=every)
 
 
-def test_pages_load_only_what_is_in_their_folder(visit: Visit) -> None:
+def test_pages_only_load_their_own_files(visit: Visit) -> None:
     for name in PAGES:
         assert "numaproof board" in visit.open(name).title()
     assert len(visit.requested_urls) > len(PAGES)
     assert [one for one in visit.requested_urls if not one.startswith(visit.site.as_uri())] == []
 
 
-def test_every_link_leads_somewhere(site: Path) -> None:
+def test_every_link_works(site: Path) -> None:
     pages = {path: path.read_text() for path in site.rglob("*.html")}
     ids = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
     checked = 0
@@ -94,7 +94,7 @@ def test_the_table_is_filtered_by_words_area_outcome_and_implementation(visit: V
     assert page.locator("#nothing").is_visible()
 
 
-def test_the_overview_leads_to_a_column_of_the_table(visit: Visit) -> None:
+def test_the_overview_links_to_columns_of_the_table(visit: Visit) -> None:
     page = visit.open("index.html")
     page.click("a[href='matrix.html?implementation=pinner']")
     page.wait_for_load_state()
@@ -125,7 +125,7 @@ def test_a_link_to_a_cell_shows_it_and_survives_a_reload(
         )
         for said in (statement, FOUND, "static-whole", "dgx-spark-gb10, laptop-4c8t", "cpus diff"):
             assert said in panel
-        # It is where it can be seen, not behind what stays in place.
+        # The cell is visible, not behind the sticky headers.
         top = page.evaluate(
             """name => {
               const box = document.getElementById(name).getBoundingClientRect();
@@ -141,7 +141,7 @@ def test_a_link_to_a_cell_shows_it_and_survives_a_reload(
     visit.context.close()
 
 
-def test_details_are_beside_their_cell(browser: Browser, site: Path) -> None:
+def test_details_appear_next_to_their_cell(browser: Browser, site: Path) -> None:
     visit = Visit(browser, site, viewport={"width": 1280, "height": 900})
     first = "CPU-STATIC-002/a-rather-long-name-of-a-reader-0"
     for how in ("link", "click"):
@@ -162,7 +162,7 @@ def test_details_are_beside_their_cell(browser: Browser, site: Path) -> None:
     visit.context.close()
 
 
-def test_a_link_to_a_cell_that_is_filtered_out_lifts_the_filter(visit: Visit) -> None:
+def test_a_link_to_a_hidden_cell_removes_the_filter(visit: Visit) -> None:
     page = visit.open("matrix.html")
     page.fill("[name=text]", "no such words")
     page.evaluate(f"location.hash = '{CELL}'")
@@ -170,9 +170,9 @@ def test_a_link_to_a_cell_that_is_filtered_out_lifts_the_filter(visit: Visit) ->
     assert visit.cell(CELL).is_visible()
 
 
-def test_the_table_is_used_with_the_keyboard_alone(visit: Visit) -> None:
+def test_the_table_works_with_the_keyboard(visit: Visit) -> None:
     page = visit.open("matrix.html")
-    # One cell is in the order of tabs, not thousands.
+    # The tab order has one cell, not thousands.
     in_order = page.locator("#matrix td > a:not([tabindex='-1']), #matrix td[tabindex='0']")
     assert in_order.count() == 1
     page.keyboard.press("/")
@@ -204,7 +204,7 @@ def test_the_table_is_used_with_the_keyboard_alone(visit: Visit) -> None:
     assert in_order.count() == 1
 
 
-def test_machines_are_a_table_of_what_discoverers_agree_on(visit: Visit) -> None:
+def test_machines_are_a_table_of_discovery_results(visit: Visit) -> None:
     page = visit.open("machines.html")
     assert page.locator("#matrix tr.area").inner_text().count("59/60") == 16
     page.fill("[name=text]", "machine-7")
@@ -213,7 +213,7 @@ def test_machines_are_a_table_of_what_discoverers_agree_on(visit: Visit) -> None
     assert page.locator(".card[open]").inner_text().count("counts no offline CPUs") >= 1
 
 
-def test_counts_of_neighbouring_cells_do_not_run_together(visit: Visit) -> None:
+def test_counts_in_neighbouring_cells_are_separated(visit: Visit) -> None:
     page = visit.open("machines.html")
     paddings = page.locator(".counted tbody td").evaluate_all(
         "(all) => all.map((one) => parseFloat(getComputedStyle(one).paddingLeft))"
@@ -221,7 +221,7 @@ def test_counts_of_neighbouring_cells_do_not_run_together(visit: Visit) -> None:
     assert min(paddings) >= 4
 
 
-def test_a_phone_scrolls_tables_and_no_page(browser: Browser, site: Path) -> None:
+def test_on_a_phone_tables_scroll_instead_of_pages(browser: Browser, site: Path) -> None:
     visit = Visit(browser, site, viewport={"width": 400, "height": 800})
     for name in PAGES:
         page = visit.open(name)
@@ -263,7 +263,7 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(browser: Browser, site: Path, scheme: Any) -> None:
+def test_text_is_readable_in_light_and_dark_mode(browser: Browser, site: Path, scheme: Any) -> None:
     visit = Visit(browser, site, color_scheme=scheme)
     for name in PAGES:
         page = visit.open(name)
@@ -275,7 +275,7 @@ def test_text_can_be_read_in_light_and_dark(browser: Browser, site: Path, scheme
     visit.context.close()
 
 
-def test_the_pages_are_whole_without_scripts(browser: Browser, site: Path) -> None:
+def test_the_pages_are_complete_without_scripts(browser: Browser, site: Path) -> None:
     visit = Visit(browser, site, java_script_enabled=False)
     page = visit.open("matrix.html")
     assert rows(page) == len(load_registry().requirements)
@@ -288,7 +288,7 @@ def test_the_pages_are_whole_without_scripts(browser: Browser, site: Path) -> No
     visit.context.close()
 
 
-def test_tables_say_what_their_heads_are_for(site: Path) -> None:
+def test_table_headers_have_a_scope(site: Path) -> None:
     for name in PAGES:
         text = (site / name).read_text()
         heads = re.findall(r"<th\b[^>]*>", text)

@@ -1,4 +1,4 @@
-"""What a board's pages say, and the words and signs that they share; no browser is needed."""
+"""The board's text and the signs its pages share, without a browser."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def pages(site_board: Board, folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.rglob("*.html")}
 
 
-def test_no_two_states_have_the_same_sign() -> None:
+def test_every_outcome_has_a_unique_sign() -> None:
     assert len(set(SIGNS.values())) == len(SIGNS)
     assert SIGNS.keys() == MEANINGS.keys()
 
 
-def test_the_documents_table_has_the_signs() -> None:
+def test_the_documentation_lists_the_signs() -> None:
     text = (ADAPTERS.parent / "docs" / "board.md").read_text()
     told = dict(re.findall(r"^\| (\S) \| ([a-z ]+) \|", text, re.MULTILINE))
     assert told == {sign: state for state, sign in SIGNS.items()}
 
 
-def test_machines_are_what_runs_describe_or_discover(tmp_path: Path) -> None:
+def test_machines_are_those_described_or_discovered_in_runs(tmp_path: Path) -> None:
     tally: Any = {"pass": 1}
     names = ("laptop", "cannot-be-discovered", OWN_MACHINE, "a recording")
     made = board(
@@ -58,7 +58,7 @@ def test_machines_are_what_runs_describe_or_discover(tmp_path: Path) -> None:
             sizes={"laptop": SIZE, OWN_MACHINE: MachineSize(9, 9, 1)},
         )
     )
-    # What has no size stands behind what has one.
+    # Machines of unknown size come last.
     assert list(made.machines.items()) == [("laptop", SIZE), ("cannot-be-discovered", None)]
     assert made.elsewhere == ("a recording", OWN_MACHINE)
     shown = pages(made, tmp_path)
@@ -73,7 +73,7 @@ def test_machines_are_what_runs_describe_or_discover(tmp_path: Path) -> None:
     assert "a recording" in other
 
 
-def test_what_no_document_has_is_in_no_count_of_requirements(tmp_path: Path) -> None:
+def test_undocumented_requirements_are_not_counted(tmp_path: Path) -> None:
     tally: Any = {"pass": 1}
     recorded = ReportedRequirement("RECORDED", "recordings", "As recorded.", "fixtures", "")
     bare = ReportedRequirement("OURS", "ours", "As we like it.", "", "")
@@ -90,7 +90,7 @@ def test_what_no_document_has_is_in_no_count_of_requirements(tmp_path: Path) -> 
     said = f"{len(registry()):,} documented requirements, of which 1 is tested"
     assert said in shown["index.html"]
     assert "1 of 1 requirement<" in (tmp_path / "badges" / "pinner.svg").read_text()
-    # It has its row, and what became of it.
+    # It has a row with its result.
     assert 'id="RECORDED/pinner" class="s0"' in shown["matrix.html"]
 
 
@@ -101,9 +101,7 @@ def test_what_no_document_has_is_in_no_count_of_requirements(tmp_path: Path) -> 
         ({"pass": 3, "known failure": 1, "crash": 1}, "#b3232e"),
     ],
 )
-def test_a_badge_is_red_where_the_exit_code_is_and_not_for_a_known_crash(
-    outcomes: Any, colour: str, tmp_path: Path
-) -> None:
+def test_a_badge_is_red_if_the_exit_code_is_1(outcomes: Any, colour: str, tmp_path: Path) -> None:
     where = FoundIn("a-case", "known failure", ("laptop-4c8t",), ("CPU-STATIC-001",))
     known = BoardFinding(
         kind="crash",
@@ -119,11 +117,11 @@ def test_a_badge_is_red_where_the_exit_code_is_and_not_for_a_known_crash(
     assert colour in (tmp_path / "badges" / "pinner.svg").read_text()
 
 
-def test_the_name_of_no_machine_is_the_harness_s() -> None:
+def test_no_machine_has_a_name_used_by_the_harness() -> None:
     assert GivenMachine.__dataclass_fields__["name"].default == OWN_MACHINE
 
 
-def test_where_no_case_was_run_the_pages_say_so(tmp_path: Path) -> None:
+def test_pages_say_if_no_case_was_run(tmp_path: Path) -> None:
     none: Any = {"findings": (), "requirements": {}, "machines": {}}
     author = Author("all else", "1", "C", ("discover",), discovers=("nodes", "cores"))
     shown = pages(
@@ -143,7 +141,7 @@ def test_where_no_case_was_run_the_pages_say_so(tmp_path: Path) -> None:
     assert said in shown["index.html"]
 
 
-def test_a_page_that_cannot_be_written_leaves_the_earlier_site_alone(tmp_path: Path) -> None:
+def test_a_failed_write_keeps_the_earlier_site(tmp_path: Path) -> None:
     write_site(board(pinner()), tmp_path)
     last = max(tmp_path.rglob("*.html"))
     last.unlink()
@@ -155,7 +153,7 @@ def test_a_page_that_cannot_be_written_leaves_the_earlier_site_alone(tmp_path: P
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
-def test_counts_of_findings_lead_to_them(tmp_path: Path) -> None:
+def test_counts_of_findings_link_to_them(tmp_path: Path) -> None:
     where = (FoundIn("c", "known failure", ("m",), ("CPU-STATIC-001",)),)
     found = BoardFinding("own rules", "known failure", "t", {"s": 1}, cases=where)
     made = board(pinner(author=Author("a b", "1", "Go"), findings=(found,)))
@@ -164,7 +162,7 @@ def test_counts_of_findings_lead_to_them(tmp_path: Path) -> None:
     assert 'href="matrix.html?implementation=a-b"' in index
 
 
-def test_what_fuzzing_found_has_no_count_but_of_scenarios(tmp_path: Path) -> None:
+def test_findings_of_fuzzing_only_count_scenarios(tmp_path: Path) -> None:
     found = BoardFinding("finding", "known failure", "t", {"cpus differ": 77}, reason="two owners")
     outcomes: Any = {"pass": 47, "known failure": 353, "unsupported": 1}
     none: Any = {"requirements": {}, "machines": {}}
@@ -184,8 +182,8 @@ def test_what_fuzzing_found_has_no_count_but_of_scenarios(tmp_path: Path) -> Non
     assert "Comparison: " in shown["other.html"]
 
 
-def test_reasons_of_known_failures_stand_alone() -> None:
-    """A site shows them, and has none of the files beside them."""
+def test_reasons_of_known_failures_cite_no_files() -> None:
+    """A site shows the reasons, but not the files next to them."""
     citing = re.compile(r"\.yaml|\.md|findings?/|README")
     for path in ADAPTERS.glob("*/known-failures.yaml"):
         for one in yaml.safe_load(path.read_text())["known_failures"]:

@@ -1,4 +1,4 @@
-"""What a person sees of a campaign while it goes on, and what is left of it."""
+"""The output during a campaign, and its reports."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ SUMMARY = CampaignSummary(
 )
 
 
-def test_the_summary_names_every_finding_and_how_to_see_it_again() -> None:
+def test_the_summary_lists_findings_and_how_to_reproduce_them() -> None:
     assert as_text(SUMMARY).splitlines() == [
         "mine 2, 1 machine",
         "  1.36 kubelet as documented: case runs 3 pass; scenarios 1 crash, 1 pass",
@@ -102,12 +102,12 @@ def test_a_difference_has_a_line_for_each_side() -> None:
     assert "    cpus\n      expected 1,9\n      got      1,8\n    1 time" in text
 
 
-def test_a_folder_that_is_no_utf_8_is_named_as_a_shell_reads_it() -> None:
+def test_a_folder_with_invalid_utf_8_is_quoted_for_a_shell() -> None:
     lines = as_text(SUMMARY, Path("a\udcff")).splitlines()
     assert lines[-1].strip() == (r"numaproof replay $'a\xff/findings/x.yaml' --kubernetes 1.36")
 
 
-def test_nothing_found_is_not_said_of_what_is_not_complete() -> None:
+def test_an_incomplete_campaign_is_not_reported_as_passed() -> None:
     clean = msgspec.structs.replace(SUMMARY, findings=())
     assert as_text(clean).endswith("No findings.\n")
     partly = msgspec.structs.replace(clean, complete=False, missing=2)
@@ -116,7 +116,7 @@ def test_nothing_found_is_not_said_of_what_is_not_complete() -> None:
     )
 
 
-def test_files_are_for_programs_and_for_people(tmp_path: Path) -> None:
+def test_files_are_written_for_programs_and_people(tmp_path: Path) -> None:
     write_summary(SUMMARY, tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == {"summary.json", "summary.txt"}
     plain = json.loads((tmp_path / "summary.json").read_text())
@@ -133,17 +133,15 @@ def test_files_are_for_programs_and_for_people(tmp_path: Path) -> None:
         (Standing(0, 10, 0, 0, 0, 0.0), "0 failed, 0.0 units/s"),
         (Standing(5, 10, 1234, 2, 5, 2.0), "1,234 failed (2 distinct), 2.5 units/s, 0:02 left"),
         (Standing(1, 7201, 0, 0, 1, 1.0), "0 failed, 1.0 units/s, 2:00:00 left"),
-        # Of ten units nine were done by an earlier run, at another rate.
+        # Nine of ten units were finished by an earlier run at another rate.
         (Standing(9, 10, 0, 0, 1, 2.0), "0 failed, 0.5 units/s, 0:02 left"),
     ],
 )
-def test_the_standing_has_failures_the_rate_and_the_time_left(
-    standing: Standing, text: str
-) -> None:
+def test_progress_shows_failures_rate_and_time_left(standing: Standing, text: str) -> None:
     assert str(standing) == text
 
 
-def test_plain_lines_come_now_and_then_and_at_the_end() -> None:
+def test_plain_progress_is_occasional_and_final() -> None:
     stream = io.StringIO()
     with CampaignProgress(stream, {}) as progress:
         progress.line("begins")
@@ -165,7 +163,7 @@ class _Screen(io.StringIO):
         return True
 
 
-def test_a_terminal_has_a_live_line() -> None:
+def test_a_terminal_shows_live_progress() -> None:
     screen = _Screen()
     with CampaignProgress(screen, {"TERM": "xterm", "COLUMNS": "100"}) as progress:
         progress.show(Standing(5, 10, 3, 2, 5, 2.0))
@@ -176,7 +174,7 @@ def test_a_terminal_has_a_live_line() -> None:
     assert "http://127.0.0.1:8787/status\n" in written
 
 
-def test_what_is_noted_beside_the_findings_is_shown() -> None:
+def test_notes_are_shown_after_the_findings() -> None:
     assert notes_text([]) == ""
     assert notes_text(["unit: it \x1b[31mended"]) == (
         "1 note, not counted as findings:\n  unit: it ⟨U+001B⟩[31mended\n"

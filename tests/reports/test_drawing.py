@@ -30,7 +30,7 @@ DRAWN = "drawings.txt"
 
 
 def drawings(make_machine: MakeMachine) -> Iterator[tuple[str, str]]:
-    """Drawings as text, each below what it shows."""
+    """Returns drawings as text, each below its description."""
     own = make_machine(1, 1, 8, 1)
     owners = (Owner("reserved", "0"), Owner("web/app", "1-2"), Owner("db/main", "2-3"))
     yield "sockets, nodes and cores", draw_text(make_machine(2, 1, 2, 2))
@@ -71,13 +71,13 @@ def drawings(make_machine: MakeMachine) -> Iterator[tuple[str, str]]:
     yield "titles in a picture", "\n".join(titles(picture))
 
 
-def test_drawings_are_as_on_their_page(make_machine: MakeMachine, compare: Compare) -> None:
+def test_drawings_match_their_page(make_machine: MakeMachine, compare: Compare) -> None:
     parts = (f"{title}\n\n{text}\n" for title, text in drawings(make_machine))
     compare(DRAWN, "\n\n".join(line for line in parts))
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_text_keeps_to_its_width(make_machine: MakeMachine, width: int) -> None:
+def test_text_drawings_respect_the_width(make_machine: MakeMachine, width: int) -> None:
     machine = make_machine(2, 4, 16, 2, cores_per_cache=4)
     text = draw_text(machine, (Owner("web/app", "0-200"),), "201-255", width=width)
     assert max(map(len, text.split("\n")[1:])) <= width
@@ -85,7 +85,7 @@ def test_text_keeps_to_its_width(make_machine: MakeMachine, width: int) -> None:
         assert re.search(rf"(?<!\d){cpu}[A·]", text)
 
 
-def test_coloured_text_says_the_same_as_plain_text(make_machine: MakeMachine) -> None:
+def test_coloured_and_plain_text_are_equal(make_machine: MakeMachine) -> None:
     arguments = (make_machine(2, 2, 2, 2), (Owner("a[red]b\\", "1"), Owner("reserved", "0")), "2-9")
     marked = draw_text(*arguments, color=True)
     assert Text.from_markup(marked).plain == draw_text(*arguments)
@@ -139,7 +139,7 @@ def test_owners_are_distinguishable_without_colour_in_svg(make_machine: MakeMach
     assert {("0", "#"), ("1", "A"), ("2", "x"), ("3", "!"), ("4", ""), ("5", "-")} <= marks
 
 
-def test_names_of_owners_are_escaped_in_svg_and_hidden_characters_shown(
+def test_owner_names_are_escaped_in_svg(
     make_machine: MakeMachine,
 ) -> None:
     svg = draw_svg(make_machine(1, 1, 2, 1), (Owner("</svg><script>\u202e", "0"),), "1")

@@ -26,7 +26,7 @@ def record(folder: Path, events: list[AnyEvent]) -> None:
             recorder.record(event)
 
 
-def test_a_run_leaves_its_events_and_every_report(
+def test_a_run_writes_its_events_and_every_report(
     tmp_path: Path, stream: MakeStream, story: MakeRun
 ) -> None:
     events = stream(story())
@@ -35,7 +35,7 @@ def test_a_run_leaves_its_events_and_every_report(
     assert read_events(tmp_path / "a" / "b" / "events.jsonl") == tuple(events)
 
 
-def test_the_same_events_give_the_same_bytes(
+def test_equal_events_give_equal_reports(
     tmp_path: Path, stream: MakeStream, story: MakeRun, run: MakeRun
 ) -> None:
     events = stream(story(), run("crash", stderr="x"), run())
@@ -58,7 +58,7 @@ def test_each_event_is_on_disk_as_soon_as_it_is_recorded(
             assert read_events(tmp_path / "events.jsonl") == tuple(events[:number])
 
 
-def test_a_killed_run_keeps_what_was_measured_and_is_rendered_as_incomplete(tmp_path: Path) -> None:
+def test_a_killed_runs_report_is_incomplete(tmp_path: Path) -> None:
     program = """
 import os, signal, sys
 from pathlib import Path
@@ -75,7 +75,7 @@ with Recorder(Path(sys.argv[1])) as recorder:
     assert b"Incomplete" in (tmp_path / "report.html").read_bytes()
 
 
-def test_a_run_that_breaks_off_is_reported_as_incomplete(
+def test_an_aborted_run_is_reported_as_incomplete(
     tmp_path: Path, stream: MakeStream, run: MakeRun
 ) -> None:
     def record_and_raise() -> None:
@@ -103,13 +103,13 @@ def test_the_end_of_an_interrupted_run_has_the_latest_time(
     assert read_events(tmp_path / "events.jsonl")[-1].at == 7.5
 
 
-def test_progress_is_not_kept(tmp_path: Path, stream: MakeStream, run: MakeRun) -> None:
+def test_progress_events_are_not_stored(tmp_path: Path, stream: MakeStream, run: MakeRun) -> None:
     events = stream(run())
     record(tmp_path, [events[0], Progress(0.5, 1), *events[1:]])
     assert read_events(tmp_path / "events.jsonl") == tuple(events)
 
 
-def test_reports_of_an_earlier_run_are_gone_once_a_new_one_begins(
+def test_a_new_run_removes_earlier_reports(
     tmp_path: Path, stream: MakeStream, run: MakeRun
 ) -> None:
     record(tmp_path, stream(run()))
@@ -119,7 +119,7 @@ def test_reports_of_an_earlier_run_are_gone_once_a_new_one_begins(
     assert (tmp_path / "mine.txt").read_text() == "kept"
 
 
-def test_a_line_that_was_cut_off_by_a_kill_is_left_out(
+def test_a_line_truncated_by_a_kill_is_ignored(
     tmp_path: Path, stream: MakeStream, run: MakeRun
 ) -> None:
     record(tmp_path, stream(run()))
@@ -128,7 +128,7 @@ def test_a_line_that_was_cut_off_by_a_kill_is_left_out(
     assert render(path, tmp_path).verdict == "incomplete"
 
 
-def test_a_file_that_is_no_stream_of_events_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_file_without_events_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text('{"event": "dinner"}\n')
     with pytest.raises(EventsError, match=r"events\.jsonl: line 1: .*dinner"):
@@ -137,12 +137,12 @@ def test_a_file_that_is_no_stream_of_events_is_named_with_its_line(tmp_path: Pat
         read_events(tmp_path / "missing")
 
 
-def test_recording_outside_of_the_with_is_refused(tmp_path: Path, stream: MakeStream) -> None:
+def test_recording_outside_the_with_block_is_refused(tmp_path: Path, stream: MakeStream) -> None:
     with pytest.raises(ValueError, match="not open"):
         Recorder(tmp_path).record(stream()[0])
 
 
-def test_a_report_that_cannot_be_put_in_place_leaves_no_part_behind(
+def test_a_failed_report_leaves_no_partial_file(
     tmp_path: Path, stream: MakeStream, run: MakeRun
 ) -> None:
     record(tmp_path, stream(run()))

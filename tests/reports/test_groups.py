@@ -1,4 +1,4 @@
-"""Failures by cause: one bug is one entry, and two bugs are two."""
+"""Failures grouped by cause: one bug is one entry, and two bugs are two."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def groups(stream: MakeStream, *runs: CaseFinished) -> tuple[FailureGroup, ...]:
     return causes(summarize(stream(*runs)))
 
 
-def test_one_signature_is_one_group_in_whatever_case_and_on_whatever_machine(
-    stream: MakeStream, run: MakeRun
-) -> None:
+def test_failures_with_one_signature_form_a_group(stream: MakeStream, run: MakeRun) -> None:
     runs = [
         run("fail", case=f"case-{number % 7}", machine=f"m{number}", signature="invariant one")
         for number in range(70)
@@ -57,7 +55,7 @@ def test_the_smallest_case_on_the_smallest_machine_comes_first(
 
 
 @pytest.mark.parametrize("more", [2, 0])
-def test_an_invariant_that_breaks_with_another_is_of_the_same_cause(
+def test_invariants_that_break_together_share_a_cause(
     stream: MakeStream, run: MakeRun, more: int
 ) -> None:
     shared, lost = (
@@ -82,9 +80,7 @@ def test_an_invariant_that_breaks_with_another_is_of_the_same_cause(
     assert group.also().startswith("also seen as invariant ")
 
 
-def test_a_difference_in_cases_of_the_same_requirement_is_of_the_same_cause(
-    stream: MakeStream, run: MakeRun
-) -> None:
+def test_differences_with_one_requirement_share_a_cause(stream: MakeStream, run: MakeRun) -> None:
     runs = [
         run("fail", signature="admit: containers.*.cpus differs"),
         run("fail", signature="invariant whole-cores-only"),
@@ -99,9 +95,7 @@ def test_a_difference_in_cases_of_the_same_requirement_is_of_the_same_cause(
     ]
 
 
-def test_a_difference_that_may_be_of_two_causes_is_one_of_its_own(
-    stream: MakeStream, run: MakeRun
-) -> None:
+def test_an_ambiguous_difference_is_a_separate_cause(stream: MakeStream, run: MakeRun) -> None:
     runs = [
         run("fail", signature="invariant one"),
         run("fail", signature="invariant two"),

@@ -24,7 +24,7 @@ EVIL = (
 
 
 class Page(HTMLParser):
-    """The elements of a page: tags with their attributes, and the text in some of them."""
+    """Collects the elements of a page: tags with attributes, and the text in some of them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ def hello(**changes: str) -> Hello:
     )
 
 
-def test_text_of_an_implementation_stays_text(
+def test_text_from_an_implementation_is_escaped(
     stream: MakeStream, story: MakeRun, run: MakeRun, divergence: MakeDivergence
 ) -> None:
     for events in (
@@ -101,7 +101,7 @@ def test_only_web_addresses_become_links(stream: MakeStream, run: MakeRun) -> No
     assert found.having("rel") == ["noopener noreferrer nofollow"]
 
 
-def test_the_policy_allows_only_the_page_s_own_style_and_script(
+def test_the_policy_only_allows_the_pages_style_and_script(
     stream: MakeStream, run: MakeRun
 ) -> None:
     found = page(stream(run()))
@@ -124,7 +124,7 @@ def test_the_page_loads_nothing(stream: MakeStream, story: MakeRun) -> None:
     assert not re.search(r"@import|url\(", "".join(found.styles))
 
 
-def test_failures_beyond_the_room_get_a_line(
+def test_failures_beyond_the_limit_get_one_line(
     stream: MakeStream, story: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("numaproof.reports.html.ROOM", 30_000)
@@ -136,26 +136,22 @@ def test_failures_beyond_the_room_get_a_line(
         assert f"case-{number}" in found.text
 
 
-def test_the_first_steps_of_a_long_sequence_are_left_out(
-    stream: MakeStream, story: MakeRun
-) -> None:
+def test_the_first_steps_of_a_long_sequence_are_omitted(stream: MakeStream, story: MakeRun) -> None:
     steps = (story().steps[0],) * 70 + (story().steps[1],)
     assert "The first 11 steps are in events.jsonl." in page(stream(story(steps=steps))).text
 
 
-def test_a_long_difference_is_cut(stream: MakeStream, story: MakeRun) -> None:
+def test_a_long_difference_is_truncated(stream: MakeStream, story: MakeRun) -> None:
     step = story().steps[1]
     long = type(step)("state", {}, {}, (), {f"key{number}": "x" * 100 for number in range(600)})
     assert "more lines in events.jsonl" in page(stream(story(steps=(long,)))).text
 
 
-def test_a_machine_that_the_stream_does_not_describe_is_not_drawn(
-    stream: MakeStream, story: MakeRun
-) -> None:
+def test_an_undescribed_machine_is_not_drawn(stream: MakeStream, story: MakeRun) -> None:
     assert "After" not in page(stream(story(machine="unknown"))).text
 
 
-def test_only_so_many_machines_are_drawn(
+def test_the_number_of_drawn_machines_is_limited(
     stream: MakeStream, run: MakeRun, make_machine: MakeMachine
 ) -> None:
     machines = {f"m{number}": make_machine(8, 1, 64, 2) for number in range(9)}

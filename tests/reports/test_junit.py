@@ -15,7 +15,7 @@ def parse_report(events: list[AnyEvent]) -> ET.Element:
     return ET.XML(junit(summarize(events)))
 
 
-def test_the_answer_is_shown_where_nothing_was_expected(stream: MakeStream, story: MakeRun) -> None:
+def test_the_answer_is_shown_if_nothing_was_expected(stream: MakeStream, story: MakeRun) -> None:
     step = story().steps[1]
     bare = type(step)(step.operation, step.args, step.answer, step.problems)
     (failure,) = parse_report(stream(story(steps=(bare,)))).iter("failure")
@@ -29,9 +29,7 @@ def test_the_end_of_standard_error_is_kept(stream: MakeStream, run: MakeRun) -> 
     assert len(text) < 8200
 
 
-def test_what_failed_is_a_property_and_changes_neither_name_nor_class(
-    stream: MakeStream, run: MakeRun
-) -> None:
+def test_the_failure_is_a_property_not_part_of_the_name(stream: MakeStream, run: MakeRun) -> None:
     good = parse_report(stream(run()))
     violated = run("fail", violated_requirements=("NONE-1", "STATIC-2"), signature="invariant none")
     bad = parse_report(stream(violated))
@@ -46,9 +44,7 @@ def test_what_failed_is_a_property_and_changes_neither_name_nor_class(
     ]
 
 
-def test_an_entry_that_matches_nothing_is_a_test_of_its_own(
-    stream: MakeStream, run: MakeRun
-) -> None:
+def test_an_unmatched_entry_is_a_separate_test(stream: MakeStream, run: MakeRun) -> None:
     missing = run("missing known failure", signature="fault at admit")
     bad = parse_report(stream(run(), missing))
     assert _identities(bad) == [
@@ -57,7 +53,7 @@ def test_an_entry_that_matches_nothing_is_a_test_of_its_own(
     ]
 
 
-def test_no_two_tests_of_a_run_have_one_name(stream: MakeStream, run: MakeRun) -> None:
+def test_test_names_are_unique_within_a_run(stream: MakeStream, run: MakeRun) -> None:
     names = [name for _, name in _identities(parse_report(stream(run(), run(), run(case="x"))))]
     assert names == ["static.exclusive [desktop]", "static.exclusive [desktop] (2)", "x [desktop]"]
 
@@ -78,11 +74,11 @@ def _identities(root: ET.Element) -> list[tuple[str, str]]:
     return [(one.get("classname", ""), one.get("name", "")) for one in root.iter("testcase")]
 
 
-def test_characters_that_xml_forbids_are_gone(stream: MakeStream, story: MakeRun) -> None:
+def test_characters_forbidden_in_xml_are_removed(stream: MakeStream, story: MakeRun) -> None:
     written = junit(summarize(stream(story("a\x00b\x0bc\ud800\ufffe<]]>&"))))
     (failure,) = ET.XML(written).iter("failure")
     assert "a⟨U+0000⟩b⟨U+000B⟩c⟨U+D800⟩⟨U+FFFE⟩<]]>&" in (failure.text or "")
 
 
-def test_a_stream_without_beginning_is_written_all_the_same() -> None:
+def test_events_without_a_start_can_be_rendered() -> None:
     assert parse_report([]).get("errors") == "1"

@@ -1,4 +1,4 @@
-"""What to do next shows a difference on two labelled lines, as every page does."""
+"""Next steps show a difference on two labelled lines, like every page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOUND = ReportedFinding("reference", "containers.app.cpus", PLACE, "1,9", "1,8")
 DIFFERENCE = str(FOUND)
 
 
-def test_in_what_to_do_next() -> None:
+def test_differences_in_next_steps_have_two_lines() -> None:
     finding = Finding(DIFFERENCE, right="answer as documented", after="admit (3)", finding=FOUND)
     exchange = Exchange(4, 1, "state", "about", "{}", "{}", 0.1, (finding,))
     steps = next_steps("driver", [exchange], None, ())

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStream
 
 
-def test_no_events_make_a_report_too() -> None:
+def test_an_empty_stream_can_be_rendered() -> None:
     assert "no beginning" in markdown(summarize([]))
 
 
-def test_a_message_that_is_the_title_is_said_once(
+def test_a_message_equal_to_the_title_is_shown_once(
     stream: MakeStream, divergence: MakeDivergence
 ) -> None:
     said = "two containers have CPU 1"
@@ -25,7 +25,7 @@ def test_a_message_that_is_the_title_is_said_once(
     assert text.count(said) == 1
 
 
-def test_untested_requirements_are_listed_up_to_a_bound(stream: MakeStream, run: MakeRun) -> None:
+def test_the_list_of_untested_requirements_is_limited(stream: MakeStream, run: MakeRun) -> None:
     text = markdown(
         summarize(stream(run(), untested_requirements=("NONE-1", *(f"X-{n}" for n in range(50)))))
     )
@@ -35,7 +35,7 @@ def test_untested_requirements_are_listed_up_to_a_bound(stream: MakeStream, run:
 
 
 @pytest.mark.parametrize("limit", [LIMIT, 20_000])
-def test_a_report_keeps_to_its_limit_and_says_what_was_cut(
+def test_a_report_is_limited_and_reports_omissions(
     stream: MakeStream, story: MakeRun, limit: int
 ) -> None:
     text = markdown(

@@ -1,6 +1,6 @@
-"""What each report says of some runs is on a page: `pages/RUN/FORMAT`.
+"""Every report of some runs is a page: `pages/RUN/FORMAT`.
 
-`NUMAPROOF_WRITE_PAGES=1` writes the pages anew: read what changed in them.
+`NUMAPROOF_WRITE_PAGES=1` updates the pages. Review the diff.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def different(what: str) -> ReportedFinding:
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs that pages are about, each made by a method of its name."""
+    """The runs on the pages, each created by a method of that name."""
 
     stream: MakeStream
     run_start: MakeStarted
@@ -66,7 +66,7 @@ class Runs:
     machine: MakeMachine
 
     def all_pass(self) -> list[AnyEvent]:
-        """All is well, but for what is unsupported, untested, and left behind."""
+        """A passed run with unsupported and untested parts and leftovers."""
         runs = (self.run(), self.run(machine="server"), self.run(requirements=("NONE-1",)))
         skipped = self.run("unsupported", case="other", requirements=())
         return self.stream(
@@ -77,7 +77,7 @@ class Runs:
         )
 
     def failures(self) -> list[AnyEvent]:
-        """A wrong answer, with what the harness did before it, and programs that broke."""
+        """A wrong answer after actions of the harness, and programs that crashed."""
         start, admit = self.story().steps
         deeds = ("deleted cpu_manager_state", "took CPUs 7 offline")
         admit = msgspec.structs.replace(admit, before=deeds)
@@ -89,11 +89,11 @@ class Runs:
         )
 
     def outcomes(self) -> list[AnyEvent]:
-        """Every outcome there is."""
+        """Every outcome."""
         return self.stream(*(self.run(one, case=one, message="because") for one in OUTCOMES))
 
     def known_failures_run(self) -> list[AnyEvent]:
-        """Failures that are known, and an entry that no run needs any more."""
+        """Known failures, and an entry that no longer matches."""
         found = different("containers.app.cpus")
         known = {
             "reason": "it is being fixed",
@@ -107,7 +107,7 @@ class Runs:
         )
 
     def reasons(self) -> list[AnyEvent]:
-        """Failures that are known for several reasons, alike on machines or not."""
+        """Known failures with several reasons, equal on some machines."""
         runs = [
             (name, machine, {"reason": reason, "signature": f"{name}: differs", "message": reason})
             for name, machine, reason in (
@@ -125,7 +125,7 @@ class Runs:
         return self.stream(*known, *new, self.run("crash", case="last", signature="crash at admit"))
 
     def discovery(self) -> list[AnyEvent]:
-        """Machines discovered wrongly, which breaks the requirements on their wrong fields."""
+        """Machines discovered wrongly, with the requirements on the wrong fields."""
         every = ("STATIC-1", "STATIC-2", "NONE-1")
         area = ReportedRequirement("D-1", "Discovery", "Cores are read.", "cadvisor", "sysinfo")
         known = {"signature": "discover: caches differ", "requirements": ("D-1", *every)}
@@ -154,7 +154,7 @@ class Runs:
         return self.stream(*runs, *others, start={"machines": machines})
 
     def fuzzing(self) -> list[AnyEvent]:
-        """A finding, a known one, and what was reached."""
+        """A finding, a known failure, and coverage."""
         reached = Coverage(
             at=1.0,
             examples=1234,
@@ -176,7 +176,7 @@ class Runs:
         return self.stream(*found, start={"kind": "fuzz", "seed": 42}, outcomes=counts)
 
     def comparison(self) -> list[AnyEvent]:
-        """A difference between two programs, and an answer that chance decides."""
+        """A difference between two programs, and a random answer."""
         title = "seed 3: admit: containers.app.cpus differs"
         seen = different("containers.app.cpus differs")
         step = ReportedCall(
@@ -197,7 +197,7 @@ class Runs:
         return self.stream(self.run("fail", message="wrong"))[:-1]
 
     def nothing(self) -> list[AnyEvent]:
-        """No case was run."""
+        """A run without cases."""
         return self.stream()
 
     def silent(self) -> list[AnyEvent]:
@@ -205,7 +205,7 @@ class Runs:
         return self.stream(self.run("crash", case="hello"), start={"implementation": None})
 
     def claims(self) -> list[AnyEvent]:
-        """What the run showed of the claims of the program."""
+        """The review of the program's claims."""
         review = ClaimsReview(
             assumes_features=True,
             missing_claims={"operation devices": 213, "feature restart": 1},
@@ -216,7 +216,7 @@ class Runs:
         return self.stream(self.run(), claims=review)
 
     def hostile(self) -> list[AnyEvent]:
-        """Text from outside that would be markup, or drive a terminal."""
+        """External text with markup or terminal sequences."""
         odd = {"title": EVIL, "case": EVIL, "machine": EVIL, "stderr": EVIL, "reproduce": EVIL}
         hello = Hello(1, EVIL, EVIL, EVIL, ("1.35",), "kubelet", (), Policies(), Options())
         hello = msgspec.structs.replace(hello, homepage="javascript:alert(3)")
@@ -225,7 +225,7 @@ class Runs:
 
 
 def terminal(events: Sequence[AnyEvent]) -> str:
-    """What a pipe gets."""
+    """Returns the output to a pipe."""
     stream = io.StringIO()
     with Terminal(stream, {}) as one:
         one.reports = "out"
@@ -235,7 +235,7 @@ def terminal(events: Sequence[AnyEvent]) -> str:
 
 
 class _Words(HTMLParser):
-    """The words of a page without its style, script and drawings, an element a line."""
+    """Extracts the words of a page without style, script and drawings, one element per line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -258,14 +258,14 @@ class _Words(HTMLParser):
 
 
 def words(summary: Summary) -> str:
-    """The page, as far as it is words, links and titles."""
+    """Returns the page's words, links and titles."""
     parser = _Words()
     parser.feed(html(summary))
     return "\n".join(parser.lines) + "\n"
 
 
 def board(events: Sequence[AnyEvent]) -> str:
-    """What a board makes of a run, and the file of known failures that it offers."""
+    """Returns a board's data about a run, and its file of known failures."""
     data = run_data(summarize(events), "folder", lambda name: f"the case of {name}\n")
     (one,) = implementations([data])
     shown = msgspec.to_builtins((data, one.newest.states, one.newest.requirement_score))
@@ -298,19 +298,19 @@ def runs(
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_report_of_a_run_is_as_on_its_page(
+def test_a_report_of_a_run_matches_its_page(
     runs: Runs, compare: Compare, name: str, kind: str
 ) -> None:
     compare(f"{name}/{kind}", FORMATS[kind](getattr(runs, name)()))
 
 
-def test_a_replayed_run_is_as_on_its_page(runs: Runs, compare: Compare) -> None:
+def test_a_replayed_run_matches_its_page(runs: Runs, compare: Compare) -> None:
     failed = [one for one in runs.failures() if isinstance(one, CaseFinished)]
     shown = "\n".join(line for one in failed for line in transcript(one))
     compare("failed/transcript.txt", shown + "\n")
 
 
-def test_verdicts_are_as_on_their_page(runs: Runs, compare: Compare) -> None:
+def test_verdicts_match_their_page(runs: Runs, compare: Compare) -> None:
     run, stream, fuzz = runs.run, runs.stream, {"kind": "fuzz", "total": 100}
     lost = stream(run(), run(case="lost"))
     del lost[1]

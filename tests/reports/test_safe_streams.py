@@ -1,4 +1,4 @@
-"""The streams of the command: nothing from outside drives the terminal behind them."""
+"""Output streams: external text never controls the terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def stream(encoding: str = "utf-8") -> tuple[ShownStream, io.BytesIO]:
     return ShownStream(io.TextIOWrapper(written, encoding=encoding)), written
 
 
-def test_text_bytes_and_what_a_console_prints_are_made_visible() -> None:
+def test_hidden_characters_are_made_visible_in_all_output() -> None:
     shown, written = stream()
     shown.write(HOSTILE)
     click.echo(HOSTILE, file=shown)
@@ -45,7 +45,7 @@ def test_text_bytes_and_what_a_console_prints_are_made_visible() -> None:
     assert own.count("\\u001b]0;title\\u0007") == 1
 
 
-def test_what_an_encoding_lacks_does_not_end_the_command() -> None:
+def test_unencodable_characters_do_not_end_the_command() -> None:
     shown, written = stream("ascii")
     shown.write("é \x1b")
     shown.flush()
@@ -61,14 +61,14 @@ def test_what_an_encoding_lacks_does_not_end_the_command() -> None:
         ("std::vector::iterator, ::1 and ##", "std::vector::iterator, ::1 and ##"),
     ],
 )
-def test_no_line_is_a_command_to_github(text: str, expected: str) -> None:
+def test_no_line_is_a_github_workflow_command(text: str, expected: str) -> None:
     made, written = stream()
     made.write(text)
     made.flush()
     assert written.getvalue().decode() == expected
 
 
-def test_the_streams_come_back_as_they_were() -> None:
+def test_the_original_streams_are_restored() -> None:
     before = sys.stdout, sys.stderr
     with shown_streams():
         assert isinstance(sys.stdout, ShownStream)
@@ -78,7 +78,7 @@ def test_the_streams_come_back_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("redirection", ["<&-", "2>&-", "<&- 2>&-"])
-def test_closed_streams_are_no_traceback(redirection: str, tmp_path: Path) -> None:
+def test_closed_streams_cause_no_traceback(redirection: str, tmp_path: Path) -> None:
     numaproof = Path(sys.executable).parent / "numaproof"
     for args, code in (("profile list", 0), ("profile show nothing", 2)):
         ended = subprocess.run(
@@ -94,7 +94,9 @@ def test_closed_streams_are_no_traceback(redirection: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("command", ["profile list", "check"])
 @pytest.mark.parametrize("redirection", [">&-", "<&- >&-", "<&- >&- 2>&-"])
-def test_a_closed_standard_output_is_2(command: str, redirection: str, tmp_path: Path) -> None:
+def test_a_closed_standard_output_exits_with_2(
+    command: str, redirection: str, tmp_path: Path
+) -> None:
     numaproof = Path(sys.executable).parent / "numaproof"
     ended = subprocess.run(
         ["sh", "-c", f"{numaproof} {command} {redirection}"],
@@ -109,8 +111,8 @@ def test_a_closed_standard_output_is_2(command: str, redirection: str, tmp_path:
     assert [*tmp_path.iterdir()] == []
 
 
-def test_nobody_prints_past_the_shown_streams() -> None:
-    """Only one module makes consoles and takes streams apart."""
+def test_all_output_goes_through_the_safe_streams() -> None:
+    """Only one module creates consoles and replaces streams."""
     found = set()
     for folder in ("cli", "reports", "conformance", "simulation", "campaign"):
         for path in (ROOT / folder).rglob("*.py"):

@@ -23,7 +23,7 @@ def test_a_case_counts_in_the_area_of_its_first_known_requirement(
     assert sum(tally.total for tally in summary.areas.values()) == summary.tally.total
 
 
-def test_a_case_has_one_area_however_it_ends(stream: MakeStream, run: MakeRun) -> None:
+def test_a_case_has_one_area_whatever_its_outcome(stream: MakeStream, run: MakeRun) -> None:
     good, bad = (
         summarize(stream(run(), one))
         for one in (
@@ -36,9 +36,7 @@ def test_a_case_has_one_area_however_it_ends(stream: MakeStream, run: MakeRun) -
     assert bad.by_requirement["NONE-1"].counts == {"fail": 1}
 
 
-def test_counts_are_kept_by_case_machine_requirement_and_both_area_and_machine(
-    stream: MakeStream, run: MakeRun
-) -> None:
+def test_runs_are_counted_by_case_machine_and_requirement(stream: MakeStream, run: MakeRun) -> None:
     summary = summarize(
         stream(run(requirements=("STATIC-1", "STATIC-1", "NONE-1")), run("crash", machine="server"))
     )
@@ -48,7 +46,7 @@ def test_counts_are_kept_by_case_machine_requirement_and_both_area_and_machine(
     assert summary.by_requirement["NONE-1"].total == 1
 
 
-def test_a_requirement_that_the_registry_lacks_says_so(stream: MakeStream, run: MakeRun) -> None:
+def test_an_unknown_requirement_is_marked(stream: MakeStream, run: MakeRun) -> None:
     named = summarize(stream(run())).find_requirements(("STATIC-1", "GONE-1"))
     assert named[0].statement == "CPUs are exclusive."
     assert "not in the registry" in named[1].statement

@@ -19,7 +19,7 @@ TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "100"}
 
 
 class Stream(io.TextIOWrapper):
-    """A text stream in memory that may pass for a terminal."""
+    """A text stream in memory that can act as a terminal."""
 
     def __init__(self, *, terminal: bool = False, encoding: str = "utf-8") -> None:
         self.bytes = io.BytesIO()
@@ -52,16 +52,14 @@ def terminal_text(events: list[AnyEvent], stream: Stream | None = None, **enviro
         ({}, "no TERM"),
     ],
 )
-def test_live_lines_are_for_terminals_that_want_them(
-    environment: dict[str, str], name: str
-) -> None:
+def test_live_progress_needs_a_capable_terminal(environment: dict[str, str], name: str) -> None:
     assert not is_live(Stream(terminal=True), environment), name
     assert is_live(Stream(terminal=True), TERMINAL)
     assert not is_live(Stream(), TERMINAL)
     assert not is_live(Stream(terminal=True, encoding="ascii"), TERMINAL)
 
 
-def test_a_message_that_is_the_title_is_said_once_in_each_place(
+def test_a_message_equal_to_the_title_is_not_repeated(
     stream: MakeStream, divergence: MakeDivergence
 ) -> None:
     said = "two containers have CPU 1"
@@ -71,7 +69,7 @@ def test_a_message_that_is_the_title_is_said_once_in_each_place(
     assert [line for line in lines if said in line] == [f"✗ FAIL  {said}"] * 2
 
 
-def test_commands_and_paths_are_shown_whole_however_long(
+def test_commands_and_paths_are_never_truncated(
     stream: MakeStream, divergence: MakeDivergence
 ) -> None:
     file = "out/findings/" + "a-long-name-" * 12 + "end.yaml"
@@ -91,7 +89,7 @@ def test_plain_output_of_a_large_run_is_short(stream: MakeStream, run: MakeRun) 
     assert len(text.split("\n")) < 40
 
 
-def test_plain_output_says_now_and_then_how_far_it_is_without_a_total(
+def test_plain_progress_works_without_a_total(
     run_start: MakeStarted,
 ) -> None:
     events = [run_start(kind="fuzz"), *(Progress(float(n), n * 10) for n in range(35))]
@@ -112,24 +110,24 @@ def test_thousands_of_failures_are_counted_and_not_listed(stream: MakeStream, ru
     assert "490 failures with 490 more causes in the reports" in text
 
 
-def test_nothing_is_shown_of_nothing() -> None:
+def test_an_empty_run_shows_nothing() -> None:
     assert terminal_text([]) == ""
 
 
-def test_a_fuzz_run_begins_with_its_seed_and_its_budget(run_start: MakeStarted) -> None:
+def test_a_fuzz_run_starts_with_its_seed_and_budget(run_start: MakeStarted) -> None:
     timed = terminal_text([run_start(kind="fuzz", seed=42)])
     assert "level kubelet, seed 42, until time is up\n" in timed
     counted = terminal_text([run_start(kind="fuzz", seed=42, total=1000)])
     assert "level kubelet, seed 42, 1,000 examples\n" in counted
 
 
-def test_an_interrupted_fuzz_run_says_how_long_it_took(run_start: MakeStarted) -> None:
+def test_an_interrupted_fuzz_run_shows_its_duration(run_start: MakeStarted) -> None:
     end = RunEnded(0.0, False, {"pass": 50}, message="interrupted")
     text = terminal_text([run_start(kind="fuzz"), Progress(3.0, 25), Progress(7.5, 50), end])
     assert "50 examples (50 pass) in 7.5 s" in text
 
 
-def test_nothing_but_a_terminal_folds_lines(
+def test_lines_are_only_wrapped_on_a_terminal(
     stream: MakeStream, story: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
@@ -137,15 +135,13 @@ def test_nothing_but_a_terminal_folds_lines(
     assert title.strip() in terminal_text(stream(story(title=title)))
 
 
-def test_many_differences_of_a_step_are_cut(stream: MakeStream, story: MakeRun) -> None:
+def test_many_differences_in_a_step_are_truncated(stream: MakeStream, story: MakeRun) -> None:
     step = story().steps[1]
     wide = type(step)("state", {}, {}, (), {f"key{number}": number for number in range(20)})
     assert "14 more differences in the reports" in terminal_text(stream(story(steps=(wide,))))
 
 
-def test_a_stream_that_cannot_encode_the_signs_gets_ascii(
-    stream: MakeStream, story: MakeRun
-) -> None:
+def test_ascii_replaces_signs_that_cannot_be_encoded(stream: MakeStream, story: MakeRun) -> None:
     text = terminal_text(stream(story()), Stream(encoding="ascii"))
     assert "x FAIL  static.exclusive" in text
     assert "` Node 0 . 1 GiB" in text
@@ -164,7 +160,7 @@ def test_a_terminal_gets_a_bar_colours_and_the_same_summary(
     assert "└ Node 0 · 1 GiB" in plain
 
 
-def test_a_terminal_is_left_clean_when_the_run_breaks_off(stream: MakeStream, run: MakeRun) -> None:
+def test_an_aborted_run_leaves_the_terminal_clean(stream: MakeStream, run: MakeRun) -> None:
     target = Stream(terminal=True)
 
     def show_and_interrupt() -> None:
@@ -180,14 +176,14 @@ def test_a_terminal_is_left_clean_when_the_run_breaks_off(stream: MakeStream, ru
     assert "Incomplete run" in text
 
 
-def test_markup_in_names_is_not_read_as_markup(stream: MakeStream, run: MakeRun) -> None:
+def test_markup_in_names_is_not_interpreted(stream: MakeStream, run: MakeRun) -> None:
     text = terminal_text(
         stream(run("fail", message="[bold]x[/bold] :smile:")), Stream(terminal=True), **TERMINAL
     )
     assert "[bold]x[/bold] :smile:" in text
 
 
-def test_standard_output_and_its_environment_are_the_default(
+def test_the_default_is_standard_output(
     stream: MakeStream,
     run: MakeRun,
     capsys: pytest.CaptureFixture[str],

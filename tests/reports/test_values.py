@@ -4,7 +4,7 @@ from numaproof.reports.story import both_ends
 from numaproof.reports.values import compact, diff_lines, differences, pretty
 
 
-def test_a_value_nested_without_end_does_not_break_the_page() -> None:
+def test_a_deeply_nested_value_does_not_break_the_page() -> None:
     deep: list[object] = []
     for _ in range(5000):
         deep = [deep]

@@ -1,4 +1,4 @@
-"""Of long lists, reports name the beginning."""
+"""Reports truncate long lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     MakeRun = Callable[..., AnyEvent]
 
 
-def test_of_many_processes_the_first_are_named(stream: MakeStream) -> None:
+def test_only_the_first_of_many_processes_are_named(stream: MakeStream) -> None:
     lines = leftover_lines(summarize(stream(leftover_processes=tuple(map(str, range(23))))))
     assert lines[-1] == "Could not end 3 more; see events.jsonl."
     assert len(lines) == 21

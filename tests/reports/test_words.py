@@ -1,6 +1,6 @@
-"""Small functions of the reports, each with calls and what comes of them: `words.yaml`.
+"""Small functions of the reports with calls and results: `words.yaml`.
 
-Text with hidden characters is written with the escapes of JSON.
+Hidden characters are written as JSON escapes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORDS = Table(__file__, "words.yaml", compact=True)
 
 
 def _trace_log(head: str, end: str) -> str:
-    """A long log with a trace in it, cut to its ends."""
+    """A long log with a trace, shortened to its ends."""
     log = [*("chatter" for _ in range(30)), head, *("frame" for _ in range(40)), end]
     return both_ends("\n".join(log), 6)
 
@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "arguments without their machine": without_machine,
     "a cell of a Markdown table": escape,
     "a web address": lambda text: is_web_address(json.loads(f'"{text}"')),
-    "what a reason begins with": kind_of,
+    "the start of a reason": kind_of,
     "versions as people count them": lambda names: sorted(names, key=version_key),
     "the worst of a tally": worst,
     "a score": lambda counts: Score(counts).percent,
@@ -55,6 +55,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 @WORDS
-def test_a_function_says_what_its_calls_are(row: dict[str, Any]) -> None:
+def test_functions_return_the_expected_text(row: dict[str, Any]) -> None:
     function = FUNCTIONS[row["what"]]
     WORDS.check(row, [{"of": one["of"], "is": function(*one["of"])} for one in row["says"]])

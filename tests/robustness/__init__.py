@@ -1,1 +1,1 @@
-"""Attacks the command with mutated inputs of every kind; `__main__` is the way in by hand."""
+"""Attacks the command with mutated inputs of every kind. Run `__main__` by hand."""

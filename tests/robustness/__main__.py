@@ -11,11 +11,11 @@ from robustness.attack import attack, error_text
 from robustness.kinds import KINDS
 
 BATCH = 200
-"""Trials of one seed: what a name, ``KIND:SEED``, stands for."""
+"""How many trials have the same seed, named ``KIND:SEED``."""
 
 
 def main() -> int:
-    """Plays the trials that the arguments ask for; 1 if one of them fails."""
+    """Plays the requested trials; returns 1 if any fails."""
     parser = argparse.ArgumentParser(prog="tox run -e robustness --", description=__doc__)
     parser.add_argument("--count", type=int, default=BATCH, help=f"trials of each kind ({BATCH})")
     parser.add_argument("--first", type=int, default=0, help="the first seed (0)")

@@ -1,4 +1,4 @@
-"""Lets Hypothesis look for trials of a kind that break the command."""
+"""Searches with Hypothesis for trials of a kind that break the command."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def attack(kind: str, scratch: Path, *, seed: int, count: int) -> Counter[int | None]:
-    """Plays trials of a kind, the same for the same seed and count; how often each exit code was.
+    """Plays trials of a kind, reproducibly by seed and count; returns the counts of exit codes.
 
     Args:
         kind: one of `KINDS`.
-        scratch: an empty folder, as `playing.prepared` makes it.
-        seed: what the trials are derived from.
-        count: how many there are.
+        scratch: an empty folder, created by `playing.prepared`.
+        seed: the seed of the trials.
+        count: the number of trials.
 
     Raises:
-        BrokenError: a trial ended as none may; its notes show the smallest of its cause. Several
-            causes are an `ExceptionGroup`.
+        BrokenError: a trial ended in a way it must not; the notes show the smallest with that
+            cause. Several causes are an `ExceptionGroup`.
     """
     codes: Counter[int | None] = Counter()
 
@@ -54,6 +54,6 @@ def attack(kind: str, scratch: Path, *, seed: int, count: int) -> Counter[int | 
 
 
 def error_text(error: BaseException) -> str:
-    """An error of an attack with its notes, and those within it."""
+    """Formats an attack's error with its notes and nested errors."""
     within = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
     return "\n".join((str(error), *getattr(error, "__notes__", ()), *map(error_text, within)))

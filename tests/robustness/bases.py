@@ -1,4 +1,4 @@
-"""Sound inputs, from which mutations begin: small, and with as many of the fields as possible."""
+"""Valid inputs to mutate: small, but with as many fields as possible."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ MACHINE = "laptop-4c8t"
 
 @cache
 def document(name: str) -> Any:
-    """A file of the folder `sound`."""
+    """Reads a file in the folder `sound`."""
     return yaml.safe_load((_SOUND / f"{name}.yaml").read_bytes())
 
 
 @cache
 def finding(name: str) -> Any:
-    """The first case of a file alone on its machine, as a file that fuzzing would write."""
+    """Returns the first case of a file on its machine, as a file written by fuzzing."""
     text = json.dumps(document(name)["cases"][0])
     # Fuzzing writes no expressions.
     for before, after in (('"${few}"', "2"), ('"${node_id(0)}"', "0"), ("${cpus}", "cpu")):
@@ -49,7 +49,7 @@ def finding(name: str) -> Any:
     case = json.loads(text)
     case = {key: one for key, one in case.items() if key not in ("machines", "aliases")}
     case["steps"] = [{**one, "expect": "anything"} for one in case["steps"]]
-    # A machine that a case brings has no tree.
+    # A machine in a case has no tree.
     case["steps"][0]["start"].pop("tree", None)
     return {"cases": [{**case, "machine": _machine()}]}
 
@@ -70,7 +70,7 @@ def tree(name: str) -> dict[str, Any]:
 
 @cache
 def requests() -> tuple[Any, ...]:
-    """One request of each operation, as the harness would make it; the first is `hello`."""
+    """A request of each operation as sent by the harness, starting with `hello`."""
     args = document("requests")
     config = document("c")
     args["start"] |= {
@@ -103,7 +103,7 @@ def recording() -> list[Any]:
 
 @cache
 def answers() -> tuple[tuple[str, Any], ...]:
-    """The operations of `requests` and the reference's answers, as responses with id 0."""
+    """The reference's responses to `requests`, with id 0."""
     reference = Reference()
     found = []
 
@@ -132,11 +132,11 @@ CAMPAIGN = (
     *("campaign", "--no-cases", "--machine", MACHINE, "--kubernetes", "1.36", "--kubernetes"),
     *("1.37", "--seeds", "0:4", "--seeds-per-unit", "2"),
 )
-"""The campaign of `journal`; its units are not done in a trial, as no workers are started."""
+"""The campaign of `journal`. Trials don't run its units, because no workers are started."""
 
 
 def _command_output(*args: str, output_name: str = "events.jsonl") -> bytes:
-    """The file that a command makes; `FOLDER` in an argument is where."""
+    """Returns the file that a command writes; `FOLDER` in an argument is its folder."""
     quiet = redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO())
     with tempfile.TemporaryDirectory() as name, without_workers(), quiet[0], quiet[1]:
         cli.main([one.replace("FOLDER", name) for one in args], standalone_mode=False)
@@ -162,10 +162,10 @@ def journal() -> tuple[Any, ...]:
 
 @cache
 def events() -> tuple[Any, ...]:
-    """The lines of a run with a case that passed, a known failure and a crash."""
+    """The lines of a run with a passed case, a known failure and a crash."""
     way = ("check", "--select", "example-besteffort-runs-shared", "--machine", MACHINE)
     first, passed, last = map(json.loads, _command_output(*way, "--out", "FOLDER").splitlines())
-    # As short as it may be, but for what the site shows of it.
+    # As short as possible, but with everything that the site shows.
     first["requirements"] = [one for one in first["requirements"] if one["id"].startswith("CPU-EX")]
     step = {"operation": "state", "args": {}, "answer": {}, "problems": ["one CPU too many"]}
     failed = passed | {"message": "boom", "steps": [step], "signature": "state: differs"}
@@ -186,7 +186,7 @@ def board_data() -> Any:
 
 
 def without_workers() -> Any:
-    """Lets campaigns find no workers, until the end of a ``with``: to start them takes seconds."""
+    """Disables workers of campaigns in a ``with`` block, because starting them takes seconds."""
 
     @contextmanager
     def none(*_: object) -> Iterator[None]:

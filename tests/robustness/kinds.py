@@ -1,4 +1,4 @@
-"""The kinds of input, and the trials of each as Hypothesis strategies."""
+"""The kinds of input, with strategies for their trials."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 ANSWERING = shlex.join([sys.executable, "-IS", str(Path(__file__).with_name("program.py"))])
 ANSWERING += " answers"
-"""A program that gives the reference's answers to other questions."""
+"""A program that gives the reference's answers to other requests."""
 
 ON = ("--machine", bases.MACHINE)
 
 
 @dataclass(frozen=True)
 class Sound:
-    """A file before any mutation.
+    """A file before mutation.
 
     Attributes:
-        documents: makes the alternatives for its content; for lines, each is a list of documents.
-        form: how it is written.
-        lines: whether it consists of lines, each a document.
-        prefixes: what stands before each line.
+        documents: returns alternatives for its content; for lines, each is a list of documents.
+        form: its format.
+        lines: whether each line is a document.
+        prefixes: text before each line.
     """
 
     documents: Callable[[], list[Any]]
@@ -56,7 +56,7 @@ class Sound:
     prefixes: Callable[[], list[bytes]] = list
 
     def write(self, document: Any) -> bytes:
-        """A document, or a list of them, as the content of this file."""
+        """Generates a document, or a list of them, as the file's content."""
         if not self.lines:
             return serialize(document, self.form)
         heads = self.prefixes() or [b""] * len(document)
@@ -100,10 +100,10 @@ SOUND: dict[str, Sound] = {
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of input that is a file.
+    """A kind of input file.
 
     Attributes:
-        files: the files of which one is mutated, `{}` in a command.
+        files: the files, one of which is mutated (`{}` in a command).
         ways: the commands that read it.
         keys: where most mutations are made.
         lines: whether an error must name the line.
@@ -119,7 +119,7 @@ class Kind(msgspec.Struct, frozen=True):
     stdin: str = ""
 
     def commands(self, name: str) -> list[tuple[str, ...]]:
-        """The arguments of the commands, for one of the files."""
+        """Returns the arguments of the commands for one of the files."""
         return [
             tuple(ANSWERING if word == "PROGRAM" else word for word in way.format(name).split())
             for way in self.ways
@@ -132,7 +132,7 @@ _COMMANDS = FILES.pop("arguments").commands("")
 
 @st.composite
 def _mutated_files(draw: Draw, sound: Sound, document: Any, keys: tuple[str, ...]) -> bytes:
-    """The content of a file with one to three changes, or with damaged bytes."""
+    """Generates the content of a file with one to three changes or damaged bytes."""
     if draw(st.integers(0, 4)) == 4:
         other = sound.write(draw(st.sampled_from(sound.documents())))
         return draw(damaged_files(sound.write(document), other))
@@ -143,11 +143,11 @@ def _mutated_files(draw: Draw, sound: Sound, document: Any, keys: tuple[str, ...
 
 @st.composite
 def _mutated_lines(draw: Draw, sound: Sound, documents: list[Any]) -> bytes:
-    """Lines, of which one or two are changed, and perhaps one is missing, doubled or moved."""
+    """Generates lines, with one or two changed and possibly one missing, repeated or moved."""
     heads = sound.prefixes() or [b""] * len(documents)
     lines = [head + serialize(one, "line") for head, one in zip(heads, documents, strict=True)]
     for _ in range(draw(st.sampled_from((1, 1, 2)))):
-        # What is read first is changed most: many commands read no more than that.
+        # Mostly changes the first lines, because many commands read no further.
         spot = draw(st.just(0) | st.integers(0, len(lines) - 1))
         body = draw(_mutated_files(Sound(lambda: documents, "line"), documents[spot], ()))
         lines[spot] = heads[spot] + body
@@ -167,20 +167,20 @@ def _pack(name: str, content: bytes) -> bytes:
 
 
 def _read_by(args: tuple[str, ...], stdin: str) -> list[str]:
-    """The sound files, which the arguments name or whose folder they name."""
+    """Returns the valid files that the arguments name, or whose folder they name."""
     words = {*" ".join(args).split(), stdin}
     return [name for name in SOUND if {name, name.partition("/")[0]} & words]
 
 
 def sound_files(args: tuple[str, ...], stdin: str = "") -> dict[str, File]:
-    """The files that a command reads, without any mutation."""
+    """Returns the valid files that a command reads."""
     names = _read_by(args, stdin)
     return {n: _pack(n, SOUND[n].write(SOUND[n].documents()[0])) for n in names}
 
 
 @st.composite
 def _of_file(draw: Draw, kind: Kind) -> Trial:
-    """A trial in which one file is mutated."""
+    """Generates a trial with one mutated file."""
     name = draw(st.sampled_from(kind.files))
     sound = SOUND[name]
     args = draw(st.sampled_from(kind.commands(name)))
@@ -204,7 +204,7 @@ def _of_file(draw: Draw, kind: Kind) -> Trial:
 
 @st.composite
 def _of_hostile_text(draw: Draw) -> Trial:
-    """A trial with text in one place that no terminal must get."""
+    """Generates a trial with unprintable text in one place."""
     kind = FILES[draw(st.sampled_from(list(FILES)))]
     name = draw(st.sampled_from(kind.files))
     args = draw(st.sampled_from(kind.commands(name)))
@@ -217,7 +217,7 @@ def _of_hostile_text(draw: Draw) -> Trial:
 
 @st.composite
 def _tree_files(draw: Draw) -> dict[str, File]:
-    """The files of a machine's tree, of which some are something else."""
+    """Generates a machine's tree, with some files replaced."""
     name = draw(st.sampled_from(("laptop-4c8t", "vm-no-numa", "vm-1-cpu")))
     files: dict[str, File] = {}
     for path, entry in bases.tree(name).items():
@@ -265,7 +265,7 @@ def _of_archive(draw: Draw) -> Trial:
 
 
 def archive(members: list[tuple[str, File]]) -> bytes:
-    """A tar file of these members."""
+    """Returns a tar file with these members."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", errors="surrogatepass") as opened:
         for name, what in members:
@@ -282,7 +282,7 @@ def archive(members: list[tuple[str, File]]) -> bytes:
 
 @st.composite
 def _of_examples(draw: Draw) -> Trial:
-    """Files of a database of examples."""
+    """Generates the files of a database of examples."""
     numbers = st.integers(0, 3)
     names = (numbers.map("db/{0:016x}/{0:016x}".format), numbers.map("db/{}".format))
     name = st.one_of(*names, st.just("db/.hypothesis-keys"))
@@ -305,9 +305,9 @@ def _of_arguments(draw: Draw) -> Trial:
         args[spot : spot + 1] = draw(st.sampled_from(([], [other, word], [word, word], *odd, *odd)))
         args = args or ["check"]
     if args[0] == "check" and "--select" not in args:
-        # No bundled case is meant: a whole check takes minutes.
+        # Matches no bundled case: a whole check takes minutes.
         args[1:1] = ["--cases", "own.yaml", "--select", "own-case", *ON]
-    # The kernel passes no NUL, and nothing longer than 128 KiB.
+    # The kernel accepts no NUL, and nothing longer than 128 KiB.
     kept = tuple(one.replace("\x00", "")[:100_000] for one in args)
     return Trial(kept, sound_files(("own.yaml", "c.yaml", "pods.yaml")))
 

@@ -1,4 +1,4 @@
-"""Mutations of documents, which know their structure, and of bytes, as Hypothesis strategies."""
+"""Strategies that mutate documents by structure, and files by bytes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 Form = Literal["yaml", "json", "line"]
-"""How a document is written: YAML, JSON over several lines, or JSON in one."""
+"""The format of a document: YAML, JSON on several lines, or JSON on one."""
 
 
 class Raw(str):
-    """A value written without quotes, whether that is well-formed or not."""
+    """A value written without quotes, even if that is malformed."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ odd = st.one_of(
     st.sampled_from((*map(Raw, (*_RAW, *_DEEP)), list(range(300)))),
     st.integers() | st.floats(),
 )
-"""A value of any type; whatever stands in an input may be replaced by one of them."""
+"""Values of any type to replace parts of an input."""
 
 _DEEPEST = 60
 _MAX_DIGITS = 1000
@@ -59,7 +59,7 @@ _NAMES = ("kind", "metadata", "uid", "policy", "files", "machine")
 
 
 def paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The keys and numbers that lead to all parts of a document, from the root down."""
+    """Yields the paths of keys and indices to all parts of a document, from the root down."""
     yield above
     if len(above) < _DEEPEST:
         for key, one in _items(value):
@@ -74,13 +74,13 @@ def _items(value: Any) -> list[tuple[Any, Any]]:
 
 @st.composite
 def changed_documents(draw: Draw, root: Any, keys: Sequence[str] = ()) -> Any:
-    """A document with one change.
+    """Generates a document with one change.
 
     Args:
-        draw: given by Hypothesis.
-        root: the sound document.
-        keys: the change is made below one of these keys, wherever it is; a large part of a
-            document, such as a machine, would get nearly all changes otherwise.
+        draw: provided by Hypothesis.
+        root: the valid document.
+        keys: limits the change to values of these keys. A large part, such as a machine, would
+            get nearly all changes if there were no limit.
     """
     every = list(paths(root))
     if keys:
@@ -94,7 +94,7 @@ def changed_documents(draw: Draw, root: Any, keys: Sequence[str] = ()) -> Any:
 
 
 def _replace(draw: Draw, parent: Any, key: Any, root: Any) -> None:
-    """Anything else instead: odd values, the same in or as another type, another part."""
+    """Generates a replacement: unusual values, the same as another type, or another part."""
     value = parent[key]
     others = [[value], *({name: value} for name in ("0", "items", "spec"))]
     if isinstance(value, list):
@@ -128,7 +128,7 @@ def _remove(_draw: Draw, parent: Any, key: Any, _root: Any) -> None:
 
 
 def _add(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
-    """Something more: the same again, a copy under another name, or an odd value within."""
+    """Generates an addition: a repetition, a copy under another name, or an unusual value."""
     value = parent[key]
     if isinstance(parent, list) and draw(st.booleans()):
         parent += [value] * draw(st.sampled_from((1, 40)))
@@ -154,12 +154,12 @@ def _rename(draw: Draw, parent: Any, key: Any, _root: Any) -> None:
 _WAYS = (_replace, _replace, _replace, _perturb, _perturb, _remove, _add, _add, _rename)
 
 POISON = "x\x1b]0;t\x07\x9b5m\x7f\u202e\u2066\u200b\u0600\U000e0041"
-"""An operating system command, C1, DEL, marks of direction, what has no width, a tag."""
+"""A terminal command, C1, DEL, direction marks, zero-width characters, a tag."""
 
 
 @st.composite
 def poisoned_documents(draw: Draw, root: Any) -> Any:
-    """A document with `POISON` in one of its texts or keys."""
+    """Generates a document with `POISON` in one of its texts or keys."""
     box = [copy.deepcopy(root)]
     texts_ = [one for one in paths(root) if isinstance(reduce(getitem, one, root), str)]
     keys = [one for one in paths(root) if one and isinstance(one[-1], str)]
@@ -181,7 +181,7 @@ _WHOLES = (b"", b"\n", b"\x00" * 64, b"[" * 5000, b"{" * 3000, b"- " * 500)
 
 @st.composite
 def damaged_files(draw: Draw, text: bytes, other: bytes) -> bytes:
-    """The bytes of a file with one change; `other` is a file whose parts may be put in."""
+    """Generates the bytes of a file with one change; parts may come from the file `other`."""
     spot = draw(st.integers(0, len(text)))
     rest = text[spot + draw(st.integers(0, 40)) :]
     lines = text.splitlines(keepends=True) or [b""]
@@ -208,7 +208,7 @@ def damaged_files(draw: Draw, text: bytes, other: bytes) -> bytes:
 
 
 def serialize(value: Any, form: Form, *, ascii_only: bool = True) -> bytes:
-    """A document as a file; `ascii_only` for text without characters beyond ASCII."""
+    """Serializes a document, with only ASCII characters if `ascii_only`."""
     raws: list[str] = []
 
     def plain(part: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Plays a trial in this process, with limits on time and memory, and judges how it ended."""
+"""Plays a trial in this process with limits on time and memory, and judges its end."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from robustness.trials import Trial
 
 SECONDS = 10
-"""Processor time of a trial."""
+"""The limit on a trial's processor time."""
 
 _WALL = 60
-"""Seconds after which a trial that computes nothing counts as hanging."""
+"""Seconds without computing after which a trial counts as hanging."""
 
 MEMORY = 1 << 30
-"""Bytes that a trial may use beyond those that the process has before it."""
+"""How many bytes a trial may use in addition to the process's."""
 
 _CODES = (0, 1, 2, 3)
 _WRONG_INPUT = 2
@@ -53,19 +53,19 @@ _ENVIRONMENT = ("CI", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "NUMAPROOF_DATABASE"
 
 
 class BrokenError(AssertionError):
-    """A trial ended as none may."""
+    """A trial ended in a way it must not."""
 
 
 class HangError(BaseException):
-    """A trial takes too long; nothing that handles errors stops it."""
+    """A trial takes too long. Error handlers don't catch it."""
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """How a trial ended.
+    """The end of a trial.
 
     Attributes:
-        cause: what is wrong with that, the same for trials that fail alike; empty for nothing.
+        cause: the problem, equal for equal failures; empty if there is none.
         output: the output, and the traceback if there is one.
         code: the exit code.
     """
@@ -77,17 +77,17 @@ class TrialResult:
 
 @cache
 def error_type(cause: str) -> type[BrokenError]:
-    """An error type for each cause, so that Hypothesis tells causes apart."""
+    """Returns an error type for each cause, so that Hypothesis distinguishes causes."""
     return type(f"BrokenError[{cause}]", (BrokenError,), {})
 
 
 @contextmanager
 def trial_folder() -> Iterator[Path]:
-    """A folder for trials; what every trial would load again is loaded once, within a ``with``."""
+    """Yields a folder for trials, with everything preloaded that each trial would load again."""
     for module in pkgutil.walk_packages(numaproof.__path__, "numaproof."):
         if not module.name.startswith(("numaproof.plugin", "numaproof.cli.templates")):
             importlib.import_module(module.name)
-    # msgspec's types can end the process when they are collected; these here stay.
+    # msgspec's types can crash the process when they are collected, so keep these.
     gc.freeze()
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a folder in it
     with (
@@ -104,7 +104,7 @@ def trial_folder() -> Iterator[Path]:
 
 
 def play(trial: Trial, scratch: Path) -> TrialResult:
-    """Runs the command of a trial in an empty folder of `scratch`."""
+    """Runs a trial's command in an empty folder of `scratch`."""
     here, temporary, outputs = (scratch / name for name in ("here", "tmp", "written"))
     for folder in (here, temporary, outputs):
         shutil.rmtree(folder, ignore_errors=True)
@@ -127,7 +127,7 @@ def play(trial: Trial, scratch: Path) -> TrialResult:
 
 @contextmanager
 def _resource_limits() -> Iterator[None]:
-    """Limits on processor time, time, memory and the size of a file."""
+    """Limits processor time, time, memory and the size of files."""
 
     def late(number: int, _frame: object) -> None:
         raise HangError(f"{SECONDS if number == signal.SIGPROF else _WALL} seconds")
@@ -138,7 +138,7 @@ def _resource_limits() -> Iterator[None]:
         resource.RLIMIT_FSIZE: MEMORY,
     }
     before = {one: resource.getrlimit(one) for one in limits}
-    # The command installs handlers of its own.
+    # The command installs its own handlers.
     ours = {signal.SIGPROF: late, signal.SIGALRM: late}
     numbers = (*ours, signal.SIGTERM, signal.SIGHUP)
     handlers = {one: signal.signal(one, ours.get(one, signal.SIG_DFL)) for one in numbers}
@@ -158,14 +158,14 @@ def _resource_limits() -> Iterator[None]:
 
 
 def _run(trial: Trial, outputs: Path) -> tuple[int | None, BaseException | None]:
-    """Calls the entry point with its own streams; the exit code, or what came out of it."""
+    """Calls the entry point with its own streams; returns the exit code or the exception."""
     kept = [os.dup(number) for number in range(3)]
     streams = sys.stdin, sys.stdout, sys.stderr, sys.argv
     for number, source in enumerate((trial.stdin or os.devnull, outputs / "out", outputs / "err")):
         opened = os.open(source, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY)
         os.dup2(opened, number)
         os.close(opened)
-    # The terminal has to be closed before what was written to it is read to its end.
+    # The terminal must be closed before its output is read to the end.
     with Screen(outputs / "out") if trial.terminal else nullcontext():
         try:
             return _call_main(trial)
@@ -177,13 +177,13 @@ def _run(trial: Trial, outputs: Path) -> tuple[int | None, BaseException | None]
 
 
 def _call_main(trial: Trial) -> tuple[int | None, BaseException | None]:
-    """Calls the entry point on the process's own descriptors."""
+    """Calls the entry point with the process's own descriptors."""
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(  # noqa: SIM115
         2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1
     )
-    # What a shell passes: bytes that are no UTF-8 arrive as surrogates.
+    # A shell passes bytes, so invalid UTF-8 arrives as surrogates.
     args = [os.fsdecode(one.encode(errors="surrogatepass")) for one in trial.args]
     sys.argv = ["numaproof", *args]
     try:
@@ -202,7 +202,7 @@ def _call_main(trial: Trial) -> tuple[int | None, BaseException | None]:
 def _wrong(
     trial: Trial, code: int | None, error: BaseException | None, scratch: Path
 ) -> Iterator[str]:
-    """What is wrong, in the same words for trials that fail alike; the worst comes first."""
+    """Returns the problem, equal for equal failures; the worst one first."""
     here, outputs = scratch / "here", scratch / "written"
     written = {name: (outputs / name).read_bytes() for name in ("out", "err")}
     out, err = (one.decode(errors="replace") for one in written.values())
@@ -232,7 +232,7 @@ _RIGHT = bases.document("messages")
 
 
 def _missing_names(trial: Trial, message: str) -> Iterator[str]:
-    """What a message about wrong input does not say."""
+    """Returns what is missing from a message about wrong input."""
     if not trial.subject or re.search("|".join(_RIGHT["of no file"]), message):
         return
     if trial.subject not in message:
@@ -244,7 +244,7 @@ def _missing_names(trial: Trial, message: str) -> Iterator[str]:
 
 
 def _reference_faults(here: Path) -> Iterator[str]:
-    """Faults of the reference in answers to a case: what is wrong is the case, or numaproof."""
+    """Faults in the reference's answers to a case, caused by the case or by numaproof."""
     for stream in (here / "numaproof-report").rglob("events.jsonl"):
         for event in map(json.loads, stream.read_bytes().splitlines()):
             answers = [step.get("answer") or {} for step in event.get("steps") or ()]
@@ -253,7 +253,7 @@ def _reference_faults(here: Path) -> Iterator[str]:
 
 
 def _answers(out: str) -> tuple[str, list[str]]:
-    """The reference's answers but for the faults that requests deserve, and the faults it made."""
+    """Reports the reference's answers, except for faults that requests deserve."""
     faults = {line: json.loads(line).get("fault", {}) for line in out.splitlines()}
     traced = {line: fault["message"] for line, fault in faults.items() if "trace" in fault}
     made = [text for text in traced.values() if not text.startswith("NotStartedError")]
@@ -262,7 +262,7 @@ def _answers(out: str) -> tuple[str, list[str]]:
 
 
 def _leftovers(trial: Trial, scratch: Path, code: int | None) -> Iterator[str]:
-    """What a command left behind that it should not have."""
+    """Returns files that a command must not leave behind."""
     here = scratch / "here"
     if any((scratch / "tmp").iterdir()):
         yield f"left behind: temporary files of {trial.args[0]}"
@@ -279,7 +279,7 @@ def _leftovers(trial: Trial, scratch: Path, code: int | None) -> Iterator[str]:
 
 
 def _hidden_character(content: bytes) -> str:
-    """The first character that no terminal should get, if there is any."""
+    """Returns the first character that must not reach a terminal, if any."""
     if content.isascii() and not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", content):
         return ""
     try:
@@ -293,7 +293,7 @@ def _hidden_character(content: bytes) -> str:
 
 
 def _place(error: BaseException | None) -> str:
-    """The type of an error and the innermost line of ours on its way."""
+    """Returns an error's type and the innermost line of our code."""
     frames = traceback.extract_tb(error.__traceback__) if error else []
     ours = [one for one in frames if "site-packages" not in one.filename]
     ours = [one for one in ours if "robustness" not in one.filename.rpartition("/tests/")[2]]

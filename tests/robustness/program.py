@@ -1,7 +1,7 @@
-"""Answers requests with the lines of a file, whatever was asked: OPERATION, a tab, the line.
+"""Answers requests with the lines of a file: OPERATION, a tab, the line.
 
-The lines of an operation come in their order, and the last again and again. It imports little, so
-that it starts in no time.
+The lines of an operation are sent in order, and the last one repeatedly. Few imports keep the
+start fast.
 """
 
 import re

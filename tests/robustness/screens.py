@@ -1,4 +1,4 @@
-"""A terminal for a trial: what is written to it, without the sequences that rich writes."""
+"""A terminal for a trial: its input without rich's own sequences."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OURS = re.compile(rb"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*[AKJ])|\r")
-"""Colours, and the moves of a progress bar. No attack uses the colours that we use."""
+"""Colours and cursor movements of the progress bar. No attack uses our colours."""
 
 _SETTINGS = {"TERM": "xterm-256color", "COLUMNS": "200"}
 
 
 class Screen:
-    """Puts a terminal behind standard output and standard error. Use it in a ``with``.
+    """Attaches a terminal to standard output and standard error in a ``with`` block.
 
     Args:
-        path: the file that gets what was written, at the end.
+        path: the file that gets the output at the end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,7 +44,7 @@ class Screen:
         return self
 
     def _read(self) -> None:
-        # A terminal whose other side is closed ends in an error, not in an empty read.
+        # Reading from a terminal whose other side is closed is an error, not an empty read.
         with suppress(OSError):
             while chunk := os.read(self._ours, 65536):
                 self._output += chunk

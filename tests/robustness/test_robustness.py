@@ -1,4 +1,4 @@
-"""Attacks with every kind of input; more of them by hand: ``tox run -e robustness``."""
+"""Attacks with every kind of input. Run more by hand: ``tox run -e robustness``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SLOW = {"answer": 12, "example": 12, "finding": 20, "case": 20}
-"""Trials of kinds that start programs or play many cases."""
+"""The number of trials for kinds that start programs or play many cases."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_no_mutated_input_breaks_the_command(scratch: Path, kind: str) -> None:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that does what the first argument says."""
+    """A command that misbehaves as its first argument says."""
 
     def command() -> None:
         what = playing.sys.argv[1]
@@ -80,14 +80,14 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
         ("\u202e", "raw text: a format character in out"),
     ],
 )
-def test_what_goes_wrong_is_found(scratch: Path, argument: str, cause: str) -> None:
+def test_broken_commands_are_found(scratch: Path, argument: str, cause: str) -> None:
     ended = playing.play(Trial((argument,), {"f": b""}, subject="f", output_name="made"), scratch)
     assert ended.cause.startswith(cause)
     assert bool(ended.cause) == bool(cause)
     assert not playing.play(Trial(("fine",)), scratch).cause
 
 
-def test_a_failure_is_shrunk_and_shows_what_changed(
+def test_a_failure_is_shrunk_and_shows_the_mutation(
     scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def command() -> None:
@@ -104,7 +104,7 @@ def test_a_failure_is_shrunk_and_shows_what_changed(
     assert "+null" in text
 
 
-def test_no_text_of_a_program_is_shown_raw(scratch: Path) -> None:
+def test_text_from_programs_is_never_shown_raw(scratch: Path) -> None:
     (first, hello), *others = bases.answers()
     lines = [(first, {**hello, "ok": {**hello["ok"], "name": POISON}}), *others]
     answers = b"".join(op.encode() + b"\t" + serialize(one, "line") + b"\n" for op, one in lines)
@@ -128,14 +128,14 @@ def test_no_text_of_a_program_is_shown_raw(scratch: Path) -> None:
     ids=lambda args: " ".join(args).replace(POISON, "hostile"),
 )
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
-def test_no_name_is_shown_raw(scratch: Path, args: tuple[str, ...], terminal: bool) -> None:  # noqa: FBT001
+def test_names_are_never_shown_raw(scratch: Path, args: tuple[str, ...], terminal: bool) -> None:  # noqa: FBT001
     files = {POISON + ".yaml": b"a: [", "t.tar": archive([(f"../{POISON}", b"7\n")])}
     ended = playing.play(Trial(args, files, terminal=terminal), scratch)
     assert (ended.cause, bool(ended.code)) == ("", True)
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
-def test_raw_text_would_be_noticed(
+def test_raw_text_would_be_detected(
     scratch: Path,
     monkeypatch: pytest.MonkeyPatch,
     terminal: bool,  # noqa: FBT001

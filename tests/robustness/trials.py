@@ -1,4 +1,4 @@
-"""A trial: the command line and the files of one attack."""
+"""A trial: the command line and the files of an attack."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Trial:
     Attributes:
         args: the arguments of the command.
         files: the contents of its folder, by path.
-        sound: a file before its mutation, by path, to show what changed.
-        subject: the file that an error must name; empty where it need not.
-        has_lines: whether an error must name a line of it as well.
+        sound: the unmutated content by path, to show the change.
+        subject: the file that an error must name, or empty.
+        has_lines: whether an error must also name a line.
         stdin: the file on standard input.
         output_name: the file that the command writes only if it succeeds.
         terminal: whether it writes to a terminal, in colour.
@@ -49,7 +49,7 @@ class Trial:
     terminal: bool = False
 
     def write(self, folder: Path) -> None:
-        """Puts the files into an empty folder."""
+        """Writes the files into an empty folder."""
         for name, file in self.files.items():
             path = os.path.join(folder, name)  # noqa: PTH118 - a name may be no UTF-8
             os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
@@ -61,7 +61,7 @@ class Trial:
                 Path(path).write_bytes(file)
 
     def __str__(self) -> str:
-        """The command, and how each mutated file differs from a sound one."""
+        """Returns the command, and how each mutated file differs from the valid one."""
         parts = [f"$ numaproof {' '.join(ascii(one)[1:-1] for one in self.args)}"[:_SHOWN]]
         for name, sound in self.sound.items():
             file = self.files[name]

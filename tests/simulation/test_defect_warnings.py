@@ -1,4 +1,4 @@
-"""No answer that a named defect of the kubelet shaped is given without a word about it."""
+"""Every answer changed by a named defect says so."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ OUT_OF_REACH = {
     "pod-level-cpus-taken-anew": RESTARTS,
     "group-compared-by-node": RESTARTS,
 }
-"""The defects that no simulation can show, and why."""
+"""The defects that no simulation can show, and the reasons."""
 
 ANSWERED = [one for one in DEFECTS if one.answers]
 
 
 def closest() -> seeding.Asked:
-    """A pod of two nodes on a machine whose node ids have gaps: distances are read by position."""
+    """A pod on two nodes of a machine with gaps between node ids, which affect distances."""
     rows = {
         0: (10, 20, 11, 31, 30),
         1: (20, 10, 30, 11, 30),
@@ -58,7 +58,7 @@ def closest() -> seeding.Asked:
     ]
     config = {
         "cpuManagerPolicy": "static",
-        "reservedSystemCPUs": "8-9",  # those of node 6, at which kubelets would panic
+        "reservedSystemCPUs": "8-9",  # those of node 6, which make kubelets panic
         "topologyManagerPolicy": "best-effort",
         "topologyManagerPolicyOptions": {"prefer-closest-numa-nodes": "true"},
     }
@@ -67,7 +67,7 @@ def closest() -> seeding.Asked:
 
 
 def simulate_defect(defect: Defect, folder: Path) -> tuple[Question, CheckedSimulation]:
-    """A simulation whose answers the defect shapes."""
+    """A simulation with answers changed by a defect."""
     asked = (
         [closest()]
         if defect.name == "closest-nodes-by-position"
@@ -91,7 +91,7 @@ def names(simulation: CheckedSimulation) -> set[str]:
     [one for one in ANSWERED if one.name not in OUT_OF_REACH],
     ids=lambda defect: defect.name,
 )
-def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -> None:
+def test_an_answer_changed_by_a_defect_names_it(defect: Defect, tmp_path: Path) -> None:
     question, found = simulate_defect(defect, tmp_path)
     report = answer(found, question, "machine")
     parts = answers.parts(report, 100)
@@ -103,7 +103,7 @@ def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -
     assert one.kubelet != one.documented_answer
 
 
-def test_only_defects_with_an_answer_are_out_of_reach() -> None:
+def test_the_list_of_unreachable_defects_is_exact() -> None:
     assert OUT_OF_REACH.keys() <= {one.name for one in ANSWERED}
 
 
@@ -112,7 +112,7 @@ def test_only_defects_with_an_answer_are_out_of_reach() -> None:
     [one for one in ANSWERED if OUT_OF_REACH.get(one.name) == RESTARTS],
     ids=lambda o: o.name,
 )
-def test_an_upgrade_whose_outcome_a_defect_shapes_names_it(defect: Defect, tmp_path: Path) -> None:
+def test_an_upgrade_changed_by_a_defect_names_it(defect: Defect, tmp_path: Path) -> None:
     (tmp_path / "case").mkdir()
     question, pods = seeding.upgrades(defect, tmp_path / "case")
     (tmp_path / "play").mkdir()
@@ -127,7 +127,7 @@ def test_an_upgrade_whose_outcome_a_defect_shapes_names_it(defect: Defect, tmp_p
 @pytest.mark.parametrize(
     "name", ["strict-reservation-empty-pool-refused", "group-compared-by-node"]
 )
-def test_a_file_that_only_a_defect_refuses_is_said_to_be_sound(name: str, tmp_path: Path) -> None:
+def test_a_file_refused_by_a_defect_is_called_valid(name: str, tmp_path: Path) -> None:
     defect = next(one for one in ANSWERED if one.name == name)
     asked, _ = seeding.upgrades(defect, tmp_path)
     question = Question(asked.machine, asked.config, asked.after)
@@ -143,9 +143,7 @@ def test_a_file_that_only_a_defect_refuses_is_said_to_be_sound(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["reservation-by-best-fit", "reservation-beyond-node-wraps"])
-def test_findings_about_a_configuration_name_the_defect_that_shaped_them(
-    name: str, tmp_path: Path
-) -> None:
+def test_configuration_findings_name_their_defect(name: str, tmp_path: Path) -> None:
     defect = next(one for one in ANSWERED if one.name == name)
     question, _ = next(seeding.questions(defect, tmp_path))
     verdict = configuration_check.judge(question)
@@ -154,7 +152,7 @@ def test_findings_about_a_configuration_name_the_defect_that_shaped_them(
 
 
 @pytest.mark.parametrize("name", ["reservation-by-best-fit", "reservation-beyond-node-wraps"])
-def test_what_follows_from_a_shaped_start_says_so(name: str, tmp_path: Path) -> None:
+def test_consequences_of_a_start_with_a_defect_say_so(name: str, tmp_path: Path) -> None:
     defect = next(one for one in ANSWERED if one.name == name)
     question, found = simulate_defect(defect, tmp_path)
     if len(found.warnings) == 1:

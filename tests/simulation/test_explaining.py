@@ -1,4 +1,4 @@
-"""Explanations say what the reference does, of every admission."""
+"""Explanations of admissions agree with the reference."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ REQUESTS = st.lists(
     memory=st.booleans(),
     whole=st.booleans(),
 )
-def test_every_refusal_is_explained_by_what_the_reference_did(
+def test_every_rejection_is_explained_by_the_reference(
     requests: list[list[dict[str, Any]]],
     init: bool,  # noqa: FBT001 - drawn
     policy: str,
@@ -114,7 +114,7 @@ def test_every_refusal_is_explained_by_what_the_reference_did(
 
 @settings(max_examples=25, deadline=None)
 @given(requests=REQUESTS, scope=st.sampled_from(["container", "pod"]))
-def test_the_explanation_of_a_set_of_nodes_agrees_with_the_hints(
+def test_explanations_of_node_sets_agree_with_hints(
     requests: list[list[dict[str, Any]]], scope: str
 ) -> None:
     config = {**MEMORY, "topologyManagerPolicy": "best-effort", "topologyManagerScope": scope}
@@ -148,7 +148,7 @@ def check(demand: Demand, names: tuple[str, ...]) -> None:
         assert one.text
 
 
-def test_watching_leaves_the_node_as_it_is() -> None:
+def test_explaining_does_not_change_the_node() -> None:
     asked = question("xeon-gold-6230-2s", {**MEMORY, "topologyManagerPolicy": "restricted"})
     with tempfile.TemporaryDirectory() as folder:
         reference, _ = begin(asked, folder)
@@ -160,7 +160,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
         assert reference.call("state", messages.NoArgs()) == before
 
 
-# What is said
+# Texts
 
 BEST = {"topologyManagerPolicy": "best-effort"}
 RESTRICTED = {"topologyManagerPolicy": "restricted"}
@@ -253,7 +253,7 @@ ASKED: dict[str, Asked] = {
 
 
 def explanation_lines() -> Iterator[str]:
-    """The explanation of the last pod of each question."""
+    """Returns the explanation of each question's last pod."""
     for title, (machine, config, asked_pods, given_devices) in ASKED.items():
         asked = question(machine, config, *given_devices)
         verdict = ask(asked, *asked_pods, explain_all=True).pods[-1]
@@ -265,7 +265,7 @@ def explanation_lines() -> Iterator[str]:
         yield from (f"  Hint: {one}" for one in verdict.explanation.advice)
 
 
-def test_explanations_are_as_on_their_page() -> None:
+def test_explanations_match_their_page() -> None:
     page = Path(__file__).parent / "pages" / "explained.txt"
     shown = "\n".join(explanation_lines()) + "\n"
     if os.environ.get("NUMAPROOF_WRITE_PAGES"):
@@ -294,14 +294,14 @@ def test_interchangeable_nodes_are_listed_once_on_large_machines() -> None:
     assert (str(second.numa), second.text, second.alike) == ("1", "5 CPUs free, 8 needed", 32)
 
 
-def test_of_many_sets_those_that_lack_least_are_shown() -> None:
+def test_the_closest_of_many_sets_are_shown() -> None:
     found = candidates(demand([1, 2, 3, 4, 5, 6, 7, 0], 20, 16), ("cpu",))
     assert len(found.sets) == 10
     assert str(found.sets[0].numa) == "1,6"
     assert found.more > 20
 
 
-def test_an_init_containers_nodes_and_groups_in_use_are_named() -> None:
+def test_nodes_of_init_containers_and_groups_are_named() -> None:
     found = candidates(
         demand([16, 16], 4, touching=(0b10,), cells=((0, 0b01),)),
         ("memory",),
@@ -312,7 +312,7 @@ def test_an_init_containers_nodes_and_groups_in_use_are_named() -> None:
     assert NUMASet((0, 1)) not in [one.numa for one in found.sets]
 
 
-def test_sizes_that_look_the_same_are_shown_with_more_digits() -> None:
+def test_similar_sizes_are_shown_with_more_digits() -> None:
     (one,) = candidates(
         demand([10 * GIB + GIB // 50], 10 * GIB + GIB // 20, 20 * GIB), ("memory",)
     ).sets

@@ -1,4 +1,4 @@
-"""No field of a configuration or a pod, and no value in it, is passed over in silence."""
+"""Unknown fields and values in a configuration or a pod are always reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def drop_letter(name: str) -> str:
 
 
 def swap_letters(name: str) -> str:
-    """The name with its first two different neighbours swapped."""
+    """Swaps the first two different adjacent characters of a name."""
     place = next(n for n in range(len(name) - 1) if name[n] != name[n + 1])
     return name[:place] + name[place + 1] + name[place] + name[place + 2 :]
 
@@ -46,7 +46,7 @@ SLIPS = (double_letter, drop_letter, swap_letters, capitalize)
 
 
 def slips() -> Iterator[Any]:
-    """Every field of the documents with a slip: document, line, name and what is written."""
+    """Yields every field of the documents: document, line, name and a misspelt name."""
     for title, text in DOCUMENTS.items():
         for number, line in enumerate(text.splitlines(), 1):
             found = FIELD.match(line)
@@ -64,12 +64,14 @@ def read(title: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("title", DOCUMENTS)
-def test_a_document_without_slips_is_read(title: str) -> None:
+def test_a_document_without_typos_is_accepted(title: str) -> None:
     read(title, DOCUMENTS[title])
 
 
 @pytest.mark.parametrize(("title", "number", "name", "misspelling"), [*slips()])
-def test_a_slip_in_a_field_is_named(title: str, number: int, name: str, misspelling: str) -> None:
+def test_a_typo_in_a_field_is_reported(
+    title: str, number: int, name: str, misspelling: str
+) -> None:
     lines = DOCUMENTS[title].splitlines()
     lines[number - 1] = lines[number - 1].replace(f"{name}:", f"{misspelling}:", 1)
     with pytest.raises(DocumentError) as raised:
@@ -101,7 +103,7 @@ def test_every_field_of_every_type_is_known() -> None:
     }
 
 
-def test_errors_beyond_a_limit_are_not_looked_for_in_further_documents() -> None:
+def test_further_documents_are_not_checked_beyond_a_limit() -> None:
     for text in ("kind: Podd\n---\n", "a: [\n---\n"):
         with pytest.raises(DocumentErrors) as raised:
             pods.read([("one", text * 90), ("two", text * 90), ("three", "")], releases=RELEASE)
@@ -109,7 +111,7 @@ def test_errors_beyond_a_limit_are_not_looked_for_in_further_documents() -> None
         assert str(raised.value).count("\n") == documents.MAX_PROBLEMS - 1
 
 
-def test_unknown_fields_beyond_a_limit_are_not_looked_for() -> None:
+def test_unknown_fields_are_reported_up_to_a_limit() -> None:
     text = "".join(f"maxPod{n}: 1\n" for n in range(30_000))
     head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
     with pytest.raises(DocumentErrors) as raised:
@@ -117,7 +119,7 @@ def test_unknown_fields_beyond_a_limit_are_not_looked_for() -> None:
     assert len(raised.value.errors) == documents.MAX_PROBLEMS
 
 
-def test_a_slip_is_looked_for_in_names_of_the_same_length_only() -> None:
+def test_only_names_of_similar_length_are_suggested() -> None:
     assert fields.is_slip("kid", "kind")
     assert not fields.is_slip("k" * 1_000_000, "kind")
 
@@ -125,6 +127,6 @@ def test_a_slip_is_looked_for_in_names_of_the_same_length_only() -> None:
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 110\n"
 
 
-def test_the_kubelet_words_what_is_wrong_with_the_fields_that_it_decodes_here() -> None:
+def test_the_kubelet_reports_errors_in_fields_it_decodes() -> None:
     found = documents.configuration(f"{HEAD}cpuManagerPolicyOptions: 5\n", "file", RELEASE)
     assert found.type_errors == ()

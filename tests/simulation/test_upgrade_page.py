@@ -1,4 +1,4 @@
-"""docs/upgrades.md is what its script writes."""
+"""docs/upgrades.md matches its script."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def script() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up.
+    # Dataclasses look up their module.
     sys.modules["page"] = module
     spec.loader.exec_module(module)
     return module
 
 
-def test_gates_and_options_are_those_of_the_reference(script: Any) -> None:
+def test_gates_and_options_match_the_reference(script: Any) -> None:
     assert script.gates() in WRITTEN
     assert script.options() in WRITTEN
 
 
 @pytest.mark.parametrize("title", ["A full node"])
-def test_nodes_are_told_as_the_reference_upgrades_them(script: Any, title: str) -> None:
+def test_node_upgrades_match_the_reference(script: Any, title: str) -> None:
     (node,) = (one for one in script.nodes() if one.title == title)
     assert script.of_node(node, script.node_upgrades(node, Reference())) in WRITTEN
 
@@ -50,11 +50,11 @@ def test_published_configurations_have_the_output_of_the_command(script: Any, na
 
 
 @pytest.mark.slow
-def test_the_whole_page_is_what_its_script_writes(script: Any) -> None:
+def test_the_whole_page_matches_its_script(script: Any) -> None:
     assert script.page() == WRITTEN
 
 
-def test_steps_are_told_by_ranges_of_releases(script: Any) -> None:
+def test_steps_are_grouped_by_ranges_of_releases(script: Any) -> None:
     first, second, third, *_, last = RELEASES
     assert script.steps_text([(first, second)]) == f"{first} to {second}"
     steps = [(one, after) for one in (first, second) for after in (*RELEASES[:3], last)]

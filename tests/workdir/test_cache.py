@@ -1,4 +1,4 @@
-"""What is kept between commands."""
+"""The cache between commands."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def cache_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "numaproof" / "cases.msgpack"
 
 
-def test_a_value_is_read_as_it_was_written() -> None:
+def test_a_value_round_trips() -> None:
     assert cache.read("cases", KEY, KIND) is None
     cache.write("cases", KEY, CASES)
     assert cache.read("cases", KEY, KIND) == CASES
 
 
 @pytest.mark.parametrize("other", [(["workdir"], [b"others"]), (["inputs"], [b"cases"])])
-def test_a_value_made_of_other_files_or_by_other_code_is_not_read(
+def test_a_value_from_other_files_or_code_is_ignored(
     other: tuple[list[str], list[bytes]],
 ) -> None:
     cache.write("cases", cache.digest(*other), CASES)
@@ -42,20 +42,20 @@ def test_a_value_made_of_other_files_or_by_other_code_is_not_read(
 
 
 @pytest.mark.parametrize("damage", [b"", KEY, KEY + b"\x91\xc1"])
-def test_a_damaged_file_counts_as_none(cache_file: Path, damage: bytes) -> None:
+def test_a_damaged_file_counts_as_missing(cache_file: Path, damage: bytes) -> None:
     cache.write("cases", KEY, CASES)
     cache_file.write_bytes(damage)
     assert cache.read("cases", KEY, KIND) is None
 
 
-def test_without_room_nothing_is_written(cache_file: Path) -> None:
+def test_a_full_disk_disables_the_cache(cache_file: Path) -> None:
     cache_file.parent.write_bytes(b"a file in the place of the folder")
     cache.write("cases", KEY, CASES)
     assert cache.read("cases", KEY, KIND) is None
 
 
 @pytest.mark.parametrize(("name", "is_cached"), [("vm-1-cpu", True), ("my-own", False)])
-def test_only_bundled_machines_are_kept(cache_file: Path, name: str, is_cached: bool) -> None:  # noqa: FBT001
+def test_only_bundled_machines_are_cached(cache_file: Path, name: str, is_cached: bool) -> None:  # noqa: FBT001
     profile = msgspec.structs.replace(fakesys.load_profile("vm-1-cpu"), name=name)
     for _ in range(2):
         info = ProfileMachine(profile, cache_file.parent).info

@@ -1,4 +1,4 @@
-"""State directories, which others write to, are opened in one package alone; ruff bans more."""
+"""Only one package opens state directories, which others write to; ruff bans more."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_nobody_else_opens_the_files_of_a_state_directory() -> None:
-    """The path of a state directory is passed on as text, and nothing is found below it."""
+def test_only_one_package_opens_files_of_a_state_directory() -> None:
+    """A state directory's path is passed on as text; nothing below it is accessed."""
     below = set()
     for path in (ROOT / "conformance").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -25,7 +25,7 @@ _DOES = frozenset(
 
 
 def _is_of_state(node: ast.BinOp | ast.Call) -> bool:
-    """Whether an expression goes below a state directory: ``state_dir / name`` and the like."""
+    """Returns whether an expression goes below a state directory, such as ``state_dir / name``."""
     match node:
         case ast.BinOp(left=left, op=ast.Div()):
             return _names_state(left)

@@ -1,4 +1,4 @@
-"""Who writes a file in another way than `write_file`, and why that is safe."""
+"""Modules that write files without `write_file`, with the reasons why that is safe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WRITING = frozenset({"write_text", "write_bytes", "mkstemp", "NamedTemporaryFile", "copyfile"})
-"""Names under which Python writes files, or makes them."""
+"""Names that Python uses to write or create files."""
 
 OPENING = frozenset({"open", "fdopen", "FileIO", "File"})
 MODES = ("w", "x", "a", "r+")
@@ -21,23 +21,23 @@ FLAGS = frozenset({"O_WRONLY", "O_RDWR", "O_CREAT"})
 
 NOWHERE = "opens /dev/null"
 STATE = "writes a state directory, as the kubelet does"
-UNPACKING = "writes to a temporary folder, or to a new folder that is renamed when it is complete"
+UNPACKING = "writes to a temporary folder, or to a new folder that is renamed when complete"
 
 REASONS = {
     "cli/main.py": NOWHERE,
     "conformance/execution/programs/supervisor.py": NOWHERE,
     "fakesys/archive.py": UNPACKING,
     "fakesys/writers.py": UNPACKING,
-    "campaign/journal.py": "appends whole lines, and cuts off what does not fit on the disk",
-    "inputs/door.py": "opens the journal of a campaign for its owner",
+    "campaign/journal.py": "appends whole lines, and removes partial ones on a full disk",
+    "inputs/door.py": "opens a campaign's journal for its owner",
     "reference/checkpoints/files.py": STATE,
-    "reports/files.py": "appends whole lines, and cuts off what does not fit on the disk",
+    "reports/files.py": "appends whole lines, and removes partial ones on a full disk",
     "reports/safe_streams.py": NOWHERE,
 }
-"""The modules that write in another way, each with why it may."""
+"""The modules that write files directly, each with the reason."""
 
 OWN = "workdir/"
-"""The package of `write_file`, of temporary folders and of state directories."""
+"""The package with `write_file`, temporary folders and state directories."""
 
 
 def modules() -> Iterator[Path]:
@@ -45,7 +45,7 @@ def modules() -> Iterator[Path]:
 
 
 def writings(path: Path) -> Iterator[int]:
-    """The lines in which a module writes a file, or opens one for writing."""
+    """Returns the lines of a module that write a file or open one for writing."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in WRITING:
@@ -59,14 +59,14 @@ def writings(path: Path) -> Iterator[int]:
                 yield node.lineno
 
 
-def test_who_writes_a_file_in_another_way_has_a_reason() -> None:
+def test_modules_that_write_files_directly_have_a_reason() -> None:
     found = {str(path.relative_to(ROOT)): sorted(writings(path)) for path in modules()}
     others = {name: lines for name, lines in found.items() if lines and not name.startswith(OWN)}
     assert {name: lines for name, lines in others.items() if name not in REASONS} == {}
     assert REASONS.keys() - others.keys() == set()
 
 
-def test_another_way_would_be_found(tmp_path: Path) -> None:
+def test_writing_files_directly_would_be_found(tmp_path: Path) -> None:
     ways = """
 path.write_text(text)
 path.open("wb")

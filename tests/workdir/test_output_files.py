@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and errors name them."""
+"""Files are written completely or not at all, and errors name them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SMALL_DISK = 4 * 1024 * 1024
-"""Bytes of the file system of `small_disk`."""
+"""The size of the file system in `small_disk`, in bytes."""
 
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """Makes writes beyond a size fail, as on a full disk."""
+    """Makes writes fail beyond a size, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -55,7 +55,7 @@ def test_a_file_gets_its_content_and_usual_permissions(tmp_path: Path) -> None:
     }
 
 
-def test_a_replaced_file_keeps_its_permissions_and_links_to_it(tmp_path: Path) -> None:
+def test_a_replaced_file_keeps_permissions_and_links(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("old")
     file.chmod(0o640)
@@ -68,9 +68,7 @@ def test_a_replaced_file_keeps_its_permissions_and_links_to_it(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("old", ["old", None])
-def test_a_failed_write_leaves_what_was_there_and_names_the_file(
-    tmp_path: Path, old: str | None
-) -> None:
+def test_a_failed_write_keeps_the_old_file_and_names_it(tmp_path: Path, old: str | None) -> None:
     file = tmp_path / "file"
     if old is not None:
         file.write_text(old)
@@ -109,14 +107,14 @@ def test_missing_folders_are_created(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "folder" / "file").is_file()
 
 
-def test_the_longest_name_and_one_that_is_not_utf_8_are_written(tmp_path: Path) -> None:
+def test_the_longest_and_invalid_utf_8_names_are_written(tmp_path: Path) -> None:
     for name in ("n" * 255, os.fsdecode(b"\xff\xfe")):
         write_file(tmp_path / name, f"{name}\n")
     assert (tmp_path / os.fsdecode(b"\xff\xfe")).read_text() == "\\udcff\\udcfe\n"
 
 
 def unfit(folder: Path) -> dict[str, Path]:
-    """Targets that nothing can be written to, by what the error says."""
+    """Unwritable targets by their error."""
     (folder / "loop").symlink_to("loop")
     os.mkfifo(folder / "fifo")
     (folder / "file").touch()
@@ -130,7 +128,7 @@ def unfit(folder: Path) -> dict[str, Path]:
     }
 
 
-def test_what_is_not_a_regular_file_is_refused_before_the_work(tmp_path: Path) -> None:
+def test_irregular_files_are_refused_before_the_work(tmp_path: Path) -> None:
     before = names(tmp_path)
     for said, path in unfit(tmp_path).items():
         for refused in (require_writable, lambda target: write_file(target, "")):
@@ -140,13 +138,13 @@ def test_what_is_not_a_regular_file_is_refused_before_the_work(tmp_path: Path) -
     assert names(tmp_path) == before | {"loop", "fifo", "file"}
 
 
-def test_a_folder_that_can_be_created_is_fine(tmp_path: Path) -> None:
+def test_a_folder_that_can_be_created_is_accepted(tmp_path: Path) -> None:
     require_writable(tmp_path / "new" / "folder" / "file")
     require_writable_folder(tmp_path / "new" / "folder")
     assert names(tmp_path) == set()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
 def test_a_folder_without_permission_is_refused_before_the_work(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError) as error:
@@ -171,7 +169,7 @@ def test_a_full_disk_is_reported_with_the_file(small_disk: Path) -> None:
     assert names(small_disk) == {"file"}
 
 
-def test_files_that_a_kill_left_are_found(tmp_path: Path) -> None:
+def test_files_left_by_a_kill_are_found(tmp_path: Path) -> None:
     (tmp_path / "mine.part").touch()
     (tmp_path / ".numaproof-0123.part").touch()
     assert [one.name for one in partials(tmp_path)] == [".numaproof-0123.part"]
@@ -180,7 +178,7 @@ def test_files_that_a_kill_left_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_nobody_loses_a_line_where_many_add_one(tmp_path: Path, *, there: bool) -> None:
+def test_concurrent_updates_lose_no_line(tmp_path: Path, *, there: bool) -> None:
     file = tmp_path / "file"
     if there:
         file.touch()
@@ -200,10 +198,10 @@ def test_nobody_loses_a_line_where_many_add_one(tmp_path: Path, *, there: bool) 
     assert sorted(file.read_text().splitlines()) == sorted(map(str, [*range(threads)] * 10))
 
 
-def test_a_link_that_leads_nowhere_is_refused_by_the_name_given(tmp_path: Path) -> None:
+def test_a_dangling_link_is_refused_by_its_name(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("nowhere/at/all")
-    said = "symbolic link that leads nowhere; remove it or name another path"
+    said = "broken symbolic link; remove it or name another path"
     writers: list[Callable[[Path], object]] = [
         require_writable,
         require_writable_folder,

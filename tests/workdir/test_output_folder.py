@@ -1,4 +1,4 @@
-"""One command at a time writes to a folder."""
+"""Only one command at a time writes to a folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ with held_folder(Path(sys.argv[1])):
 """
 
 
-def test_another_command_is_refused_while_a_folder_is_held(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "new" / "out"
     with held_folder(out):
         asked = subprocess.run(
@@ -34,7 +34,7 @@ def test_another_command_is_refused_while_a_folder_is_held(tmp_path: Path) -> No
         pass
 
 
-def test_an_empty_folder_is_removed_again_and_others_stay(tmp_path: Path) -> None:
+def test_an_unused_new_folder_is_removed(tmp_path: Path) -> None:
     with held_folder(tmp_path / "new" / "out"):
         assert (tmp_path / "new" / "out").is_dir()
     assert not (tmp_path / "new").exists()
@@ -47,7 +47,7 @@ def test_an_empty_folder_is_removed_again_and_others_stay(tmp_path: Path) -> Non
     assert (tmp_path / "mine").is_dir()
 
 
-def test_a_folder_is_free_after_an_error(tmp_path: Path) -> None:
+def test_a_folder_is_released_after_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="wrong"), held_folder(tmp_path):
         raise ValueError("wrong")
     with held_folder(tmp_path), pytest.raises(FolderInUseError), held_folder(tmp_path):

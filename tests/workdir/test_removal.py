@@ -1,4 +1,4 @@
-"""Whatever is in a folder, it can be removed, and nothing outside it is."""
+"""Any folder can be removed, and nothing outside it is."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 def nest(folder: Path, depth: int) -> None:
-    """Makes folders within each other, deeper than a path may be long."""
+    """Creates nested folders, deeper than a path may be long."""
     here = os.open(folder, os.O_RDONLY)
     for _ in range(depth):
         os.mkdir("a-name-of-some-length", dir_fd=here)
@@ -44,7 +44,7 @@ def nest(folder: Path, depth: int) -> None:
     os.close(here)
 
 
-def test_a_folder_goes_with_all_kinds_of_entries(folder: Path) -> None:
+def test_a_folder_is_removed_with_every_kind_of_entry(folder: Path) -> None:
     (folder / "below" / "deeper").mkdir(parents=True)
     (folder / "below" / "file").write_text("x")
     os.mkfifo(folder / "below" / "pipe")
@@ -55,7 +55,7 @@ def test_a_folder_goes_with_all_kinds_of_entries(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_links_are_removed_and_not_what_they_lead_to(folder: Path, outside: Path) -> None:
+def test_links_are_removed_but_not_their_targets(folder: Path, outside: Path) -> None:
     (folder / "to-folder").symlink_to(outside)
     (folder / "to-file").symlink_to(outside / "kept")
     (folder / "loop").symlink_to(folder)
@@ -65,9 +65,7 @@ def test_links_are_removed_and_not_what_they_lead_to(folder: Path, outside: Path
     assert (outside / "kept").read_text() == "kept"
 
 
-def test_a_link_in_the_place_of_the_folder_is_removed_and_not_followed(
-    folder: Path, outside: Path
-) -> None:
+def test_a_link_instead_of_the_folder_is_not_followed(folder: Path, outside: Path) -> None:
     folder.rmdir()
     folder.symlink_to(outside)
     assert remove_tree(folder) == ""
@@ -75,7 +73,7 @@ def test_a_link_in_the_place_of_the_folder_is_removed_and_not_followed(
     assert (outside / "kept").exists()
 
 
-def test_thousands_of_levels_need_neither_stack_nor_descriptors(folder: Path) -> None:
+def test_thousands_of_nested_folders_can_be_removed(folder: Path) -> None:
     nest(folder, 3000)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     in_use = max(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208 - numbers, not paths
@@ -87,7 +85,9 @@ def test_thousands_of_levels_need_neither_stack_nor_descriptors(folder: Path) ->
     assert not folder.exists()
 
 
-def test_more_files_than_are_listed_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_in_a_folder_can_be_removed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(removal, "_AT_ONCE", 7)
     for number in range(50):
         (folder / str(number)).mkdir()
@@ -97,7 +97,7 @@ def test_more_files_than_are_listed_at_once(folder: Path, monkeypatch: pytest.Mo
     assert remove_tree(folder) == ""
 
 
-def test_folders_without_permissions_get_them(folder: Path) -> None:
+def test_folders_without_permissions_can_be_removed(folder: Path) -> None:
     (folder / "closed" / "below").mkdir(parents=True)
     (folder / "closed" / "below" / "file").touch()
     (folder / "closed" / "below").chmod(0)
@@ -106,14 +106,16 @@ def test_folders_without_permissions_get_them(folder: Path) -> None:
     assert remove_tree(folder) == ""
 
 
-def test_what_is_not_there_needs_no_removal(folder: Path) -> None:
+def test_a_missing_folder_needs_no_removal(folder: Path) -> None:
     assert remove_tree(folder / "missing") == ""
     assert remove_tree(folder / "missing" / "below") == ""
     (folder / "file").touch()
     assert remove_tree(folder / "file" / "below") == "Not a directory"
 
 
-def test_what_stays_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_that_cannot_be_removed_are_reported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / "below").mkdir()
     (folder / "below" / "stubborn").touch()
     unlink = os.unlink
@@ -127,7 +129,7 @@ def test_what_stays_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert remove_tree(folder) == "b'below': Operation not permitted"
 
 
-def test_a_folder_that_somebody_fills_is_given_up(
+def test_a_folder_that_keeps_filling_is_given_up(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "_MAX_ROUNDS", 3)

@@ -1,4 +1,4 @@
-"""Temporary folders are gone after a run, at the latest after the next one."""
+"""Temporary folders are removed after a run, or by the next one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary folders are made; no process has looked there before."""
+    """A new location for temporary folders."""
     made = tmp_path / "place"
     made.mkdir()
     monkeypatch.setattr(scratch, "_place", lambda: str(made))
@@ -39,7 +39,7 @@ with scratch_folder() as folder:
 
 
 def running(place: Path) -> subprocess.Popen[bytes]:
-    """A harness in another process that has a temporary folder."""
+    """A harness in another process with a temporary folder."""
     other = subprocess.Popen(
         [sys.executable, "-c", HARNESS],
         env={**os.environ, "TMPDIR": str(place)},
@@ -51,14 +51,14 @@ def running(place: Path) -> subprocess.Popen[bytes]:
     return other
 
 
-def test_a_folder_is_made_and_removed(place: Path) -> None:
+def test_a_folder_is_created_and_removed(place: Path) -> None:
     with scratch_folder() as folder:
         assert folder.parent == place
         (folder / "below").mkdir()
     assert not any(place.iterdir())
 
 
-def test_what_a_killed_run_has_left_goes_with_the_next_one(place: Path) -> None:
+def test_the_next_run_removes_what_a_killed_one_left(place: Path) -> None:
     with running(place) as other:
         other.kill()
     assert len(list(place.iterdir())) == 1
@@ -66,7 +66,7 @@ def test_what_a_killed_run_has_left_goes_with_the_next_one(place: Path) -> None:
         assert list(place.iterdir()) == [folder]
 
 
-def test_the_folder_of_a_living_run_is_not_touched(place: Path) -> None:
+def test_the_folder_of_an_active_run_is_not_touched(place: Path) -> None:
     with running(place) as other:
         theirs = next(place.iterdir())
         with scratch_folder():
@@ -74,7 +74,7 @@ def test_the_folder_of_a_living_run_is_not_touched(place: Path) -> None:
         other.kill()
 
 
-def test_other_peoples_folders_and_other_names_are_not_touched(
+def test_other_users_folders_and_names_are_not_touched(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / f"{PREFIX}theirs").mkdir()
@@ -87,7 +87,7 @@ def test_other_peoples_folders_and_other_names_are_not_touched(
     assert len(list(place.iterdir())) == 4
 
 
-def test_a_folder_that_stays_is_told(
+def test_a_folder_that_cannot_be_removed_is_reported(
     place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with scratch_folder() as folder:
@@ -99,7 +99,7 @@ def test_a_folder_that_stays_is_told(
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize("what", ["a link", "nothing", "a file"])
-def test_what_a_program_puts_in_the_place_of_a_folder_is_replaced(
+def test_whatever_replaced_a_folder_is_removed(
     place: Path, tmp_path: Path, depth: int, what: str
 ) -> None:
     outside = tmp_path / "outside"
@@ -125,7 +125,7 @@ def fill(disk: Path, room: int) -> None:
     (disk / "ballast").write_bytes(bytes(place.f_bavail * place.f_frsize - room))
 
 
-def test_a_place_without_room_is_refused(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_location_is_refused(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(small_disk))
     with scratch_folder() as folder:
         assert folder.parent == small_disk
@@ -135,7 +135,7 @@ def test_a_place_without_room_is_refused(small_disk: Path, monkeypatch: pytest.M
     assert [one.name for one in small_disk.iterdir()] == ["ballast"]
 
 
-def test_a_place_that_cannot_be_written_is_not_called_full(
+def test_an_unwritable_location_is_not_called_full(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(small_disk))
@@ -148,7 +148,7 @@ def test_a_place_that_cannot_be_written_is_not_called_full(
         pass
 
 
-def test_an_error_on_a_full_disk_is_that_of_the_disk(
+def test_errors_on_a_full_disk_are_reported_as_such(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(small_disk))
@@ -167,10 +167,10 @@ def test_an_error_on_a_full_disk_is_that_of_the_disk(
         blame()
 
 
-def test_a_tree_that_did_not_fit_is_an_error_of_the_disk(
+def test_a_tree_that_does_not_fit_is_a_disk_error(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What had been written of it is removed by then, so that there is room again."""
+    """The partial tree has been removed by then, so there is room again."""
     monkeypatch.setenv("TMPDIR", str(small_disk))
     fill(small_disk, 2 << 20)
     tree = fakesys.Tree("large", {"sys/file": bytes(3 << 20)})
@@ -178,7 +178,7 @@ def test_a_tree_that_did_not_fit_is_an_error_of_the_disk(
         fakesys.write_directory(tree, folder / "tree")
 
 
-def test_a_file_of_the_user_that_does_not_fit_is_not(small_disk: Path) -> None:
+def test_a_users_file_that_does_not_fit_is_no_scratch_error(small_disk: Path) -> None:
     fill(small_disk, 0)
     with pytest.raises(OSError, match="No space left") as error, scratch_folder():
         write_file(small_disk / "file", "x")

@@ -1,4 +1,4 @@
-"""A state directory belongs to the program: what it puts there is looked at from a distance."""
+"""A state directory belongs to the program, so its content is handled with care."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ACTIONS: dict[str, Callable[[StateDirectory], object]] = {
 
 @pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
 @pytest.mark.parametrize("kind", [one for one in KINDS if not one.startswith("larger")])
-def test_whatever_is_no_file_is_named_and_left_alone(
+def test_irregular_entries_are_named_and_left_alone(
     state: StateDirectory, outside: Path, kind: str, action: Callable[[StateDirectory], object]
 ) -> None:
     KINDS[kind](state.path / NAME, outside)
@@ -77,7 +77,7 @@ def test_a_device_is_never_opened(state: StateDirectory) -> None:
         state.read(NAME)
 
 
-def test_a_file_without_end_costs_nothing(state: StateDirectory, outside: Path) -> None:
+def test_a_huge_sparse_file_costs_nothing(state: StateDirectory, outside: Path) -> None:
     KINDS["larger than 64 MiB"](state.path / NAME, outside)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for action in ACTIONS.values():
@@ -96,9 +96,7 @@ def test_a_file_is_read_replaced_and_removed(state: StateDirectory) -> None:
     assert not any(state.path.iterdir())
 
 
-def test_a_file_that_is_known_outside_is_replaced_and_not_written_to(
-    state: StateDirectory, outside: Path
-) -> None:
+def test_a_file_with_outside_links_is_replaced(state: StateDirectory, outside: Path) -> None:
     os.link(outside, state.path / NAME)
     state.write(NAME, b"new")
     assert outside.read_text() == "kept"
@@ -131,7 +129,7 @@ def test_a_file_that_is_known_outside_is_replaced_and_not_written_to(
         ),
     ],
 )
-def test_a_directory_that_is_another_is_named(
+def test_a_replaced_directory_is_named(
     state: StateDirectory,
     outside: Path,
     spoil: Callable[[Path, Path], object],
@@ -144,8 +142,8 @@ def test_a_directory_that_is_another_is_named(
     assert outside.read_text() == "kept"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_directory_that_may_not_be_read_is_named(state: StateDirectory) -> None:
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
+def test_an_unreadable_directory_is_named(state: StateDirectory) -> None:
     state.path.chmod(0)
     with pytest.raises(StateError, match="can't be read: Permission denied"):
         state.check()
@@ -164,14 +162,14 @@ def test_too_many_entries_are_a_failure(
 
 
 @pytest.mark.parametrize("name", [b"\xff\xfe", b"new\nline", b"\x1b[31m"])
-def test_a_name_that_cannot_be_shown_is_a_failure(state: StateDirectory, name: bytes) -> None:
+def test_an_undisplayable_name_is_a_failure(state: StateDirectory, name: bytes) -> None:
     (state.path / os.fsdecode(name)).touch()
     with pytest.raises(StateError) as caught:
         state.check()
     assert repr(name) in str(caught.value)
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing_beside_it(
+def test_a_failed_write_leaves_no_temporary_file(
     state: StateDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""A tree is read as long as one stays in it; nothing in it hangs or fills the memory."""
+"""Reading a tree stays within it, never hangs and doesn't exhaust memory."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def tree(tmp_path: Path, profile: fakesys.Profile) -> Path:
     return made
 
 
-def test_a_tree_reads_as_pathlib_reads_it(tree: Path) -> None:
+def test_a_tree_reads_like_pathlib(tree: Path) -> None:
     assert discover(FolderTree.root(tree)) == discover(tree)
 
 
-def test_the_machine_itself_is_a_tree_like_any_other() -> None:
+def test_the_host_is_a_tree_like_any_other() -> None:
     root = FolderTree.root(Path("/"))
     assert str(root / "proc") == "/proc"
     assert (root / "proc/self/status").read_bytes().startswith(b"Name:")
 
 
-def test_links_are_followed_as_long_as_they_stay_in_the_tree(tree: Path) -> None:
+def test_links_are_followed_within_the_tree(tree: Path) -> None:
     (tree / CPUINFO).rename(tree / "elsewhere")
     (tree / CPUINFO).symlink_to("../elsewhere")
     root = FolderTree.root(tree)
@@ -69,7 +69,7 @@ SPOILT: dict[str, tuple[Callable[[Path], object], int, str]] = {
 
 
 @pytest.mark.parametrize("what", SPOILT)
-def test_what_is_not_read_is_said_at_once(tree: Path, what: str) -> None:
+def test_unreadable_entries_fail_immediately(tree: Path, what: str) -> None:
     spoil, code, words = SPOILT[what]
     (tree / CPUINFO).unlink()
     spoil(tree / CPUINFO)
@@ -82,7 +82,7 @@ def test_what_is_not_read_is_said_at_once(tree: Path, what: str) -> None:
         fakesys.capture(FolderTree.root(tree), "spoilt")
 
 
-def test_the_reference_refuses_a_tree_with_a_pipe_and_does_not_hang(tree: Path) -> None:
+def test_the_reference_refuses_a_pipe_instead_of_hanging(tree: Path) -> None:
     (tree / CPUINFO).unlink()
     os.mkfifo(tree / CPUINFO)
     answer = Reference().call("discover", messages.DiscoverArgs(str(tree)))
@@ -96,7 +96,7 @@ def test_a_folder_outside_is_not_listed(tree: Path) -> None:
         list((FolderTree.root(tree) / "sys/out").iterdir())
 
 
-def test_folders_and_missing_files_are_the_errors_that_they_are(tree: Path) -> None:
+def test_folders_and_missing_files_have_the_usual_errors(tree: Path) -> None:
     root = FolderTree.root(tree)
     with pytest.raises(IsADirectoryError):
         (root / "proc").read_bytes()
@@ -116,7 +116,7 @@ def test_a_folder_with_too_many_entries_is_not_listed(
         fakesys.capture(FolderTree.root(tree), "full")
 
 
-def test_all_files_together_are_bounded(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_total_size_of_files_is_limited(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = FolderTree.root(tree)
     size = len((root / CPUINFO).read_bytes())
     monkeypatch.setattr(root._tree, "remaining_bytes", size)

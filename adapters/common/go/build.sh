@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds an adapter in Go: build.sh FOLDER OUT makes OUT/run of what is in FOLDER.
+# Builds an adapter in Go: build.sh FOLDER OUT compiles FOLDER to OUT/run.
 set -eu
 if ! command -v go >/dev/null; then
     echo "skipped: needs Go" >&2

@@ -6,14 +6,15 @@ import (
 	"path/filepath"
 )
 
-// Allocate chooses as many of the free CPUs as a container asks for, or says why it can't.
+// Allocate chooses count of the free CPUs, or returns an error.
 type Allocate func(free CPUSet, count int) (CPUSet, error)
 
-// Ledger is a node for allocators that know CPUs and no pods: it keeps who holds what, the reservation
-// and what outlives a restart, as level invariants asks. Which CPUs a container gets is the
-// allocator's; that it gets any, and how many, are Kubernetes' rules and here.
+// Ledger is a node for allocators that know CPUs but not pods. It keeps the owners of CPUs, the
+// reservation and the state that outlives a restart, as level invariants requires. The allocator
+// chooses the CPUs; whether a container gets exclusive CPUs, and how many, follows Kubernetes'
+// rules and is decided here.
 //
-// Claim policy static alone, and of the features container-removal and restart.
+// Claim only policy static, and the features container-removal and restart.
 type Ledger struct {
 	prepare          func(MachineInfo) Allocate
 	allocate         Allocate
@@ -22,13 +23,13 @@ type Ledger struct {
 	held             held
 }
 
-// held are CPUs by uid of the pod and name of the container.
+// held has each container's CPUs, by pod uid and container name.
 type held map[string]map[string]CPUSet
 
-// NewLedger is a ledger before its first start. Each start prepares an allocator for the machine.
+// NewLedger returns a ledger that hasn't started. Each start prepares an allocator for the machine.
 func NewLedger(prepare func(MachineInfo) Allocate) *Ledger { return &Ledger{prepare: prepare} }
 
-// Handlers are the operations `start`, `admit`, `remove` and `state`.
+// Handlers returns the operations `start`, `admit`, `remove` and `state`.
 func (l *Ledger) Handlers() map[string]Handler {
 	return map[string]Handler{
 		"start": On(l.start), "admit": On(l.admit), "remove": On(l.remove), "state": On(l.state),
@@ -36,25 +37,25 @@ func (l *Ledger) Handlers() map[string]Handler {
 }
 
 func (l *Ledger) start(args StartArgs) Answer {
-	*l = Ledger{prepare: l.prepare} // after a refused start there is no node
+	*l = Ledger{prepare: l.prepare} // a refused start leaves no node
 	if args.Machine == nil {
 		return NotSupported("discovery")
 	}
 	all := args.Machine.CPUs()
 	reserved := ReadConfig(args.Config).Reserved(all)
 	if len(reserved) == 0 || len(reserved.Without(all)) > 0 {
-		return StartRefused("cpu", "the policy static needs a reservation on this machine")
+		return StartRefused("cpu", "policy static requires reserved CPUs on this machine")
 	}
 	file, before, now := filepath.Join(args.StateDir, "held.json"), held{}, held{}
 	if text, err := os.ReadFile(file); err == nil {
 		Check(json.Unmarshal(text, &before))
 	}
-	for _, raw := range args.Pods { // they are there before they are admitted again
+	for _, raw := range args.Pods { // these pods are on the node before they are readmitted
 		pod := ReadPod(raw)
 		now[pod.Metadata.UID] = before.of(pod)
 	}
 	if allocatable := all.Without(reserved); len(now.cpus().Without(allocatable)) > 0 {
-		return StartRefused("cpu", "a pod holds CPUs that are gone")
+		return StartRefused("cpu", "a pod holds CPUs that no longer exist")
 	}
 	l.allocate, l.file, l.held = l.prepare(*args.Machine), file, now
 	l.all, l.allocatable = all, all.Without(reserved)
@@ -73,7 +74,7 @@ func (l *Ledger) admit(args AdmitArgs) Answer {
 	for _, container := range pod.Spec.Containers {
 		count := pod.ExclusiveCPUs(container)
 		if count == 0 || len(l.held[uid][container.Name]) > 0 {
-			continue // a pod that is admitted again keeps what it holds
+			continue // a readmitted pod keeps its CPUs
 		}
 		cpus, err := l.allocate(l.allocatable.Without(l.held.cpus()), count)
 		if err != nil {
@@ -123,7 +124,7 @@ func (l *Ledger) started() {
 
 func (l *Ledger) save() { Check(os.WriteFile(l.file, Must(json.Marshal(l.held)), 0o600)) }
 
-// of are the CPUs of a pod's containers, which need not hold any.
+// of returns the CPUs of a pod's containers, if any.
 func (h held) of(pod Pod) map[string]CPUSet {
 	containers := map[string]CPUSet{}
 	for _, container := range pod.Spec.Containers {
@@ -132,7 +133,7 @@ func (h held) of(pod Pod) map[string]CPUSet {
 	return containers
 }
 
-// cpus are all that containers hold.
+// cpus returns all CPUs that containers hold.
 func (h held) cpus() (cpus CPUSet) {
 	for _, containers := range h {
 		for _, own := range containers {

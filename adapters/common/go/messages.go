@@ -2,7 +2,7 @@ package adapter
 
 import "encoding/json"
 
-// Answer has exactly one field; make it with OK, StartRefused, AdmissionRefused and NotSupported.
+// Answer has exactly one field. Create it with OK, StartRefused, AdmissionRefused or NotSupported.
 type Answer struct {
 	OK          any          `json:"ok,omitempty"`
 	Refused     any          `json:"refused,omitempty"`
@@ -10,39 +10,39 @@ type Answer struct {
 	Fault       *Fault       `json:"fault,omitempty"`
 }
 
-// Unsupported says what the implementation does not have.
+// Unsupported names what the implementation lacks.
 type Unsupported struct {
 	What string `json:"what"`
 }
 
-// Fault says what broke.
+// Fault describes an internal error.
 type Fault struct {
 	Message string `json:"message"`
 	Trace   string `json:"trace,omitempty"`
 }
 
-// OK is the result of an operation.
+// OK returns the result of an operation.
 func OK(result any) Answer { return Answer{OK: result} }
 
-// StartRefused refuses a start, a discovery (stage discovery) or options; stages are config,
+// StartRefused refuses a start, a discovery (stage discovery) or options. Stages are config,
 // discovery, topology, devices, cpu and memory.
 func StartRefused(stage, message string) Answer {
 	return Answer{Refused: map[string]string{"stage": stage, "message": message}}
 }
 
-// AdmissionRefused refuses a pod or an assignment, with the documented reason.
+// AdmissionRefused rejects a pod or refuses an assignment, with the documented reason.
 func AdmissionRefused(reason, message string) Answer {
 	return Answer{Refused: map[string]string{"reason": reason, "message": message}}
 }
 
-// UnexpectedAdmissionError is the reason when there are not enough CPUs.
+// UnexpectedAdmissionError is the reason if there are too few CPUs.
 const UnexpectedAdmissionError = "UnexpectedAdmissionError"
 
-// NotSupported is never a failure and never a pass.
+// NotSupported counts neither as a failure nor as a pass.
 func NotSupported(what string) Answer { return Answer{Unsupported: &Unsupported{What: what}} }
 
-// Hello is who an implementation is and what it claims. Features and Discovers are claims only
-// where they are set: point to an empty list to claim none.
+// Hello identifies an implementation and lists its claims. Features and Discovers are claims only
+// if set: point to an empty list to claim none.
 type Hello struct {
 	Protocol   int       `json:"protocol"`
 	Name       string    `json:"name"`
@@ -59,7 +59,7 @@ type Hello struct {
 	Issues     string    `json:"issues,omitempty"`
 }
 
-// Policies are those that an implementation has, by manager.
+// Policies lists the claimed policies by manager.
 type Policies struct {
 	CPU      []string `json:"cpu,omitempty"`
 	Memory   []string `json:"memory,omitempty"`
@@ -67,13 +67,13 @@ type Policies struct {
 	Scope    []string `json:"scope,omitempty"`
 }
 
-// Options are the names of policy options that an implementation has.
+// Options lists the claimed policy options.
 type Options struct {
 	CPU      []string `json:"cpu,omitempty"`
 	Topology []string `json:"topology,omitempty"`
 }
 
-// MachineInfo is cAdvisor's, as far as the managers read it, and the answer to `discover`.
+// MachineInfo is the part of cAdvisor's type that the managers read, and the answer to `discover`.
 type MachineInfo struct {
 	NumCores         int         `json:"num_cores"`
 	NumPhysicalCores int         `json:"num_physical_cores"`
@@ -83,13 +83,13 @@ type MachineInfo struct {
 	Topology         []Node      `json:"topology"`
 }
 
-// HugePages are the pages of one size, in KiB.
+// HugePages describes the huge pages of one size, in KiB.
 type HugePages struct {
 	PageSize uint64 `json:"page_size"`
 	NumPages uint64 `json:"num_pages"`
 }
 
-// Node is a NUMA node; Memory is in bytes.
+// Node is a NUMA node, with Memory in bytes.
 type Node struct {
 	ID        int         `json:"node_id"`
 	Memory    uint64      `json:"memory"`
@@ -99,7 +99,7 @@ type Node struct {
 	Caches    []Cache     `json:"caches"`
 }
 
-// Core is a physical core with its threads. ID is at best unique within its socket.
+// Core is a physical core with its threads. Its ID is unique at most within its socket.
 type Core struct {
 	ID           int     `json:"core_id"`
 	Threads      []int   `json:"thread_ids"`
@@ -108,7 +108,7 @@ type Core struct {
 	Caches       []Cache `json:"caches"`
 }
 
-// Cache has its size in bytes; Type is the kernel's word.
+// Cache is a cache with its size in bytes and the kernel's name for its type.
 type Cache struct {
 	ID    int    `json:"id"`
 	Size  uint64 `json:"size"`
@@ -116,7 +116,7 @@ type Cache struct {
 	Level int    `json:"level"`
 }
 
-// CPUs are those of all cores.
+// CPUs returns the CPUs of all cores.
 func (m *MachineInfo) CPUs() CPUSet {
 	var cpus CPUSet
 	for _, node := range m.Topology {
@@ -127,12 +127,12 @@ func (m *MachineInfo) CPUs() CPUSet {
 	return cpus.sorted()
 }
 
-// DiscoverArgs: Root is a directory with sys/ and proc/.
+// DiscoverArgs has a directory, Root, that contains sys/ and proc/.
 type DiscoverArgs struct {
 	Root, Kubernetes string
 }
 
-// AssignArgs asks for Count of the CPUs in Available; the answer is Assigned.
+// AssignArgs requests Count of the CPUs in Available. The answer is Assigned.
 type AssignArgs struct {
 	Machine    MachineInfo
 	Available  CPUSet
@@ -146,16 +146,17 @@ type Assigned struct {
 	CPUs CPUSet `json:"cpus"`
 }
 
-// Hint has nil for "no affinity".
+// Hint is a topology hint; nil NUMA nodes mean no affinity.
 type Hint struct {
 	NUMA      []int `json:"numa"`
 	Preferred bool  `json:"preferred"`
 }
 
-// ProviderHints are by resource: a nil list is "no preference", an empty one "nowhere".
+// ProviderHints are hints by resource. A nil list means no preference, an empty one that no NUMA
+// nodes satisfy the request.
 type ProviderHints map[string][]Hint
 
-// MergeArgs asks for the merge of what the providers give; the answer is Merged.
+// MergeArgs requests the merge of the providers' hints. The answer is Merged.
 type MergeArgs struct {
 	Nodes      []int
 	Policy     string
@@ -171,8 +172,8 @@ type Merged struct {
 	Admit bool `json:"admit"`
 }
 
-// StartArgs starts the managers. Pods and the configuration are Kubernetes' own: see ReadPod and
-// ReadConfig, or Convert them into Kubernetes' types.
+// StartArgs starts the managers. Pods and the configuration are in Kubernetes' own formats: see
+// ReadPod and ReadConfig, or Convert them to Kubernetes' types.
 type StartArgs struct {
 	Config     json.RawMessage
 	StateDir   string `json:"state_dir"`
@@ -182,13 +183,13 @@ type StartArgs struct {
 	Kubernetes string
 }
 
-// Started answers `start`; make it with NewStarted.
+// Started answers `start`. Create it with NewStarted.
 type Started struct {
 	CPUs   StartedCPUs   `json:"cpus"`
 	Memory []MemoryBlock `json:"memory"`
 }
 
-// StartedCPUs are all CPUs and those that containers may own.
+// StartedCPUs has all CPUs and the allocatable ones.
 type StartedCPUs struct {
 	All         CPUSet `json:"all"`
 	Allocatable CPUSet `json:"allocatable"`
@@ -201,22 +202,22 @@ type MemoryBlock struct {
 	Size uint64 `json:"size"`
 }
 
-// NewStarted has no memory.
+// NewStarted returns an answer without memory.
 func NewStarted(all, allocatable CPUSet) Started {
 	return Started{CPUs: StartedCPUs{all, allocatable}, Memory: []MemoryBlock{}}
 }
 
-// AdmitArgs asks whether the pod may run on the node; the answer is Admitted.
+// AdmitArgs asks whether the pod can run on the node. The answer is Admitted.
 type AdmitArgs struct {
 	Pod json.RawMessage
 }
 
-// Admitted answers `admit`: every container of the pod by name.
+// Admitted answers `admit` with all containers of the pod by name.
 type Admitted struct {
 	Containers map[string]ContainerState `json:"containers"`
 }
 
-// ContainerState is what a container has; make it with NewContainerState.
+// ContainerState has a container's resources. Create it with NewContainerState.
 type ContainerState struct {
 	CPUs      CPUSet              `json:"cpus"`
 	Exclusive CPUSet              `json:"exclusive"`
@@ -225,7 +226,8 @@ type ContainerState struct {
 	Devices   map[string][]string `json:"devices,omitempty"`
 }
 
-// NewContainerState has no memory and no affinity; without exclusive CPUs it runs in the pool.
+// NewContainerState returns a state without memory and affinity. A container without exclusive CPUs
+// runs on the shared pool.
 func NewContainerState(exclusive, pool CPUSet) ContainerState {
 	cpus := exclusive
 	if len(cpus) == 0 {
@@ -234,7 +236,7 @@ func NewContainerState(exclusive, pool CPUSet) ContainerState {
 	return ContainerState{CPUs: cpus, Exclusive: exclusive, Memory: []MemoryBlock{}}
 }
 
-// RemoveArgs: the pod has ended, or only the container that is named. The answer is Done.
+// RemoveArgs removes a pod, or only the named container. The answer is Done.
 type RemoveArgs struct {
 	UID, Container string
 }
@@ -242,11 +244,11 @@ type RemoveArgs struct {
 // Done answers `remove` and `devices`.
 type Done struct{}
 
-// State answers `state`: every pod on the node by its uid, and of each every container.
+// State answers `state` with every pod on the node, by uid, and its containers.
 type State struct {
 	Shared CPUSet                               `json:"shared"`
 	Pods   map[string]map[string]ContainerState `json:"pods"`
 }
 
-// NoArgs are the arguments of `state`.
+// NoArgs are the empty arguments of `state`.
 type NoArgs struct{}

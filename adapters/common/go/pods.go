@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Config is a KubeletConfiguration as far as it says which CPUs are reserved.
+// Config is the part of a KubeletConfiguration that reserves CPUs.
 type Config struct {
 	CPUManagerPolicy, ReservedSystemCPUs string
 	KubeReserved, SystemReserved         map[string]any
 }
 
-// ReadConfig reads what it knows of a KubeletConfiguration.
+// ReadConfig decodes the known part of a KubeletConfiguration.
 func ReadConfig(raw json.RawMessage) (config Config) {
 	Check(json.Unmarshal(raw, &config))
 	return config
 }
 
-// Reserved are the CPUs kept for the system: those named, else as many as are reserved, lowest
-// first; none where more are reserved than there are.
+// Reserved returns the CPUs kept for the system: those named, or else the lowest ones of the
+// reserved number. It returns none if more CPUs are reserved than exist.
 func (c Config) Reserved(cpus CPUSet) CPUSet {
 	if c.ReservedSystemCPUs != "" {
 		return Must(ParseCPUSet(c.ReservedSystemCPUs))
@@ -39,7 +39,7 @@ func (c Config) Reserved(cpus CPUSet) CPUSet {
 	return nil
 }
 
-// Pod is a v1.Pod as far as it says who gets exclusive CPUs.
+// Pod is the part of a v1.Pod that determines exclusive CPUs.
 type Pod struct {
 	Metadata struct{ UID, Name, Namespace string }
 	Spec     struct {
@@ -49,20 +49,21 @@ type Pod struct {
 	Status struct{ QOSClass string }
 }
 
-// Container is one of a pod.
+// Container is a container of a pod.
 type Container struct {
 	Name          string
 	RestartPolicy string
 	Resources     struct{ Limits, Requests map[string]any }
 }
 
-// ReadPod reads what it knows of a manifest.
+// ReadPod decodes the known part of a manifest.
 func ReadPod(raw json.RawMessage) (pod Pod) {
 	Check(json.Unmarshal(raw, &pod))
 	return pod
 }
 
-// Guaranteed is the pod's QoS class: the one given, else what follows from the resources.
+// Guaranteed reports whether the pod's QoS class is Guaranteed, according to its status or else its
+// resources.
 func (p Pod) Guaranteed() bool {
 	if p.Status.QOSClass != "" {
 		return p.Status.QOSClass == "Guaranteed"
@@ -73,7 +74,8 @@ func (p Pod) Guaranteed() bool {
 	})
 }
 
-// ExclusiveCPUs are how many CPUs a container owns: whole CPUs, in Guaranteed pods only.
+// ExclusiveCPUs returns how many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods
+// only.
 func (p Pod) ExclusiveCPUs(container Container) int {
 	if cpus, _ := container.Amounts("cpu"); p.Guaranteed() && cpus == math.Trunc(cpus) {
 		return int(cpus)
@@ -86,7 +88,7 @@ func (c Container) limited(resource string) bool {
 	return limit > 0 && request == limit
 }
 
-// Amounts are the request of a resource, which is its limit if it is missing, and the limit.
+// Amounts returns the request and the limit of a resource. A missing request defaults to the limit.
 func (c Container) Amounts(resource string) (request, limit float64) {
 	if amount, found := c.Resources.Limits[resource]; found {
 		limit = Quantity(amount)
@@ -97,7 +99,7 @@ func (c Container) Amounts(resource string) (request, limit float64) {
 	return limit, limit
 }
 
-// Quantity reads an amount such as 1500m, 2Gi or 1e3.
+// Quantity parses an amount such as 1500m, 2Gi or 1e3.
 func Quantity(text any) float64 {
 	number, binary := strings.CutSuffix(strings.Replace(fmt.Sprint(text), "K", "k", 1), "i")
 	factor := 1.0

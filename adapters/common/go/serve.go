@@ -1,5 +1,5 @@
-// Package adapter is numaproof's protocol for adapters in Go: messages as types, CPU sets, pods as
-// far as the CPU Manager reads them, and the loop that answers requests (docs/protocol.md).
+// Package adapter implements numaproof's protocol for adapters in Go: typed messages, CPU sets, the
+// parts of pods that the CPU Manager reads, and the request loop (docs/protocol.md).
 package adapter
 
 import (
@@ -12,11 +12,11 @@ import (
 	"runtime/debug"
 )
 
-// Handler answers one operation from its arguments as they came.
+// Handler answers an operation, given its undecoded arguments.
 type Handler func(args json.RawMessage) Answer
 
-// On makes a handler of a function with typed arguments: those of messages.go, or one's own struct
-// with what an operation needs. Arguments that do not fit are a fault.
+// On turns a function with typed arguments into a handler. The arguments are those of messages.go
+// or a struct of your own. Arguments of the wrong type are a fault.
 func On[Args any](answer func(Args) Answer) Handler {
 	return func(raw json.RawMessage) Answer {
 		var args Args
@@ -25,9 +25,9 @@ func On[Args any](answer func(Args) Answer) Handler {
 	}
 }
 
-// Serve answers requests on standard input until it ends: `hello` with what is claimed, every other
-// operation by its handler. A handler's panic is answered as a fault with message and trace. What
-// foreign code prints goes to standard error, for standard output is the protocol's.
+// Serve answers requests on standard input until it ends: `hello` with the claims, every other
+// operation with its handler. A panic in a handler is answered as a fault with message and trace.
+// Output of foreign code goes to standard error, because standard output carries the protocol.
 func Serve(hello Hello, handlers map[string]Handler) {
 	out := os.Stdout
 	os.Stdout = os.Stderr
@@ -50,7 +50,7 @@ func serve(in io.Reader, out io.Writer, hello Hello, handlers map[string]Handler
 			Args json.RawMessage
 		}
 		if err := json.Unmarshal(line, &request); err != nil {
-			return fmt.Errorf("a request is no JSON object of the protocol: %w", err)
+			return fmt.Errorf("the request is not a JSON object of the protocol: %w", err)
 		}
 		handler := handlers[request.Op]
 		switch {
@@ -65,7 +65,7 @@ func serve(in io.Reader, out io.Writer, hello Hello, handlers map[string]Handler
 	}
 }
 
-// encoded is the line of a response; whatever breaks on the way to it is a fault.
+// encoded returns the line of a response. A failure on the way becomes a fault.
 func encoded(id int, handler Handler, args json.RawMessage) (line []byte) {
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -81,20 +81,20 @@ type response struct {
 	Answer
 }
 
-// Convert makes one type from another through JSON: cAdvisor's MachineInfo from ours, a v1.Pod from
-// the manifest as it came.
+// Convert converts between types through JSON: MachineInfo to cAdvisor's type, or a manifest to a
+// v1.Pod.
 func Convert(from, to any) {
 	Check(json.Unmarshal(Must(json.Marshal(from)), to))
 }
 
-// Check ends the call with a fault if there is an error; so does Must.
+// Check ends the call with a fault if err is not nil.
 func Check(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// Must is the value, or ends the call with a fault.
+// Must returns the value, or ends the call with a fault.
 func Must[T any](value T, err error) T {
 	Check(err)
 	return value

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// CPUSet is written in the Linux list format, such as 0-3,8, and is read in it.
+// CPUSet is a set of CPUs. Its text form is the Linux list format, such as 0-3,8.
 type CPUSet []int
 
-// ParseCPUSet reads the Linux list format.
+// ParseCPUSet parses the Linux list format.
 func ParseCPUSet(text string) (CPUSet, error) {
 	var cpus CPUSet
 	for _, part := range strings.Split(text, ",") {
@@ -36,7 +36,7 @@ func ParseCPUSet(text string) (CPUSet, error) {
 	return cpus.sorted(), nil
 }
 
-// String writes the Linux list format, with the longest ranges.
+// String returns the Linux list format, with ranges as long as possible.
 func (s CPUSet) String() string {
 	var parts []string
 	sorted := s.sorted()
@@ -55,7 +55,7 @@ func (s CPUSet) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Without are the CPUs that are not among the others.
+// Without returns the CPUs that aren't in the other set.
 func (s CPUSet) Without(others CPUSet) CPUSet {
 	return slices.DeleteFunc(slices.Clone(s), func(cpu int) bool { return slices.Contains(others, cpu) })
 }
@@ -64,10 +64,10 @@ func (s CPUSet) sorted() CPUSet {
 	return slices.Compact(slices.Sorted(slices.Values(s)))
 }
 
-// MarshalJSON writes the set as the protocol does.
+// MarshalJSON encodes the set as in the protocol.
 func (s CPUSet) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// UnmarshalJSON reads the set as the protocol does.
+// UnmarshalJSON decodes the set as in the protocol.
 func (s *CPUSet) UnmarshalJSON(raw []byte) error {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {

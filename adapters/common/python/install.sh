@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs an adapter in Python: install.sh FOLDER OUT [PYTHON] makes OUT/run of FOLDER/adapter.py.
+# Installs an adapter in Python: install.sh FOLDER OUT [PYTHON] writes OUT/run for FOLDER/adapter.py.
 set -eu
 if ! command -v "${3:-python3}" >/dev/null; then
     echo "skipped: needs python3" >&2

@@ -1,7 +1,7 @@
-"""A node for allocators that know CPUs and no pods: who holds what, reservation, restarts.
+"""A node for allocators that know CPUs but not pods: CPU owners, reservation and restarts.
 
-It keeps pods as level invariants asks. Which CPUs a container gets is the allocator's; that it
-gets any, and how many, are Kubernetes' rules and here.
+It manages pods as level `invariants` requires. The allocator chooses the CPUs; whether a
+container gets exclusive CPUs, and how many, follows Kubernetes' rules and is decided here.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
-from protocol import Refusal, Unsupporting, cpu_list, cpu_set
+from protocol import Refusal, UnsupportedOperation, cpu_list, cpu_set
 
 Json = dict[str, Any]
 
 
 class Allocator(Protocol):
-    """What chooses CPUs for a node."""
+    """Chooses CPUs for a node."""
 
     def start(
         self, machine: Json, allocatable: set[int], held_cpus: list[set[int]], at: Path
     ) -> None:
-        """Takes over a machine on which these sets are held; `at` is a folder of its own."""
+        """Starts on a machine, given the CPUs in use; `at` is a private directory."""
 
     def take(self, count: int) -> set[int]:
-        """CPUs for one container.
+        """Returns CPUs for one container.
 
         Raises:
-            Refusal: it can't have any.
+            Refusal: the request can't be satisfied.
         """
 
     def give_back(self, cpus: set[int]) -> None:
-        """A container that held these has ended."""
+        """Releases the CPUs of a container that ended."""
 
 
 class Ledger:
@@ -53,14 +53,14 @@ class Ledger:
         self._file = None
         machine, config = args.get("machine"), args["config"]
         if not machine:
-            raise Unsupporting("discovery")
+            raise UnsupportedOperation("discovery")
         cores = [core for node in machine["topology"] or [] for core in node["cores"] or []]
         cpus = {cpu for core in cores for cpu in core["thread_ids"]}
         if config.get("cpuManagerPolicy") != "static":
-            raise Unsupporting("the policy none")
+            raise UnsupportedOperation("policy none")
         reserved = _reserved(config, cpus)
         if not reserved or not reserved <= cpus:
-            raise Refusal("the policy static needs a reservation on this machine", stage="cpu")
+            raise Refusal("policy static requires reserved CPUs on this machine", stage="cpu")
         self._all, self._allocatable = cpus, cpus - reserved
         folder = Path(args["state_dir"])
         saved = folder / "held.json"
@@ -70,7 +70,7 @@ class Ledger:
             uid, names = pod["metadata"]["uid"], [one["name"] for one in pod["spec"]["containers"]]
             self._allocations[uid] = {name: before.get(uid, {}).get(name, []) for name in names}
         if not self._exclusive() <= self._allocatable:
-            raise Refusal("a pod holds CPUs that are gone", stage="cpu")
+            raise Refusal("a pod holds CPUs that no longer exist", stage="cpu")
         held = [set(own) for pod in self._allocations.values() for own in pod.values() if own]
         self._allocator.start(machine, self._allocatable, held, folder)
         self._file = saved
@@ -83,16 +83,16 @@ class Ledger:
         pod = args["pod"]
         uid, spec = pod["metadata"]["uid"], pod["spec"]
         if spec.get("initContainers") or spec.get("resources"):
-            raise Unsupporting("init containers and pod-level resources")
+            raise UnsupportedOperation("init containers and pod-level resources")
         was = self._allocations.get(uid)
         held = self._allocations[uid] = dict(was or {})
         try:
             for container in spec["containers"]:
                 if held.get(container["name"]):
-                    continue  # admitted again: it keeps what it holds
+                    continue  # readmitted: it keeps its CPUs
                 count = _exclusive_count(pod, container)
                 held[container["name"]] = sorted(self._allocate(count)) if count else []
-        except Exception:  # whatever it was, the pod is not on the node
+        except Exception:  # whatever the error, the pod is not on the node
             for name, own in self._allocations.pop(uid).items():
                 if own and not (was or {}).get(name):
                     self._allocator.give_back(set(own))
@@ -122,7 +122,7 @@ class Ledger:
     def _allocate(self, count: int) -> set[int]:
         free = self._allocatable - self._exclusive()
         if count > len(free):
-            raise Refusal(f"{count} CPUs are wanted, {len(free)} are free")
+            raise Refusal(f"requested {count} CPUs, but only {len(free)} are free")
         return self._allocator.take(count)
 
     def _exclusive(self) -> set[int]:
@@ -138,7 +138,7 @@ class Ledger:
 
     def _require_start(self) -> None:
         if self._file is None:
-            raise RuntimeError("nothing was started")
+            raise RuntimeError("the node has not started")
 
     def _save(self) -> None:
         if self._file:
@@ -146,7 +146,7 @@ class Ledger:
 
 
 def _reserved(config: Json, cpus: set[int]) -> set[int]:
-    """The CPUs kept for the system: those named, else as many as are reserved, lowest first."""
+    """Returns the reserved CPUs: those named, or else the lowest ones of the reserved number."""
     if named := config.get("reservedSystemCPUs"):
         return cpu_set(named)
     amounts = [config.get(key) or {} for key in ("kubeReserved", "systemReserved")]
@@ -155,7 +155,7 @@ def _reserved(config: Json, cpus: set[int]) -> set[int]:
 
 
 def _exclusive_count(pod: Json, container: Json) -> int:
-    """How many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only."""
+    """Returns the number of exclusive CPUs: whole CPUs, in Guaranteed pods only."""
     pairs = [_amounts(one, name) for one in pod["spec"]["containers"] for name in ("cpu", "memory")]
     qos = (pod.get("status") or {}).get("qosClass")
     guaranteed = qos == "Guaranteed" if qos else all(limit and ask == limit for ask, limit in pairs)
@@ -164,14 +164,14 @@ def _exclusive_count(pod: Json, container: Json) -> int:
 
 
 def _amounts(container: Json, name: str) -> tuple[Fraction, Fraction]:
-    """The request, which is the limit where it is missing, and the limit."""
+    """Returns request and limit; a missing request defaults to the limit."""
     both = [(container.get("resources") or {}).get(kind) or {} for kind in ("requests", "limits")]
     limit = both[1].get(name, 0)
     return _quantity(both[0].get(name, limit)), _quantity(limit)
 
 
 def _quantity(text: Any) -> Fraction:
-    """A quantity such as 1500m, 2Gi or 1e3."""
+    """Parses a quantity such as 1500m, 2Gi or 1e3."""
     number, letter, binary = re.fullmatch(r"(.*?)([numkKMGTPE]?)(i?)", str(text)).groups()
     power = "num kMGTPE".index(letter.replace("K", "k") or " ") - 3
     return Fraction(number) * Fraction(1024 if binary else 1000) ** power

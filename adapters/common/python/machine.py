@@ -1,8 +1,8 @@
-"""A MachineInfo made of what a program says of CPUs, cores, nodes and caches.
+"""Builds a MachineInfo from a program's description of CPUs, cores, nodes and caches.
 
-Where a cache is listed is counted as cAdvisor counts: a cache of level 1 or 2 that as many CPUs
-share as the core has is the core's; one above is the node's if as many share it as the node would
-have with cores like this one, else an uncore cache of the core.
+Caches are placed as in cAdvisor. A cache of level 1 or 2 whose CPUs are as many as the core's
+belongs to the core. A higher cache belongs to the node if as many CPUs share it as a node of such
+cores would have; if not, it is an uncore cache of the core.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _HIGHEST_CORE_LEVEL = 2
 
 @dataclass(frozen=True)
 class SeenCore:
-    """The threads of a core, and what it and its package are called."""
+    """The threads of a core, and the ids of the core and its package."""
 
     cpus: frozenset[int]
     core_id: int
@@ -24,7 +24,7 @@ class SeenCore:
 
 @dataclass(frozen=True)
 class SeenCache:
-    """A cache with the CPUs that share it; `size` in bytes, `kind` in the kernel's words."""
+    """A cache and the CPUs that share it; `size` in bytes, `kind` as the kernel names it."""
 
     cpus: frozenset[int]
     level: int
@@ -34,7 +34,7 @@ class SeenCache:
 
 @dataclass(frozen=True)
 class SeenNode:
-    """A NUMA node; `rest` are other fields of it, as MachineInfo has them."""
+    """A NUMA node; `rest` holds its other fields in MachineInfo."""
 
     number: int
     cpus: frozenset[int]
@@ -44,7 +44,7 @@ class SeenNode:
 def machine_info(
     nodes: list[SeenNode], cores: list[SeenCore], caches: list[SeenCache], **rest: Any
 ) -> dict[str, Any]:
-    """The machine; without nodes, all cores are on a node 0. A core is on the nodes of its CPUs."""
+    """Returns the machine, with cores on the nodes of their CPUs (node 0 if there are none)."""
     cpus = frozenset[int]().union(*(core.cpus for core in cores))
     numbered = {cache: number for number, cache in enumerate(caches)}
     topology = [_node(one, cores, numbered) for one in nodes or [SeenNode(0, cpus)]]

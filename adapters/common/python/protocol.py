@@ -1,11 +1,12 @@
-"""numaproof's protocol for adapters in Python (docs/protocol.md): CPU sets and the loop.
+"""numaproof's protocol for adapters in Python (docs/protocol.md): CPU sets and the request loop.
 
-Only the standard library, for build.sh copies this file beside adapter.py. An adapter is
+It uses only the standard library, because build.sh copies this file next to adapter.py. An
+adapter calls
 
     serve(HELLO, {"discover": discover})
 
-where a handler takes the arguments as they came and returns the result. It raises `Refusal` or
-`Unsupporting` for the other answers; anything else that it raises is a fault with its trace.
+with handlers that take the decoded arguments and return the result. A handler raises `Refusal` or
+`UnsupportedOperation` for the other answers. Any other exception becomes a fault with its trace.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     Handler = Callable[[dict[str, Any]], dict[str, Any]]
 
 UNEXPECTED = "UnexpectedAdmissionError"
-"""The reason for which an assignment or a pod is refused where there are not enough CPUs."""
+"""The reason for rejecting a pod or refusing an assignment if there are too few CPUs."""
 
 
 class Refusal(Exception):  # noqa: N818 - a deliberate answer and no error
-    """A deliberate no: the stage at which a start stopped, or the reason for refusing a pod."""
+    """A deliberate no: the stage of a refused start, or the reason for a rejected pod."""
 
     def __init__(self, message: str, *, stage: str | None = None, reason: str = UNEXPECTED) -> None:
         super().__init__(message)
@@ -36,13 +37,13 @@ class Refusal(Exception):  # noqa: N818 - a deliberate answer and no error
 
 
 class UnsupportedOperation(Exception):  # noqa: N818 - a deliberate answer and no error
-    """The implementation does not have what was asked for."""
+    """The implementation lacks the requested operation or feature."""
 
 
 def serve(hello: Mapping[str, Any], handlers: Mapping[str, Handler]) -> None:
     """Answers requests on standard input until it ends.
 
-    What foreign code prints goes to standard error, for standard output is the protocol's.
+    Output of foreign code goes to standard error, because standard output carries the protocol.
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n") as out:
         os.dup2(2, 1)
@@ -71,13 +72,13 @@ def _respond(request: Mapping[str, Any], handlers: Mapping[str, Handler]) -> dic
 
 
 def cpu_set(text: str) -> set[int]:
-    """The CPUs of a text in the Linux list format, such as ``0-3,8``."""
+    """Parses CPUs in the Linux list format, such as ``0-3,8``."""
     spans = [part.split("-") for part in text.strip().split(",") if part]
     return {cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1)}
 
 
 def cpu_list(cpus: Iterable[int]) -> str:
-    """The Linux list format of CPUs, with the longest ranges."""
+    """Formats CPUs in the Linux list format, with ranges as long as possible."""
     spans: list[list[int]] = []
     for cpu in sorted(set(cpus)):
         if spans and cpu == spans[-1][1] + 1:

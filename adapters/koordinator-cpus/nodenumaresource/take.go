@@ -1,5 +1,5 @@
-// Package nodenumaresource is the CPU accumulator of Koordinator's plugin of that name, which its
-// package does not export: build.sh lays the two files that it consists of over this folder.
+// Package nodenumaresource exports the CPU accumulator of Koordinator's plugin of that name.
+// build.sh adds the accumulator's two files to this folder when it compiles.
 package nodenumaresource
 
 import (
@@ -7,10 +7,11 @@ import (
 	"github.com/koordinator-sh/koordinator/pkg/util/cpuset"
 )
 
-// ErrNotEnoughCPUs is the text that the plugin has for it, in a file that is not laid over.
+// ErrNotEnoughCPUs has the plugin's text. It is defined in a file that isn't added.
 const ErrNotEnoughCPUs = "not enough cpus available to satisfy request"
 
-// Take chooses CPUs as by default: whole cores from where most is free, shared with no other pod.
+// Take chooses CPUs with the default settings: whole cores from the emptiest nodes, shared with no
+// other pod.
 func Take(topology *CPUTopology, available cpuset.CPUSet, count int) (cpuset.CPUSet, error) {
 	return takePreferredCPUs(topology, 1, available, cpuset.NewCPUSet(), nil, count,
 		config.CPUBindPolicyFullPCPUs, config.CPUExclusivePolicyNone, config.NUMALeastAllocated)

@@ -1,5 +1,5 @@
-// Prints every field of the types that people write for a kubelet: its configuration, pods, and the
-// workloads that have a pod template. The modules are those of one release, chosen by -modfile.
+// Prints every field of the types that users write for a kubelet: its configuration, pods, and
+// workloads with pod templates. The modules are those of one release, selected with -modfile.
 package main
 
 import (
@@ -21,7 +21,7 @@ var roots = []any{
 	apps.Deployment{}, apps.StatefulSet{}, apps.DaemonSet{}, apps.ReplicaSet{}, batch.Job{}, batch.CronJob{},
 }
 
-// What reads itself, such as a quantity, has no fields that a document could name.
+// Types that decode themselves, such as quantities, have no fields that a document could name.
 var unmarshaler = reflect.TypeOf((*json.Unmarshaler)(nil)).Elem()
 
 type printer struct {
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// release returns the Kubernetes release of the types: k8s.io/api v0.37.1 is that of 1.37.
+// release returns the Kubernetes release of the types: k8s.io/api v0.37.1 belongs to 1.37.
 func release() string {
 	info, _ := debug.ReadBuildInfo()
 	for _, module := range info.Deps {
@@ -51,7 +51,8 @@ func release() string {
 	panic("built without k8s.io/api")
 }
 
-// name returns how the table calls a type, after adding the fields of all that it consists of.
+// name returns the name of a type in the table, after adding its fields and those of the types it
+// refers to.
 func (p *printer) name(t reflect.Type) string {
 	if reflect.PointerTo(t).Implements(unmarshaler) {
 		return t.Name()

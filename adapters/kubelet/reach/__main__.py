@@ -1,9 +1,9 @@
-"""Measures the suite's statement coverage of the kubelet's own managers, by package.
+"""Measures how much of the kubelet's managers the suite covers, in statements by package.
 
 Builds the adapter with Go's coverage instrumentation, runs `numaproof check`, the calls in
 `calls.yaml` and `numaproof fuzz` against it, and reports every statement that was not reached.
-`unreached.yaml` lists the statements that no call of the protocol can reach, with the reasons; the
-others are open. The exit code is 0 if every package reaches its goal or has no open statement.
+`unreached.yaml` lists statements that no call of the protocol can reach, with reasons. All others
+are open. The exit code is 0 if every package reaches its goal or has no open statement.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run(release: str, out: Path, machines: list[str], examples: int, seed: int) 
 
 
 def measure(release: str, out: Path) -> ReachReport:
-    """What a run reached, from the counters that it left below `out`."""
+    """Returns the coverage of a run from the counters below `out`."""
     blocks = read_profile(building.profile(out / "counters"))
     folder, version = building.module(release)
     sources = {
@@ -57,7 +57,7 @@ def measure(release: str, out: Path) -> ReachReport:
 
 
 def effort(check: Path) -> str:
-    """How much of the suite ran and how it ended, from the events of the run."""
+    """Summarizes how much of the suite ran and how it ended, from the run's events."""
     first, *_, last = (check / "events.jsonl").read_text(encoding="utf-8").splitlines()
     machines = len(json.loads(first)["machines"])
     outcomes: dict[str, int] = json.loads(last)["outcomes"]
@@ -70,7 +70,7 @@ def effort(check: Path) -> str:
 
 
 def write(report: ReachReport, docs: Path) -> None:
-    """Writes the page of the release, and the tables of all releases that have one."""
+    """Writes the release's page and the tables of all releases that have one."""
     folder = docs / "coverage"
     (folder / f"{report.release}.md").write_text(report.page(), encoding="utf-8")
     pages = {file.stem: file.read_text(encoding="utf-8") for file in folder.glob("*.md")}
@@ -80,7 +80,7 @@ def write(report: ReachReport, docs: Path) -> None:
 
 
 def _play(arguments: list[str], environment: dict[str, str]) -> None:
-    """Runs Python; failures of the suite belong in its own report, not in this one."""
+    """Runs Python. Failures of the suite go to its own report, not this one."""
     command = [sys.executable, *arguments]
     ended = subprocess.run(command, env=environment, check=False)  # noqa: S603 - our own command
     if ended.returncode not in {0, 1}:
@@ -88,20 +88,24 @@ def _play(arguments: list[str], environment: dict[str, str]) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--release", default=os.environ.get("NUMAPROOF_KUBELET") or building.newest()
     )
     parser.add_argument("--out", type=Path, default=Path("numaproof-coverage"))
-    parser.add_argument("--again", action="store_true", help="only read what is already in OUT")
     parser.add_argument(
-        "--machine", action="append", default=[], help="only this machine; repeatable"
+        "--again", action="store_true", help="only read the counters that are already in OUT"
     )
-    parser.add_argument("--examples", type=int, default=300, help="examples to fuzz with")
-    parser.add_argument("--seed", type=int, default=1, help="seed of fuzzing")
     parser.add_argument(
-        "--pages", type=Path, help="folder in which to write coverage/RELEASE.md and coverage.md"
+        "--machine", action="append", default=[], help="use only this machine (repeatable)"
+    )
+    parser.add_argument(
+        "--examples", type=int, default=300, help="number of fuzzing examples (default: 300)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed for fuzzing (default: 1)")
+    parser.add_argument(
+        "--pages", type=Path, help="write coverage/RELEASE.md and coverage.md to this folder"
     )
     options = parser.parse_args()
     if shutil.which("go") is None:

@@ -1,4 +1,4 @@
-"""Builds the adapter with Go's coverage instrumentation, and reads its counters."""
+"""Builds the adapter with Go's coverage instrumentation and reads its counters."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ NO_GO = "skipped: building the kubelet adapter needs Go\n"
 
 
 def newest() -> str:
-    """The newest release that the adapter supports."""
+    """Returns the newest release that the adapter supports."""
     found = (ADAPTER / "releases").glob("*.mod")
     return max((file.stem for file in found), key=lambda name: [int(n) for n in name.split(".")])
 
 
 def build(release: str, program: Path) -> None:
-    """Builds the adapter for a release, counting its own statements and the managers'.
+    """Builds the adapter for a release with coverage of its own code and the managers'.
 
-    The counters are atomic, because only those can be cleared while the program runs.
+    The counters are atomic, because only atomic ones can be cleared while the program runs.
     """
     flags = ("-cover", "-covermode=atomic", f"-coverpkg={','.join(_INSTRUMENTED)}")
     run([str(ADAPTER / "build.sh"), release, str(program), *flags])
 
 
 def profile(counters: Path) -> str:
-    """The merged counters of a folder, as a Go text profile."""
+    """Returns the merged counters of a folder as a Go text profile."""
     return run([_covdata(), "textfmt", f"-i={counters}", "-o=/dev/stdout"])
 
 
 def module(release: str) -> tuple[Path, str]:
-    """The source folder of a release, and its version."""
+    """Returns the source folder of a release and its version."""
     listed = run(
         ["go", "list", "-m", "-json", f"-modfile=releases/{release}.mod", "k8s.io/kubernetes"]
     )
@@ -52,7 +52,7 @@ def module(release: str) -> tuple[Path, str]:
 
 
 def run(command: list[str]) -> str:
-    """The output of a command; if it fails, the program exits with its error."""
+    """Returns the output of a command; exits with the command's error if it fails."""
     ended = subprocess.run(  # noqa: S603 - our own command
         command, cwd=ADAPTER, check=False, capture_output=True, text=True
     )

@@ -40,24 +40,25 @@ UNWRITABLE = frozenset(
         "memory-of-a-group-with-a-full-node",
     }
 )
-"""Cases that are played again with state files that can't be written."""
+"""Cases that are repeated with state files that can't be written."""
 
 _MANAGERS_OWN = ("cpu_manager_state", "memory_manager_state")
 _OF_DEVICES = "device-plugins/kubelet_internal_checkpoint"
 
 
 class Unwritable:
-    """A program whose state files cannot be written once its managers have started.
+    """A program whose state files can't be written after its managers have started.
 
-    Directories take their place. With those of the CPU and Memory Managers no start would succeed,
-    so they are removed during a start.
+    Directories take the place of the files. The CPU and Memory Managers can't start with
+    theirs,
+    so those are removed during a start.
     """
 
     def __init__(self, program: Implementation) -> None:
         self._program = program
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The program's answer."""
+        """Forwards a call to the program."""
         if not isinstance(args, messages.StartArgs):
             return self._program.call(operation, args)
         files = [Path(args.state_dir, name) for name in _MANAGERS_OWN]
@@ -79,7 +80,7 @@ class Unwritable:
 def play(command: str) -> None:
     """Plays every case in the file that applies to the program's release.
 
-    Without `state` among what it claims there is nothing that invariants could be checked on.
+    The program claims no `state`, so no invariants are checked.
     """
     program = Subprocess(shlex.split(command), TIMEOUT)
     hello = handshake(program, "reach")

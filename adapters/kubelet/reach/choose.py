@@ -1,8 +1,8 @@
-"""Chooses the scenarios to record by the code they reach in the kubelet's own managers.
+"""Selects scenarios to record by the code they reach in the kubelet's managers.
 
 Builds the adapter with Go's coverage instrumentation, plays the scenarios of many seeds on it, and
-notes which statements each one reached. Prints the seeds in the form of `numaproof record --seeds`:
-a few that together reach everything that any scenario reaches, then the first of the others.
+notes which statements each one reaches. Prints the seeds for `numaproof record --seeds`: first a
+few that together reach everything that any scenario reaches, then the lowest of the others.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 30.0
 _PROGRESS_EVERY = 100
-"""Number of scenarios between progress messages."""
+"""How many scenarios to play between progress messages."""
 
 
 def play(
     command: str, seeds: Iterable[int], read: Callable[[Path], str] = building.profile
 ) -> Iterator[tuple[int, frozenset[str]]]:
-    """What the scenario of each seed reaches, if it can be recorded.
+    """Yields what the scenario of each seed reaches, if it can be recorded.
 
-    The program writes its counters and clears them whenever it answers `hello`.
+    The program writes and clears its counters whenever it answers `hello`.
 
     Args:
-        command: of the instrumented adapter.
-        seeds: of the scenarios.
-        read: gives what the counters in a folder have together, in Go's text form.
+        command: the instrumented adapter.
+        seeds: the seeds of the scenarios.
+        read: merges the counters in a folder into Go's text format.
     """
     with tempfile.TemporaryDirectory() as folder, scratch_folder() as scratch:
         counters = Path(folder)
@@ -70,13 +70,17 @@ def _clear(counters: Path) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     newest = os.environ.get("NUMAPROOF_KUBELET") or building.newest()
     parser.add_argument("--release", default=newest)
     parser.add_argument("--seeds", type=from_ranges, default="0:1500", help="seeds to choose from")
-    parser.add_argument("--least", type=int, default=400, help="scenarios to choose in all")
-    parser.add_argument("--program", type=Path, help="existing instrumented adapter")
+    parser.add_argument(
+        "--least", type=int, default=400, help="total number of scenarios to choose (default: 400)"
+    )
+    parser.add_argument(
+        "--program", type=Path, help="use this instrumented adapter instead of building one"
+    )
     options = parser.parse_args()
     if shutil.which("go") is None:
         sys.stdout.write(building.NO_GO)
@@ -95,7 +99,7 @@ def main() -> int:
     sys.stderr.write(
         f"Kubernetes {options.release}: {len(found):,} scenarios reach"
         f" {len(frozenset().union(*found.values())):,} blocks of statements;"
-        f" {len(chosen)} of them reach the same: {as_ranges(chosen)}\n"
+        f" a set of {len(chosen)} reaches the same: {as_ranges(chosen)}\n"
     )
     sys.stdout.write(as_ranges(kept) + "\n")
     return 0

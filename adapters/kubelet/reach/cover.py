@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 
 def smallest_cover(names_by_seed: Mapping[int, AbstractSet[str]]) -> list[int]:
-    """The seeds of a few scenarios that reach everything that any of them reaches, in order.
+    """Returns the sorted seeds of a few scenarios that together reach as much as all of them.
 
-    Greedy: always the one that adds most, the lowest of equals; then those are left out that the
-    others make needless. Fewest of all it need not be, which is hard to find.
+    The algorithm is greedy: it repeatedly takes the scenario that adds most (the lowest seed on
+    a
+    tie), then drops those that the others make redundant. The result need not be a minimum.
 
     Args:
-        names_by_seed: by seed, the names of what its scenario reaches.
+        names_by_seed: the names of what each scenario reaches, by seed.
     """
     bits = {
         name: 1 << number
@@ -46,7 +47,7 @@ def _union(masks: Iterable[int]) -> int:
 
 
 def fill_up(cover_seeds: Iterable[int], seeds: Iterable[int], min_seeds: int) -> list[int]:
-    """The chosen seeds plus the first of the others, up to `min_seeds` in all."""
+    """Adds the lowest other seeds until there are `min_seeds`."""
     kept = set(cover_seeds)
     for seed in sorted(seeds):
         if len(kept) >= min_seeds:
@@ -56,7 +57,7 @@ def fill_up(cover_seeds: Iterable[int], seeds: Iterable[int], min_seeds: int) ->
 
 
 def as_ranges(seeds: Iterable[int]) -> str:
-    """Seeds in the form of `numaproof record --seeds`: ``0:300,305``."""
+    """Formats seeds for `numaproof record --seeds`: ``0:300,305``."""
     ranges: list[list[int]] = []
     for seed in sorted(seeds):
         if ranges and ranges[-1][1] == seed:
@@ -67,7 +68,7 @@ def as_ranges(seeds: Iterable[int]) -> str:
 
 
 def from_ranges(text: str) -> list[int]:
-    """Parses the seeds of such a text.
+    """Parses seeds in the format of `as_ranges`.
 
     Raises:
         ValueError: the text is malformed.

@@ -15,7 +15,7 @@ END = "<!-- The tables above are generated from the pages of the releases. -->"
 
 
 def with_tables(document: str, pages: Mapping[str, str]) -> str:
-    """Fills in the tables of these pages, by release, between a document's two markers.
+    """Replaces the tables between a document's two markers with those of the pages, by release.
 
     Raises:
         ValueError: the document lacks a marker.
@@ -28,7 +28,7 @@ def with_tables(document: str, pages: Mapping[str, str]) -> str:
 
 
 def _tables(pages: Mapping[str, str]) -> str:
-    """The share of statements that was reached in every release, of all and of reachable ones."""
+    """Returns tables of the share of all and of reachable statements reached in each release."""
     found = {release: _figures(pages[release]) for release in sorted(pages, key=_number)}
     names = [name for name in GOALS if all(name in one for one in found.values())]
     shares = [(name, *(_shares(one[name]) for one in found.values())) for name in names]
@@ -45,7 +45,7 @@ def _shares(cells: list[str]) -> str:
 
 
 def _figures(page: str) -> dict[str, list[str]]:
-    """The rest of each row of a page's first table, by the name of the package."""
+    """Returns the other cells of each row of a page's first table, by package."""
     rows = (line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| "))
     found: dict[str, list[str]] = {}
     for name, *cells in rows:

@@ -1,4 +1,4 @@
-"""Why no call of the protocol can reach some statements: patterns over files and functions."""
+"""Reasons why no call of the protocol can reach some statements, as file and function patterns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why no call of the protocol reaches some statements.
+    """A reason why no call of the protocol can reach some statements.
 
-    `where` maps file patterns to function patterns. ``NAME: TEXT`` covers only those blocks of the
+    `where` maps file patterns to function patterns. ``NAME: TEXT`` covers only the blocks of
+    the
     function whose lines match the regular expression TEXT.
     """
 
@@ -25,7 +26,7 @@ class Reason:
     where: dict[str, tuple[str, ...]]
 
     def covers(self, block: StatementBlock, source: GoSource) -> bool:
-        """Whether the reason covers a block."""
+        """Returns whether the reason covers a block."""
         return any(
             fnmatchcase(block.file, file) and _is_named(pattern, block, source)
             for file, patterns in self.where.items()
@@ -41,7 +42,7 @@ def _is_named(pattern: str, block: StatementBlock, source: GoSource) -> bool:
 
 
 def read_reasons(text: str) -> list[Reason]:
-    """The reasons in a YAML text: a list of ``why`` and ``where``."""
+    """Reads reasons from YAML: a list of ``why`` and ``where``."""
     return [
         Reason(
             " ".join(one["why"].split()),

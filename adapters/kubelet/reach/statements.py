@@ -1,4 +1,4 @@
-"""Which statements of the kubelet's managers were reached, from Go's profile and the source."""
+"""Finds the reached statements of the kubelet's managers from Go's profile and the source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MANAGERS = "k8s.io/kubernetes/pkg/kubelet/cm/"
 
 COUNTED = {"devicemanager": frozenset({"manager.go", "topology_hints.go"})}
-"""The files that count, for packages in which not all do."""
+"""The files to count in packages that are not counted as a whole."""
 
 
 @dataclass(frozen=True, order=True)
@@ -37,7 +37,7 @@ _BLOCK = re.compile(r"(.+):(\d+)\.\d+,(\d+)\.\d+ (\d+) (\d+)")
 
 
 def read_profile(text: str) -> list[StatementBlock]:
-    """The blocks of a Go text profile that count, in source order."""
+    """Reads the counted blocks of a Go text profile in source order."""
     blocks = []
     for line in _counted_lines(text):
         file, first, last, statements, count = _BLOCK.fullmatch(line).groups()  # type: ignore[union-attr]
@@ -47,7 +47,7 @@ def read_profile(text: str) -> list[StatementBlock]:
 
 
 def reached_blocks(text: str) -> frozenset[str]:
-    """Where the blocks are that count and were reached: file, lines, columns."""
+    """Returns file, lines and columns of the counted blocks that were reached."""
     return frozenset(
         line.partition(" ")[0] for line in _counted_lines(text) if not line.endswith(" 0")
     )
@@ -73,7 +73,7 @@ class GoSource:
 
     @cached_property
     def functions(self) -> list[str]:
-        """The function that each line is in, as ``Name`` or ``Type.Name``."""
+        """The function of each line, as ``Name`` or ``Type.Name``."""
         names, current = [], ""
         for line in self.lines:
             if begun := _FUNCTION.match(line):
@@ -83,11 +83,11 @@ class GoSource:
         return names
 
     def function(self, block: StatementBlock) -> str:
-        """The function that a block is in."""
+        """Returns the function that contains a block."""
         return self.functions[block.first - 1]
 
     def text(self, block: StatementBlock) -> str:
-        """The lines of a block."""
+        """Returns the lines of a block."""
         return "\n".join(self.lines[block.first - 1 : block.last])
 
 

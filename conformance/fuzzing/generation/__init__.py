@@ -1,1 +1,1 @@
-"""Nodes, pods and call sequences made up from choices, the same for Hypothesis and for a seed."""
+"""Generates nodes, pods and call sequences from choices by Hypothesis or from a seed."""

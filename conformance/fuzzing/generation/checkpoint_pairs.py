@@ -1,12 +1,11 @@
-"""Checkpoints whose two parts are whole, damaged, missing or at odds: every pair, one for a seed.
+"""Generates checkpoints whose two parts are valid, damaged, missing or contradictory.
 
-What the file should say is the same in both parts: a pod ``uid-held`` has a share of the machine.
-An edit changes that in one place; the checksum is then that of the edited content, so that only
-the content is wrong.
+Both parts should have the same content, with some resources assigned to a pod ``uid-held``. An edit
+changes one place in a part. Its checksum then matches the edited content, so that only the content
+is wrong.
 
-The old part is what earlier releases read; the new part is ``data`` and ``dataChecksum``. Seeds
-number the pairs for each manager, policy and gate of the release, so that a range of seeds covers
-them all; after the last pair the first comes again.
+The old part is for earlier releases; the new part is ``data`` and ``dataChecksum``. Seeds number
+all pairs for each manager, policy and feature gate of a release, and start over after the last.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ if TYPE_CHECKING:
 GI = 1 << 30
 NODE_MEMORY = 8 * GI
 SYSTEM = GI
-"""What the machine has on each of its two nodes, and what is kept for the system on the first."""
+"""The memory of each of the two nodes, and the part of the first reserved for the system."""
 
 GONE: Any = ...
-"""The value of an edit that takes the field out."""
+"""The value of an edit that removes the field."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,15 @@ class ManagersFile:
     """A manager's checkpoint.
 
     Attributes:
-        file: its name.
-        option: the field of the configuration that names the manager's policy.
-        policies: the policy that shares out the machine, and the one that does not.
-        content: what the file should say under the first.
-        pods: the entry of a pod as a whole, in ``podEntries``.
-        says_else: edits to content that is well-formed.
-        says_badly: edits to values of a wrong type.
-        data_only: edits to what the part for earlier releases need not have.
-        structures: how the names of structures end whose checksums some release takes.
+        file: the name of the file.
+        option: the configuration field for the manager's policy.
+        policies: the policy that assigns resources, and the one that does not.
+        content: the correct content under the first policy.
+        pods: the entry of a pod with pod-level resources, in ``podEntries``.
+        says_else: edits that keep the content well-formed.
+        says_badly: edits that introduce values of the wrong type.
+        data_only: edits to fields that the old part can omit.
+        structures: suffixes of the names of structures whose checksums some release accepts.
     """
 
     file: FileName
@@ -74,7 +73,7 @@ class ManagersFile:
     structures: tuple[str, ...]
 
     def whole(self, policy: str) -> dict[str, Any]:
-        """What the file should say."""
+        """Returns the correct content."""
         return {**copy.deepcopy(dict(self.content)), "policyName": policy}
 
 
@@ -219,7 +218,7 @@ MEMORY = ManagersFile(
 
 
 def old_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
-    """The states of the part that earlier releases read, by name."""
+    """Yields the variants of the old part, with names."""
     whole = manager.whole(policy)
     yield "no old part", ""
     yield "whole", _members_text(whole)
@@ -264,7 +263,7 @@ def old_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
 
 
 def new_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
-    """The states of the part that the newest releases alone read, by name."""
+    """Yields the variants of the new part, which only the newest releases read, with names."""
     whole = manager.whole(policy)
     text = _json(whole)
     yield "no new part", ""
@@ -292,13 +291,13 @@ def new_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
     yield "pod entries", _data(_json(with_pods))
     for name, edit in manager.data_only.items():
         yield name, _data(_json(_apply_edit(with_pods, edit)))
-        # Of two errors one may hide the other.
+        # One error may hide another.
         badly = _apply_edit({**with_pods, "entries": []}, edit)
         yield f"{name}; entries []", _data(_json(badly))
 
 
 def damaged_texts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
-    """Damage to the text of a file of either format, by name."""
+    """Yields damaged files in either format, with names."""
     whole = manager.whole(policy)
     texts = {"old": checkpoints.text(whole), "new": checkpoints.text({**whole, "data": whole})}
     for name, text in texts.items():
@@ -312,7 +311,7 @@ def damaged_texts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str
 
 
 def _apply_edit(fields: Mapping[str, Any], edit: tuple[str, Any]) -> dict[str, Any]:
-    """The fields with an edit; a place that is not there is made."""
+    """Returns the fields with an edit applied; missing places are created."""
     found: dict[str, Any] = copy.deepcopy(dict(fields))
     place = found
     *parents, last = edit[0].split("/")
@@ -348,7 +347,7 @@ _GATES: dict[str, tuple[tuple[str, ...], ...]] = {
     CPUS.file: ((), (_PODS,), (_PODS, "InPlacePodVerticalScalingExclusiveCPUs")),
     MEMORY.file: ((), (_PODS,)),
 }
-"""The gates that a file is read under; those that a release does not know are left out."""
+"""The feature gates under which a file is read; gates unknown to a release are left out."""
 
 _CONFIG: dict[str, Any] = {
     "cpuManagerPolicy": "static",
@@ -360,7 +359,7 @@ _RESERVED = [{"numaNode": 0, "limits": {"memory": str(SYSTEM)}}]
 
 
 class CheckpointPair(NamedTuple):
-    """One file, and the kubelet that finds it; `what` says what is wrong with which part."""
+    """A file and the kubelet that reads it; `what` describes both parts."""
 
     manager: ManagersFile
     policy: str
@@ -371,7 +370,7 @@ class CheckpointPair(NamedTuple):
 
 @cache
 def pairs(kubernetes: str) -> tuple[CheckpointPair, ...]:
-    """Every pair that a release is tried with."""
+    """Returns every pair for a release."""
     known = release(kubernetes).gates
     return tuple(
         CheckpointPair(manager, policy, gates, what, text)
@@ -392,7 +391,7 @@ def _files(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
 
 
 def checkpoint_pair(seed: int, capabilities: Capabilities) -> Case:
-    """The pair of this number: a kubelet that finds the file, two pods, and a restart."""
+    """Returns the case for a pair: a kubelet finds the file, admits two pods, and restarts."""
     known = pairs(capabilities.kubernetes)
     pair = known[seed % len(known)]
     config = {**_CONFIG, pair.manager.option: pair.policy}

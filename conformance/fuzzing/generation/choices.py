@@ -1,8 +1,8 @@
 """The source of random choices: Hypothesis or a seed.
 
-Everything that is generated is built from one kind of choice, an integer in a range. So the same
-code serves Hypothesis, which shrinks every choice towards the lowest, and scenarios that follow
-from a seed alone, the same on every version of Python and of Hypothesis.
+All generators use a single kind of choice: an integer in a range. The same code therefore works
+with Hypothesis, which shrinks every choice towards the lowest, and with seeds, whose scenarios are
+the same in every version of Python and Hypothesis.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _T = TypeVar("_T")
 
 
 class Choices(ABC):
-    """A source of choices. What is simplest is the lowest integer and the first option."""
+    """A source of choices. The lowest integer and the first option are the simplest."""
 
     @abstractmethod
     def integer(self, low: int, high: int) -> int:
-        """An integer from `low` to `high`, both included."""
+        """Chooses an integer from `low` to `high`, inclusive."""
 
     def pick(self, options: Sequence[_T]) -> _T:
-        """One of the options; one that is listed twice is twice as likely."""
+        """Chooses an option; options that are listed twice are twice as likely."""
         return options[self.integer(0, len(options) - 1)]
 
     def chance(self, one_in: int) -> bool:
-        """True with a probability of one in `one_in`; False is the simpler."""
+        """Returns True with a probability of one in `one_in`; False is simpler."""
         return self.integer(0, one_in - 1) == one_in - 1
 
     def some(self, options: Sequence[_T], least: int, most: int) -> list[_T]:
-        """From `least` to `most` different ones of the options, in the options' order."""
+        """Chooses from `least` to `most` different options, and keeps their order."""
         left = list(range(len(options)))
         count = self.integer(min(least, len(left)), min(most, len(left)))
         taken = [left.pop(self.integer(0, len(left) - 1)) for _ in range(count)]
@@ -44,10 +44,10 @@ class Choices(ABC):
 
 
 class Seeded(Choices):
-    """Choices that follow from a seed."""
+    """Choices derived from a seed."""
 
     def __init__(self, seed: int) -> None:
-        # Of all its methods only `random` promises the same numbers in every version of Python.
+        # Only `random` promises the same numbers in every version of Python.
         self._next = random.Random(seed).random  # noqa: S311 - reproducible on purpose
 
     def integer(self, low: int, high: int) -> int:
@@ -56,13 +56,13 @@ class Seeded(Choices):
 
 
 class Drawn(Choices):
-    """Choices that Hypothesis draws, and shrinks."""
+    """Choices that Hypothesis draws and shrinks."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[int]], int]) -> None:
         self._draw = draw
 
     def integer(self, low: int, high: int) -> int:
-        """See `Choices.integer`; nothing is drawn where there is no choice."""
+        """See `Choices.integer`; draws nothing if there is only one value."""
         return low if low == high else self._draw(_integers(low, high))
 
 
@@ -72,7 +72,7 @@ def _integers(low: int, high: int) -> st.SearchStrategy[int]:
 
 
 def strategy_of(make: Callable[[Choices], _T]) -> st.SearchStrategy[_T]:
-    """A strategy of the values that `make` builds from choices."""
+    """Returns a strategy for the values that `make` builds from choices."""
     return _build(make)
 
 

@@ -1,6 +1,6 @@
-"""Configurations of a kubelet: policies, options, gates and reservations that fit a machine.
+"""Generates kubelet configurations: policies, options, feature gates and reservations.
 
-They are right more often than not; a run that may make mistakes has about one in three wrong.
+Most are valid. In runs that allow mistakes, about one in three is not.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import KubeletConfiguration
 
 _CONFLICTS = frozenset(map(frozenset, INCOMPATIBLE))
-"""Options of the static policy that exclude each other."""
+"""Pairs of conflicting options of the static policy."""
 
 _MIB = 1 << 20
 _EVICTION = 100 * _MIB
-"""The kubelet's default eviction threshold of memory."""
+"""The kubelet's default memory eviction threshold."""
 
 _BY_DEFAULT = 8
-"""The most NUMA nodes that the Topology Manager accepts without an option."""
+"""The maximum number of NUMA nodes that the Topology Manager accepts by default."""
 
 _GATES = tuple(
     f"{manager}Policy{maturity}Options"
@@ -44,7 +44,7 @@ _CLOSED_BY_DEFAULT = _GATES[::2]
 
 
 def configuration(choices: Choices, facts: Facts, focus: Focus) -> KubeletConfiguration:
-    """A configuration for a machine, with nothing that the run leaves out."""
+    """Generates a configuration for a machine, within the focus of the run."""
     config: dict[str, Any] = {}
     _add_gates(choices, config, focus)
     _add_topology(choices, config, facts, focus)
@@ -60,7 +60,7 @@ def configuration(choices: Choices, facts: Facts, focus: Focus) -> KubeletConfig
 
 
 def _add_gates(choices: Choices, config: dict[str, Any], focus: Focus) -> None:
-    """Turns on the gates of options, so that every release can use them."""
+    """Enables the feature gates of options, so that every release can use them."""
     gates = dict.fromkeys(sorted(_CLOSED_BY_DEFAULT), True) if focus.cpu_options else {}
     if focus.pod_level:
         gates |= {
@@ -94,7 +94,7 @@ def _cpu_options(choices: Choices, facts: Facts, focus: Focus) -> dict[str, str]
         pair = (FULL_CORES, ACROSS_NUMA)
         others = [one for one in focus.cpu_options if one not in pair]
         chosen = choices.some(others, 0, 1)
-        # On machines with broken cores a kubelet never answers.
+        # With broken cores, the kubelet would never answer.
         kept = pair if len({len(core) for core in facts.cores}) == 1 else (FULL_CORES,)
         return dict.fromkeys([*kept, *chosen], "true")
     return {
@@ -104,7 +104,7 @@ def _cpu_options(choices: Choices, facts: Facts, focus: Focus) -> dict[str, str]
 
 
 def _compatible(options: dict[str, str], facts: Facts, topology_policy: str) -> dict[str, str]:
-    """The options without those that clash with others, with the machine or with the policy."""
+    """Drops options that conflict with other options, the machine or `topology_policy`."""
     kept: dict[str, str] = {}
     for name, value in options.items():
         pairs = (frozenset((name, other)) for other in kept)
@@ -119,7 +119,7 @@ def _compatible(options: dict[str, str], facts: Facts, topology_policy: str) -> 
 def _add_reserved_cpus(
     choices: Choices, config: dict[str, Any], facts: Facts, *, whole: bool
 ) -> None:
-    """A reservation that leaves a CPU free where there are two; `whole` cores if wanted."""
+    """Reserves CPUs, leaving at least one free if there are two; whole cores if `whole`."""
     most = max(1, len(facts.all) - 1)
     if whole:
         cores = choices.integer(1, max(1, min(2, len(facts.cores) - 1)))
@@ -151,7 +151,7 @@ def _add_topology(choices: Choices, config: dict[str, Any], facts: Facts, focus:
         if scope != "container":
             config["topologyManagerScope"] = scope
     options: dict[str, str] = {}
-    # A kubelet panics where the ids of nodes are not their positions.
+    # The kubelet panics if node ids are not consecutive.
     if CLOSEST in focus.topology_options and dense(facts.machine):
         options[CLOSEST] = "false" if choices.chance(6) else "true"
     if MAX_ALLOWABLE_NUMA_NODES in focus.topology_options and choices.chance(3):
@@ -163,7 +163,7 @@ def _add_topology(choices: Choices, config: dict[str, Any], facts: Facts, focus:
 
 
 def _add_memory(choices: Choices, config: dict[str, Any], facts: Facts) -> None:
-    """Reserved memory by node, and the same sum for the node as a whole."""
+    """Reserves memory by node, and the same sum for the whole machine."""
     nodes = [node for node in facts.machine.topology or () if node.memory]
     wanted = choices.some(nodes, 1, len(nodes) if choices.chance(3) else 1)
     entries = []
@@ -193,7 +193,7 @@ def _text(amount: int) -> str:
     return f"{amount // _MIB}Mi" if amount % _MIB == 0 else str(amount)
 
 
-# What can be wrong
+# Mistakes
 
 
 def _too_little_cpu(_: Choices, config: dict[str, Any], __: Facts) -> None:
@@ -253,13 +253,12 @@ def _odd_gate(choices: Choices, config: dict[str, Any], _: Facts) -> None:
 
 
 def _named_beside_amounts(_: Choices, config: dict[str, Any], facts: Facts) -> None:
-    """Named CPUs beside amounts: valid, since the kubelet ignores the amounts then."""
+    """Valid: with named CPUs, the kubelet ignores the amounts."""
     config["reservedSystemCPUs"] = "0"
     config["kubeReserved"] = {**config.get("kubeReserved", {}), "cpu": str(len(facts.all) // 2)}
 
 
 def _set_fields(**fields: Any) -> Callable[[Choices, dict[str, Any], Facts], None]:
-    """Fields that are wrong on any machine."""
     return lambda _, config, __: config.update(fields)
 
 

@@ -1,8 +1,8 @@
-"""What one run of calls focuses on: each leaves out some managers, options and kinds of pods.
+"""The focus of a run: each run leaves out some managers, options and kinds of pods.
 
-A run that does everything a little reaches no deep state; runs that each leave much out do
-(swarm testing). It is also where the size of merges is bounded: a kubelet walks the product of
-all hints, so a wide machine gets few providers of them.
+Runs that use a little of everything never reach deep states; runs that each leave out a lot do
+(swarm testing). The focus also limits the size of merges: the kubelet tries every combination of
+hints, so machines with many nodes get few hint providers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 MAX_MERGES = 1 << 18
-"""Hints multiplied over the resources of a container: as many as a kubelet merges in 0.1 s."""
+"""Maximum combinations of hints for a container; a kubelet merges this many in 0.1 s."""
 
 _SINGLE = ("none", "single-numa-node")
-"""Topology policies that merge no more than one hint for each node and provider."""
+"""Topology policies that merge at most one hint for each node and provider."""
 
 _MAX_PROVIDERS = 5
 
@@ -35,22 +35,21 @@ InitKind = Literal["init", "sidecar"]
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What a run may use.
+    """The features that a run may use.
 
     Attributes:
-        cpu_policies: the policies of the CPU Manager that may be chosen; likewise the others.
-        cpu_options: the options of the policy static that may be chosen.
-        endless: whether the two options that make kubelets loop for ever may be combined; then
-            every start of the run has both, so that no core is ever half used.
-        hugepages: resources of huge pages that pods may ask for.
-        devices: how many device plugins there are.
-        inits: the kinds of init containers that pods have; empty for none.
-        any_class: whether pods of other classes than Guaranteed are common.
-        pod_level: whether pods may set resources as a whole.
-        pod_level_gates: the feature gates of the release that such pods depend on, and whether they
-            are on by default.
-        mistakes: whether configurations may be wrong.
-        gates: whether feature gates may be switched.
+        cpu_policies: the CPU Manager policies to choose from; similarly for the other managers.
+        cpu_options: the options of policy static to choose from.
+        endless: whether to combine the two options that can make a kubelet loop forever. Every
+            start of the run then has both, so that no core is ever partly used.
+        hugepages: the huge page resources that pods may request.
+        devices: the number of device plugins.
+        inits: the kinds of init containers in pods; empty for none.
+        any_class: whether pods that are not Guaranteed are common.
+        pod_level: whether pods may have pod-level resources.
+        pod_level_gates: the release's feature gates for such pods, and their defaults.
+        mistakes: whether configurations may be invalid.
+        gates: whether feature gates may be changed.
     """
 
     cpu_policies: tuple[str, ...]
@@ -71,12 +70,12 @@ class Focus:
 
     @property
     def static_memory(self) -> bool:
-        """Whether the Memory Manager's policy Static may be chosen."""
+        """Whether the Memory Manager can use policy Static."""
         return "Static" in self.memory_policies
 
 
 def most_providers(nodes: int) -> int:
-    """How many resources may have every set of so many nodes as a hint."""
+    """Returns how many resources may have every set of `nodes` nodes as a hint."""
     hints = (1 << nodes) - 1
     count, product = 1, hints * hints
     while product <= MAX_MERGES and count < _MAX_PROVIDERS:
@@ -87,7 +86,7 @@ def most_providers(nodes: int) -> int:
 def focus(
     choices: Choices, facts: Facts, capabilities: Capabilities, page_kinds: Sequence[str]
 ) -> Focus:
-    """The focus of a run on a machine, within the capabilities."""
+    """Chooses the focus of a run on a machine, within the capabilities."""
     hello = capabilities.hello
     policies = _topology_policies(choices, hello.policies.topology)
     room = 6 if set(policies) <= set(_SINGLE) else most_providers(len(facts.nodes))
@@ -137,7 +136,7 @@ def _inits(capabilities: Capabilities) -> tuple[InitKind, ...]:
 def _only(
     claimed_policies: Sequence[str], main_policy: str, other_policy: str, *, on: bool
 ) -> tuple[str, ...]:
-    """The policies to choose from, mostly the wanted one; none if none is claimed."""
+    """Returns the claimed policies to choose from, mostly `main_policy` if `on`."""
     weighted = (main_policy,) * 7 + (other_policy,) if on else (other_policy,)
     return tuple(policy for policy in weighted if policy in claimed_policies)
 
@@ -160,7 +159,7 @@ def _scopes(choices: Choices, claimed_scopes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _cpu_options(choices: Choices, claimed_options: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-    """Options to choose from, and whether the pair that may loop for ever is always on."""
+    """Chooses options, and whether the pair that can loop forever is always on."""
     both = {FULL_CORES, ACROSS_NUMA} <= set(claimed_options)
     if both and choices.chance(8):
         return tuple(claimed_options), True

@@ -1,7 +1,7 @@
-"""A node's life as it is made up: what was offered and configured so far, and what may come next.
+"""Generates a node's life: keeps track of configurations and pods, and chooses the next actions.
 
-A life knows what was asked and nothing of what was answered; it takes every pod for admitted.
-So the same choices make the same calls, whatever implementation is asked.
+Only requests are tracked, not answers: every pod counts as admitted. The same choices therefore
+make the same calls to any implementation.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ if TYPE_CHECKING:
 _FILES = ("cpu_manager_state", "memory_manager_state")
 _TAMPERINGS = ("truncate", "checksum", "policy", "field", "delete", "empty", "garbage", "space")
 _OF_TWO_PARTS = ("old checksum", "old policy", "data", "data checksum", "no data")
-"""What may be done besides where the release writes files with a second part."""
+"""Additional changes for releases whose files have a second part."""
 _PAGE = 4096
 _OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions", "featureGates")
 _RESTART = "feature restart"
 _LATE = 4
-"""Pods that were offered late in a life."""
+"""Number of admitted pods after which the node may stay down."""
 
 
 class NodeScenario:
-    """One node's life.
+    """A node's life.
 
     Args:
-        choices: decide what the life is about.
-        machine: the machine that it begins on.
-        capabilities: nothing beyond them is asked.
+        choices: determine the focus.
+        machine: the machine at the beginning.
+        capabilities: limit the requests.
 
     Attributes:
-        facts: of the machine as it is now.
+        facts: the current machine.
         config: the configuration of the last start.
-        offered_pods: every pod by name, in the order in which they were first offered.
-        alive: the names of those that have not been removed since they were last offered.
-        devices: what the device plugins report now.
-        removals: how many pods have been removed.
+        offered_pods: every pod by name, in the order of their first admission.
+        alive: the pods that are not removed, with their exclusive CPUs.
+        devices: the devices that plugins report.
+        removals: the number of removed pods.
     """
 
     def __init__(self, choices: Choices, machine: MachineInfo, capabilities: Capabilities) -> None:
@@ -79,7 +79,7 @@ class NodeScenario:
         self.removals = 0
 
     def begin(self, choices: Choices) -> tuple[Step, ...]:
-        """The first start; nothing where there are no nodes, only calls that need none."""
+        """Starts the node for the first time; no steps if the target has no `start`."""
         if not self.capabilities.has("start"):
             return ()
         self.devices = pods.device_lists(choices, self.facts, self.focus.devices)
@@ -87,11 +87,11 @@ class NodeScenario:
         return (self._start(devices=self.devices or None),)
 
     def configuration(self, choices: Choices) -> KubeletConfiguration:
-        """A configuration for the machine as it is now, within what is claimed."""
+        """Generates a configuration for the current machine, within the claims."""
         return self.within(configuration(choices, self.facts, self.focus))
 
     def within(self, config: KubeletConfiguration) -> KubeletConfiguration:
-        """A configuration without gates and options that need what is not claimed."""
+        """Drops feature gates and options that the implementation does not claim."""
         gates = {
             name: on
             for name, on in config.get("featureGates", {}).items()
@@ -102,7 +102,7 @@ class NodeScenario:
         return next((one for one in tries if self.is_claimed(one)), bare)
 
     def is_claimed(self, config: KubeletConfiguration) -> bool:
-        """Whether a first start with a configuration needs nothing that is not claimed."""
+        """Whether the claims suffice for a first start with this configuration."""
         args = StartArgs(config=config, state_dir="")
         kubernetes = self.capabilities.kubernetes
         return self.capabilities.makes(
@@ -110,33 +110,33 @@ class NodeScenario:
         )
 
     def may(self, action: str) -> bool:
-        """Whether the claims that an action needs are made."""
+        """Whether the claims suffice for an action."""
         return self.capabilities.makes(*ACTIONS[action].needs)
 
     @property
     def keeps_files(self) -> bool:
-        """Whether the node keeps the kubelet's checkpoint files, so that they can be changed."""
+        """Whether the node stores the kubelet's checkpoint files, so that they can be changed."""
         return self.capabilities.makes(needs.CHECKPOINT_FILES)
 
-    # What can be said of the node without asking it
+    # Estimates of the node's state
 
     def free_cpus(self) -> int:
-        """The CPUs that are left where every living pod has what it asked for."""
+        """Returns the CPUs left if every living pod has all its requested CPUs."""
         return max(0, len(self.facts.all) - sum(self.alive.values()))
 
     def room(self) -> Room:
-        """What the size of the next pod depends on."""
+        """Returns the limits for the size of the next pod."""
         return Room(self.facts, self.free_cpus(), pods.healthy_devices(self.devices))
 
     def providers(self) -> int:
-        """How many resources have hints that are merged, at the most."""
+        """Returns the maximum number of resources whose hints are merged."""
         if "topologyManagerPolicy" not in self.config:
             return 0
         static = (self.config.get(key) for key in ("cpuManagerPolicy", "memoryManagerPolicy"))
         return sum(policy in ("static", "Static") for policy in static) + len(self.devices)
 
     def requested_resources(self) -> set[str]:
-        """The resources that any pod has asked for so far."""
+        """Returns the resources that any pod has requested so far."""
         return {
             resource
             for pod in self.offered_pods.values()
@@ -144,30 +144,30 @@ class NodeScenario:
             for resource in (*container.requests, *container.limits)
         }
 
-    # What may come next
+    # Actions
 
     def admit(self, choices: Choices) -> tuple[Step, ...]:
-        """Offers a new pod."""
+        """Admits a new pod."""
         pod = make_pod(choices, f"pod{len(self.offered_pods)}", self.room(), self.focus)
         self.offered_pods[pod.pod] = pod
         self.alive[pod.pod] = _cpus(pod)
         return (open_step(admit=pod),)
 
     def admit_again(self, choices: Choices) -> tuple[Step, ...]:
-        """Offers a pod that was offered before."""
+        """Admits an earlier pod again."""
         pod = self.offered_pods[choices.pick(tuple(self.offered_pods))]
         self.alive[pod.pod] = _cpus(pod)
         return (open_step(admit=pod),)
 
     def remove(self, choices: Choices) -> tuple[Step, ...]:
-        """Ends a pod."""
+        """Removes a pod."""
         name = choices.pick(tuple(self.alive))
         del self.alive[name]
         self.removals += 1
         return (open_step(remove=RemoveStep(name)),)
 
     def passing(self) -> list[tuple[str, str]]:
-        """The init containers of living pods that end before their pods, by pod and name."""
+        """Returns the init containers of living pods, except sidecars, by pod and name."""
         return [
             (name, container)
             for name in self.alive
@@ -176,11 +176,11 @@ class NodeScenario:
         ]
 
     def end_container(self, choices: Choices) -> tuple[Step, ...]:
-        """Ends an init container; sidecars end with their pod."""
+        """Ends an init container; sidecars only end with their pod."""
         return (open_step(remove=RemoveStep(*choices.pick(self.passing()))),)
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
-        """Asks for the hints of a new pod that is not on the node, or of one that may be."""
+        """Asks for the hints of a new pod, or sometimes of an earlier one."""
         if self.offered_pods and choices.chance(3):
             pod = self.offered_pods[choices.pick(tuple(self.offered_pods))]
         else:
@@ -189,11 +189,11 @@ class NodeScenario:
         return (open_step(hints=HintsStep(pod, container)),)
 
     def reconcile(self, _: Choices) -> tuple[Step, ...]:
-        """Makes one pass of the reconcile loop."""
+        """Runs one pass of the reconcile loop."""
         return (open_step(reconcile=NoArguments()),)
 
     def restart(self, choices: Choices) -> tuple[Step, ...]:
-        """Restarts with the same configuration; now and then a pod has gone meanwhile."""
+        """Restarts with the same configuration; sometimes a pod has left in the meantime."""
         gone: tuple[str, ...] = ()
         if self.alive and choices.chance(4):
             gone = (choices.pick(tuple(self.alive)),)
@@ -201,9 +201,9 @@ class NodeScenario:
         return (self._start(removed_pods=gone),)
 
     def reconfigure(self, choices: Choices) -> tuple[Step, ...]:
-        """Restarts with another configuration, often after the checkpoints were deleted.
+        """Restarts with another configuration, often after deleting the checkpoints.
 
-        Where there are none to delete, often with the earlier configuration after that.
+        If they cannot be deleted, often changes back to the earlier configuration afterwards.
         """
         before, self.config = self.config, self.configuration(choices)
         deleted = _FILES if choices.chance(2) else ()
@@ -214,7 +214,7 @@ class NodeScenario:
         return (*(_tamper(file, "delete") for file in deleted), self._start())
 
     def damage(self, choices: Choices) -> tuple[Step, ...]:
-        """Changes a checkpoint by hand and restarts; mostly it is deleted after that."""
+        """Damages a checkpoint and restarts; usually deletes the file and restarts again."""
         files = _FILES if self.focus.static_memory else _FILES[:1]
         file = choices.pick(files)
         two_parts = includes(">= 1.37", self.capabilities.kubernetes)
@@ -225,27 +225,26 @@ class NodeScenario:
         return tuple(steps)
 
     def lose_cpu(self, choices: Choices) -> tuple[Step, ...]:
-        """A CPU went offline while the kubelet was down."""
+        """Restarts with a CPU offline."""
         return self._start_changed_machine(
             choices, offline=str(choices.pick([*self.facts.all][1:]))
         )
 
     def change_memory(self, choices: Choices) -> tuple[Step, ...]:
-        """A node has a little, or much, more or less memory after a reboot."""
+        """Restarts with slightly or much more or less memory on a node."""
         node = choices.pick([one for one in self.facts.machine.topology or () if one.memory])
         change = choices.pick((-_PAGE, _PAGE, -node.memory // 2, node.memory))
         memory = (MemoryChange(node.node_id, node.memory + change),)
         return self._start_changed_machine(choices, memory=memory)
 
     def _start_changed_machine(self, choices: Choices, **change: Any) -> tuple[Step, ...]:
-        """A start on a changed machine; mostly the checkpoints are deleted and it starts again."""
         first = self._start(**change)
         if choices.chance(4) or not self.keeps_files:
             return (first,)
         return (first, *(_tamper(file, "delete") for file in _FILES), self._start())
 
     def report_devices(self, choices: Choices) -> tuple[Step, ...]:
-        """A device plugin reports a changed list, to the running kubelet or to its next start."""
+        """Changes the devices that a plugin reports, to the running kubelet or at a restart."""
         asked = self.requested_resources()
         self.devices = pods.changed_devices(choices, self.facts, self.devices, asked)
         if choices.chance(4) and self.capabilities.makes(_RESTART):
@@ -253,7 +252,7 @@ class NodeScenario:
         return (open_step(devices=self.devices),)
 
     def merge(self, choices: Choices) -> tuple[Step, ...]:
-        """Merges hints that no manager has made."""
+        """Merges generated hints, without a node."""
         return (open_step(merge=stateless.merge(choices, self.capabilities)),)
 
     def assign(self, choices: Choices) -> tuple[Step, ...]:
@@ -270,13 +269,13 @@ class NodeScenario:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action that may come next in a life.
+    """An action in a node's life.
 
     Attributes:
-        needs: the claims that must be made for it.
-        possible: whether it can be done now.
-        act: does it, and says by which steps.
-        weight: how often it is chosen, beside the others.
+        needs: the claims that it needs.
+        possible: whether it is possible now.
+        act: performs it and returns its steps.
+        weight: its relative frequency.
     """
 
     needs: tuple[str, ...]
@@ -290,7 +289,7 @@ def _always(_: NodeScenario) -> bool:
 
 
 def _may_stay_down(life: NodeScenario) -> bool:
-    """Whether the life may end in a start that is refused for good: late, or never."""
+    """Whether a start may be refused for good: with checkpoints to delete, or late in the life."""
     return life.keeps_files or len(life.offered_pods) >= _LATE
 
 
@@ -328,7 +327,7 @@ ACTIONS: Mapping[str, Action] = {
     "merge": Action(("operation merge",), _always, NodeScenario.merge),
     "assign": Action(("operation assign",), _always, NodeScenario.assign),
 }
-"""All that may come after the first start, by name."""
+"""All actions after the first start, by name."""
 
 
 def _tamper(file: Any, how: Any) -> Step:
@@ -336,7 +335,7 @@ def _tamper(file: Any, how: Any) -> Step:
 
 
 def _cpus(pod: PodSpec) -> int:
-    """About how many exclusive CPUs a pod holds: the whole numbers of its app containers."""
+    """Estimates a pod's exclusive CPUs: the whole numbers in its app containers."""
     amounts = (str(one.limits.get("cpu", "")) for one in pod.containers.values())
     whole = (text.removesuffix("000m") for text in amounts)
     return sum(int(text) for text in whole if text.isdigit())

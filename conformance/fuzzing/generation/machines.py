@@ -1,4 +1,4 @@
-"""Machines: from one core to twelve NUMA nodes, with the odd shapes that real ones have."""
+"""Generates machines from one core to twelve NUMA nodes, including unusual layouts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GIB = 1 << 30
 _CACHE_BYTES = 32 * _MIB
 _LOCAL = 10
 _MAX_ID = 63
-"""The kubelet panics at larger node ids."""
+"""The kubelet panics with larger node ids."""
 
 _MEMORY = (1 * _GIB, 1 * _GIB, 2 * _GIB, 4 * _GIB, 3 * _GIB + 4096 * 77)
 _PAGES_KIB = {"2Mi": 2048, "1Gi": 1048576}
@@ -28,7 +28,7 @@ _PAGES_KIB = {"2Mi": 2048, "1Gi": 1048576}
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Sockets, nodes of each, cores of each node, threads of each core; nodes without CPUs."""
+    """Sockets, nodes per socket, cores per node, threads per core, and nodes without CPUs."""
 
     sockets: int
     nodes: int
@@ -40,10 +40,10 @@ class _Shape:
 def machine(
     choices: Choices, *, most_nodes: int = MAX_NODES, most_cpus: int = MAX_CPUS
 ) -> MachineInfo:
-    """A machine of up to `most_nodes` NUMA nodes and `most_cpus` CPUs; CPU 0 is among them.
+    """Generates a machine with up to `most_nodes` NUMA nodes and `most_cpus` CPUs, including CPU 0.
 
-    Every node has the same sizes of huge pages, though not as many of them: a kubelet panics
-    where one lacks a size. Ids of nodes are at most 63.
+    All nodes have the same huge page sizes, in different numbers, because the kubelet panics if a
+    node lacks a size. Node ids are at most 63.
     """
     shape = _shape(choices, most_nodes, most_cpus)
     nodes = _cores(choices, shape)
@@ -59,8 +59,8 @@ _FAMILIES: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, ...
     "server": ((1, 2, 2, 4), (1, 2, 2, 4), 8, (0, 0, 0, 1, 2)),
     "wide": ((1, 2, 4), (), 2, (0, 0, 1, 4)),
 }
-"""Numbers of sockets and of nodes in each (none: wide machines have five to twelve nodes in all),
-the most cores of a node, and numbers of nodes without CPUs."""
+"""The numbers of sockets and of nodes per socket (empty: five to twelve nodes in total), the most
+cores per node, and the numbers of nodes without CPUs."""
 
 
 def _shape(choices: Choices, most_nodes: int, most_cpus: int) -> _Shape:
@@ -80,12 +80,11 @@ def _shape(choices: Choices, most_nodes: int, most_cpus: int) -> _Shape:
 
 
 def _cores(choices: Choices, shape: _Shape) -> list[tuple[Core, ...]]:
-    """The cores of each node that has any."""
     per_cache = choices.pick((0, shape.cores, 1, 2, shape.cores * shape.nodes))
     adjacent = choices.chance(3)
     step = choices.pick((1, 1, 1, 4))
     total = shape.sockets * shape.nodes * shape.cores
-    # Now and then one node spans all sockets, as with interleaved memory.
+    # Sometimes a single node spans all sockets, as with interleaved memory.
     spanned = shape.nodes == 1 and shape.sockets > 1 and choices.chance(6)
     made = [
         tuple(
@@ -115,7 +114,7 @@ def _caches(core: int, per_cache: int) -> tuple[UncoreCache, ...] | None:
 
 
 def _drop_threads(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> list[tuple[Core, ...]]:
-    """Some CPUs are offline, or some cores have one thread only; CPU 0 stays."""
+    """Takes some CPUs offline, or leaves some cores only one thread; CPU 0 stays."""
     cores = [core for node in nodes for core in node]
     if choices.chance(2):
         single = cores[choices.integer(0, len(cores) - 1) :]
@@ -161,7 +160,7 @@ def _assemble(choices: Choices, shape: _Shape, nodes: Sequence[tuple[Core, ...]]
 
 
 def _ids(choices: Choices, count: int) -> tuple[int, ...]:
-    """Mostly 0, 1, 2; now and then with gaps, as on machines with parts taken out."""
+    """Usually 0, 1, 2; sometimes with gaps, as on machines with missing parts."""
     if count == 1 or not choices.chance(6):
         return tuple(range(count))
     gap = choices.integer(2, max(2, min(8, _MAX_ID // (count - 1))))
@@ -171,7 +170,7 @@ def _ids(choices: Choices, count: int) -> tuple[int, ...]:
 
 
 def _memory(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> tuple[int, ...]:
-    """Bytes of each node; nodes with CPUs and no memory only where another has some."""
+    """Returns the memory of each node in bytes; some may have none if another node has some."""
     size = choices.pick(_MEMORY)
     if len(nodes) == 1 or not choices.chance(4):
         return (size,) * len(nodes)
@@ -180,7 +179,7 @@ def _memory(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> tuple[int, .
 
 
 def _pages(choices: Choices, memory: Sequence[int]) -> list[dict[int, int]]:
-    """How many huge pages of each size (in KiB) each node has."""
+    """Returns the number of huge pages of each size (in KiB) on each node."""
     sizes: tuple[str, ...] = choices.pick(((), (), ("2Mi",), ("2Mi", "1Gi")))
     unequal = bool(sizes) and len(memory) > 1 and choices.chance(4)
     made = []
@@ -193,7 +192,7 @@ def _pages(choices: Choices, memory: Sequence[int]) -> list[dict[int, int]]:
 
 
 def _distances(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> list[tuple[int, ...]]:
-    """Rows of distances: by socket, by how far apart the nodes are, or any symmetric ones."""
+    """Generates distances: by socket, by difference in position, or any symmetric values."""
     count = len(nodes)
     sockets = [cores[0].socket_id if cores else -1 for cores in nodes]
     kind = choices.pick(("socket", "socket", "apart", "any"))
@@ -211,7 +210,7 @@ def _distances(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> list[tupl
 
 
 def page_kinds(info: MachineInfo) -> tuple[str, ...]:
-    """The huge pages that every node has, as resources such as ``hugepages-2Mi``."""
+    """Returns the huge pages that every node has, as resources such as ``hugepages-2Mi``."""
     names = {size: name for name, size in _PAGES_KIB.items()}
     sizes = [{one.page_size for one in node.hugepages or ()} for node in info.topology or ()]
     common = set.intersection(*sizes) if sizes else set()
@@ -219,6 +218,6 @@ def page_kinds(info: MachineInfo) -> tuple[str, ...]:
 
 
 def dense(info: MachineInfo) -> bool:
-    """Whether the ids of its nodes are 0 to n-1."""
+    """Whether the node ids are 0 to n-1."""
     ids = [node.node_id for node in info.topology or ()]
     return sorted(ids) == list(range(len(ids)))

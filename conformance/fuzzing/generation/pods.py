@@ -1,4 +1,4 @@
-"""Pods of every QoS class, and the devices that plugins report for them, healthy or not."""
+"""Generates pods of every QoS class, and devices for them, some unhealthy."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ANY: tuple[Kind, ...] = ("guaranteed", "both", "requests", "best effort")
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What pods are sized by: the machine, the CPUs thought to be free, and the devices.
+    """Limits for the size of pods: the machine, the estimated free CPUs, and the devices.
 
-    `devices` counts those of each resource.
+    `devices` has the number of devices by resource.
     """
 
     facts: Facts
@@ -37,9 +37,9 @@ class Room:
 
 
 def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
-    """A pod of one to three containers and up to two init containers.
+    """Generates a pod with one to three app containers and up to two init containers.
 
-    Most are Guaranteed: one container that is not makes the whole pod another class.
+    Most are Guaranteed. A single container can change the class of the whole pod.
     """
     mixed = choices.chance(2 if focus.any_class else 6)
     apps = choices.pick((1, 1, 1, 2, 3))
@@ -62,7 +62,7 @@ def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
 
 
 def _sidecar(choices: Choices, focus: Focus) -> bool:
-    """Whether an init container is restartable: one in three, where the run has both kinds."""
+    """Whether an init container is restartable: one in three, if the run has both kinds."""
     return focus.inits[-1] == "sidecar" if choices.chance(3) else focus.inits[0] == "sidecar"
 
 
@@ -80,7 +80,7 @@ def _container(
     limits = {**base, **others}
     match kind:
         case "guaranteed":
-            # Requests that are left out are the limits.
+            # Requests default to the limits.
             requests = dict(limits) if choices.chance(8) else {}
             return ContainerSpec(requests=requests, limits=limits, restartPolicy=restart)
         case "both":
@@ -104,7 +104,7 @@ def _others(choices: Choices, room: Room, focus: Focus) -> Quantities:
 
 
 def _cpus(choices: Choices, room: Room) -> str:
-    """Mostly whole CPUs: few, whole cores, what a node or what seems free, any, or a part."""
+    """Generates a CPU amount: few CPUs, whole cores, a node, the free ones, any, or a fraction."""
     facts = room.facts
     count = len(facts.all)
     kind = choices.pick(("few", "few", "few", "cores", "node", "free", "any", "part"))
@@ -127,7 +127,7 @@ def _cpus(choices: Choices, room: Room) -> str:
 
 
 def _memory(choices: Choices, room: Room, focus: Focus) -> str:
-    """Bytes: little, or for the policy Static parts and multiples of a node's memory."""
+    """Generates a memory size; for policy Static, also in proportion to a node's memory."""
     if not focus.static_memory:
         return "64Mi"
     nodes = [node.memory // _MIB for node in room.facts.machine.topology or () if node.memory]
@@ -149,9 +149,9 @@ def _memory(choices: Choices, room: Room, focus: Focus) -> str:
 def _of_pod(
     choices: Choices, room: Room, containers: Sequence[ContainerSpec]
 ) -> dict[str, Quantities]:
-    """Resources of a pod as a whole: mostly all of them, or some for others to follow from.
+    """Generates pod-level resources: usually all of them, or some that others default to.
 
-    They are no less than those of its containers together: the API server lets no other pod pass.
+    They cover those of the containers together, as the API server requires.
     """
     amounts: Quantities = {
         "cpu": _at_least(_cpus(choices, room), _together("cpu", containers)),
@@ -173,7 +173,7 @@ def _of_pod(
 
 
 def _together(resource: str, containers: Sequence[ContainerSpec]) -> Fraction:
-    """An upper bound of what containers request of a resource at once."""
+    """Returns an upper bound of the containers' total request for a resource."""
     written = (
         max(amount(quantities.get(resource, "0")) for quantities in (one.requests, one.limits))
         for one in containers
@@ -193,21 +193,21 @@ DeviceLists = dict[str, tuple[DeviceSpec, ...]]
 
 
 def device_lists(choices: Choices, facts: Facts, count: int) -> DeviceLists:
-    """The devices of `count` resources: up to four each."""
+    """Generates up to four devices for each of `count` resources."""
     return {resource: _some(choices, facts, 4) for resource in RESOURCES[:count]}
 
 
 def changed_devices(
     choices: Choices, facts: Facts, now: DeviceLists, requested_resources: Collection[str]
 ) -> DeviceLists:
-    """The lists after one change: health, more devices, or the last ones gone.
+    """Returns the devices after one change: health, more devices, or the last ones removed.
 
-    Of devices with the same nodes a kubelet picks any. So whatever changes changes for all devices
-    of a resource that have the same nodes, and new ones stand behind the others: what is answered
-    later does not depend on which device was picked.
+    The kubelet picks any of several devices with the same nodes. Changes therefore apply to all
+    devices of a resource with the same nodes, and new devices come last, so that later answers do
+    not depend on the choice.
 
-    Devices go only where no pod has asked for their resource (`requested_resources`): a kubelet
-    panics on a container whose device has gone.
+    Devices are only removed if no pod has requested the resource (`requested_resources`), because
+    the kubelet panics if a container's device is missing.
     """
     resource = choices.pick(tuple(now))
     devices = now[resource]
@@ -243,5 +243,5 @@ def _place(choices: Choices, nodes: list[int]) -> tuple[int, ...] | None:
 
 
 def healthy_devices(now: Mapping[str, tuple[DeviceSpec, ...]]) -> dict[str, int]:
-    """How many healthy devices each resource has."""
+    """Returns the number of healthy devices by resource."""
     return {name: sum(one.healthy for one in devices) for name, devices in now.items()}

@@ -1,4 +1,4 @@
-"""Whole scenarios: a machine, and a node's life on it, as a case that can be played and kept."""
+"""Generates complete scenarios: a machine and a node's life on it, as a case."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 
 
 _FEWEST, _MOST = 3, 16
-"""Actions of a scenario after its first start."""
+"""Minimum and maximum actions of a scenario after its first start."""
 
 
 def case_of(
     name: str, title: str, steps: Iterable[Step], machine: MachineInfo | None = None
 ) -> Case:
-    """The steps as a case, which tests no requirement but is judged by the invariants."""
+    """Wraps steps in a case without requirements, which only the invariants judge."""
     return Case(name, title, (), level="invariants", machine=machine, steps=tuple(steps))
 
 
 def discovery(name: str) -> Case:
-    """The scenario of discovering a tree."""
+    """Returns the scenario that discovers a tree."""
     discover = open_step(discover=NoArguments())
-    return case_of(name, "A made-up machine is discovered", [discover])
+    return case_of(name, "A generated machine is discovered", [discover])
 
 
 def on_its_tree(case: Case, choices: Choices, capabilities: Capabilities) -> Case:
-    """A life that starts from the tree of its machine, if it is one of those; else as it is.
+    """Lets some lives start from the tree of their machine, if the target supports discovery.
 
-    This is chosen last: whoever has no discovery is asked the same of the same seed.
+    This is the last choice, so the same seed makes the same calls without discovery.
     """
     if case.machine is None or not capabilities.makes(WHOLE):
         return case
@@ -63,12 +63,12 @@ def on_its_tree(case: Case, choices: Choices, capabilities: Capabilities) -> Cas
 
 
 def seeded_scenario(seed: int, capabilities: Capabilities) -> Case:
-    """The scenario of a seed: the same for the same claims, on every version of Python."""
+    """Generates the scenario of a seed, which is the same in every version of Python."""
     return scenario(Seeded(seed), capabilities, f"scenario-{seed}")
 
 
 def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario") -> Case:
-    """A scenario of up to sixteen actions, some of whose kinds are left out."""
+    """Generates a scenario of up to sixteen actions, some kinds of which are left out."""
     info = machine(choices)
     life = NodeScenario(choices, info, capabilities)
     steps = [*life.begin(choices)]
@@ -84,12 +84,12 @@ def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario
         ]
         if possible:
             steps += ACTIONS[choices.pick(possible)].act(life, choices)
-    case = case_of(name, "A made-up node and its life", steps, info)
+    case = case_of(name, "A generated node and its life", steps, info)
     return on_its_tree(case, choices, capabilities)
 
 
 _TEXTS: tuple[Any, ...] = (5, True, 1.5, [], {})
-"""Values that are not text."""
+"""Values that are not strings."""
 
 _AMOUNTS = (
     {"cpu": "-500m"},
@@ -173,7 +173,7 @@ _FIELDS: dict[str, tuple[Any, ...]] = {
         {},
     ),
 }
-"""Values that people write into each field; a kubelet accepts few of them."""
+"""Plausible values for each field; the kubelet accepts few of them."""
 
 _FILES: dict[FileName, tuple[str, ...]] = {
     "cpu_manager_state": (
@@ -202,14 +202,14 @@ _FILES: dict[FileName, tuple[str, ...]] = {
         '{"policyName":"Static","machineState":[],"checksum":1}',
     ),
 }
-"""What a checkpoint may contain that no kubelet of this node wrote."""
+"""Checkpoint contents that no kubelet of this node wrote."""
 
 
 def start(choices: Choices, capabilities: Capabilities, name: str = "start") -> Case:
-    """A scenario of one odd start, followed by a pod and a request for the state.
+    """Generates a scenario with one unusual start, followed by a pod and a request for the state.
 
-    A life seldom has an odd field, name or checkpoint, since a node that does not start has no
-    life.
+    Other scenarios rarely have unusual fields or checkpoints, because nothing else can happen on a
+    node that does not start.
     """
     info = machine(choices)
     life = NodeScenario(choices, info, capabilities)
@@ -232,7 +232,7 @@ def start(choices: Choices, capabilities: Capabilities, name: str = "start") -> 
         steps += life.admit(choices)
     if capabilities.has("state"):
         steps.append(open_step(state=NoArguments()))
-    return case_of(name, "A made-up start", steps, info)
+    return case_of(name, "An unusual start", steps, info)
 
 
 _POD_LEVEL = "PodLevelResources"
@@ -243,7 +243,7 @@ _POLICIES = {
     "topologyManagerPolicy": ("topologyManagerPolicyOptions", "topologyManagerScope"),
     "memoryManagerPolicy": ("reservedMemory",),
 }
-"""The policies of the managers, and the fields that go with each."""
+"""The managers' policies, and the fields that belong to each."""
 
 _RESERVED = (
     "reservedSystemCPUs",
@@ -252,15 +252,15 @@ _RESERVED = (
     "reservedMemory",
     "evictionHard",
 )
-"""What is kept from pods; the parts have to add up."""
+"""Reservations, which must be consistent with each other."""
 
 _FEWEST_PODS, _MAX_PODS = 2, 6
 
 
 def seeded_upgrade(seed: int, capabilities: Capabilities, after: str) -> Case:
-    """The upgrade of a seed, from the release of `capabilities` to the release `after`.
+    """Generates an upgrade from the release of `capabilities` to `after`.
 
-    It is the same for the same claims; the seed also says which of `CHANGES` comes with it.
+    The result only depends on the seed and the claims; the seed also selects one of `CHANGES`.
     """
     kinds = tuple(CHANGES)
     return upgrade(Seeded(seed), capabilities, after, kinds[seed % len(kinds)], f"upgrade-{seed}")
@@ -269,10 +269,10 @@ def seeded_upgrade(seed: int, capabilities: Capabilities, after: str) -> Case:
 def upgrade(
     choices: Choices, capabilities: Capabilities, after: str, kind: str, name: str = "upgrade"
 ) -> Case:
-    """A node's life in one release, the same node in the release `after`, and its drain.
+    """Generates a node's life in one release, its upgrade to `after`, and a drain.
 
-    Last, the node is drained as a kubelet advises that refuses a file: its pods leave, the files
-    are deleted, and pods of the same form come.
+    The drain follows the advice of a kubelet that refuses a file: the pods leave, the files are
+    deleted, and similar pods arrive.
 
     `kind` is one of `CHANGES`.
     """
@@ -285,12 +285,12 @@ def upgrade(
     if choices.chance(2):
         steps += node.life.admit(choices)
     steps += [*node.reconcile_steps(), *node.drain(start)]
-    title = f"A made-up node and its upgrade from {node.before} to {after}: {kind}"
+    title = f"A generated node is upgraded from {node.before} to {after}: {kind}"
     return on_its_tree(case_of(name, title, steps, info), choices, capabilities)
 
 
 class _Upgrade:
-    """A life that begins in the release `before` and goes on in the release `after`."""
+    """A life that begins in the release `before` and continues in the release `after`."""
 
     def __init__(self, life: NodeScenario, before: str, after: str) -> None:
         self.life = life
@@ -298,7 +298,7 @@ class _Upgrade:
         self.after = after
 
     def choose_fixed_fields(self, kind: str) -> None:
-        """Leaves out what would keep the node from living in its first release."""
+        """Excludes settings that would prevent the node from starting in its first release."""
         focus = replace(self.life.focus, mistakes=False, gates=False)
         knows = _POD_LEVEL in release(self.before).gates
         whole = kind == _PODS_AS_A_WHOLE and self.life.capabilities.makes(_PODS)
@@ -306,7 +306,7 @@ class _Upgrade:
         self.life.focus = focus
 
     def live(self, choices: Choices, kind: str) -> Iterator[Step]:
-        """The first release: a start, pods that come and some that leave."""
+        """Runs the node in the first release: a start, arriving pods, and some that leave."""
         (first,) = self.life.begin(choices)
         assert first.start is not None
         gates = self._gates(choices, kind)
@@ -345,14 +345,13 @@ class _Upgrade:
                 return {name: known[name].default if later is None else not later.default}
         return {}
 
-    # What changes with the upgrade
+    # Changes that come with the upgrade
 
     def nothing_changes(self, _: Choices) -> StartStep:
-        """The same configuration, and all pods."""
         return StartStep(config=self.life.config)
 
     def pods_leave(self, choices: Choices) -> StartStep:
-        """Some pods, or all, leave while the kubelet is down."""
+        """Removes some or all pods while the kubelet is down."""
         alive = tuple(self.life.alive)
         gone = alive if choices.chance(3) else tuple(choices.some(alive, 1, len(alive)))
         for pod in gone:
@@ -360,15 +359,14 @@ class _Upgrade:
         return StartStep(config=self.life.config, removed_pods=gone)
 
     def cpus_leave(self, choices: Choices) -> StartStep:
-        """CPUs are offline since."""
         cpus = [*self.life.facts.all][1:]
-        # Without whole cores, one of the kubelets' options makes them loop for ever.
+        # Without whole cores, some options make the kubelet loop forever.
         if not cpus or self.life.focus.endless:
             return self.nothing_changes(choices)
         return StartStep(config=self.life.config, offline=str(CPUSet(choices.some(cpus, 1, 2))))
 
     def policies_switched(self, choices: Choices) -> StartStep:
-        """A manager or two are switched on or off, or the Topology Manager aligns otherwise."""
+        """Switches one or two managers on or off, or changes the Topology Manager's policy."""
         config = self.life.config
         fresh = self._fresh(choices)
         for policy, others in choices.some(tuple(_POLICIES.items()), 1, 2):
@@ -382,17 +380,16 @@ class _Upgrade:
         return self._start_with(config)
 
     def options_switched(self, choices: Choices) -> StartStep:
-        """The same policies with other options, and another scope."""
+        """Keeps the policies and changes their options and the scope."""
         fresh = self._fresh(choices)
         names = [f"{policy}Options" for policy in _POLICIES if policy in self.life.config]
         return self._start_with(_with(self.life.config, fresh, (*names, "topologyManagerScope")))
 
     def reservation_switched(self, choices: Choices) -> StartStep:
-        """Other CPUs and other memory are reserved."""
         return self._start_with(_with(self.life.config, self._fresh(choices), _RESERVED))
 
     def gates_left_out(self, _: Choices) -> StartStep:
-        """Without the gates that the new release does not know."""
+        """Drops feature gates that the new release does not have."""
         known = release(self.after).gates
         gates = {
             name: on
@@ -402,7 +399,7 @@ class _Upgrade:
         return self._start_with({**self.life.config, "featureGates": gates})
 
     def pods_as_a_whole(self, choices: Choices) -> StartStep:
-        """Pods had resources as a whole; the gates for it stay where the release has them."""
+        """Keeps the feature gates for pod-level resources, or sometimes drops one."""
         start = self.gates_left_out(choices)
         if choices.chance(3):
             gates = dict(start.config["featureGates"])
@@ -420,7 +417,7 @@ class _Upgrade:
     # The drain
 
     def drain(self, start: StartStep) -> Iterator[Step]:
-        """All pods leave, the files are deleted, and pods of the same form come."""
+        """Removes all pods, deletes the files, and admits similar pods."""
         pods = [self.life.offered_pods[name] for name in self.life.alive]
         files: tuple[FileName, ...] = ("cpu_manager_state", "memory_manager_state")
         for file in files if self.life.keeps_files else ():
@@ -434,7 +431,6 @@ class _Upgrade:
         yield from self.reconcile_steps()
 
     def reconcile_steps(self) -> Iterator[Step]:
-        """A pass of the reconcile loop, where that can be asked for."""
         if self.life.may("reconcile"):
             yield open_step(reconcile=NoArguments())
 
@@ -452,12 +448,11 @@ CHANGES: Mapping[str, Callable[[_Upgrade, Choices], StartStep]] = {
     _PODS_AS_A_WHOLE: _Upgrade.pods_as_a_whole,
     _GATES_KEPT: _Upgrade.nothing_changes,
 }
-"""What changes when the other release starts, by name."""
+"""The changes that come with an upgrade, by name."""
 
 
 def _with(
     config: KubeletConfiguration, fresh: KubeletConfiguration, names: tuple[str, ...]
 ) -> KubeletConfiguration:
-    """A configuration with these fields, and only these, as another one has them."""
     kept = {key: value for key, value in config.items() if key not in names}
     return kept | {key: fresh[key] for key in names if key in fresh}

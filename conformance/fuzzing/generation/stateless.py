@@ -1,4 +1,4 @@
-"""Calls that need no started node: merges of hints, and CPU assignment."""
+"""Generates calls that need no started node: merges of hints, and CPU assignments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RESOURCES = ("cpu", "memory", "vendor.example/nic", "vendor.example/gpu")
 
 
 def merge(choices: Choices, capabilities: Capabilities) -> MergeStep:
-    """A merge of up to four providers on up to five nodes."""
+    """Generates a merge of up to four providers on up to five nodes."""
     nodes = tuple(range(choices.integer(1, 5)))
     options: dict[str, str] = {}
     distances = None
@@ -44,7 +44,7 @@ def _distances(choices: Choices, count: int) -> dict[str, tuple[int, ...]]:
 
 
 def _providers(choices: Choices, nodes: int) -> tuple[dict[str, Any] | None, ...]:
-    """Providers whose hints do not multiply to more than a kubelet merges in a moment."""
+    """Generates providers, with few enough combinations of hints for a kubelet to merge quickly."""
     made: list[dict[str, Any] | None] = []
     product = 1
     for number in range(choices.integer(0, 4)):
@@ -64,7 +64,7 @@ def _providers(choices: Choices, nodes: int) -> tuple[dict[str, Any] | None, ...
 
 
 def _hints(choices: Choices, nodes: int, most: int) -> list[dict[str, Any]]:
-    """Different sets of nodes, mostly preferred where they are the smallest."""
+    """Generates different sets of nodes, usually preferred if they are the smallest."""
     sets = choices.some(range(1, 1 << nodes), 1, min(most, 6))
     narrowest = min(mask.bit_count() for mask in sets)
     odd = choices.chance(3)
@@ -78,9 +78,9 @@ def _hints(choices: Choices, nodes: int, most: int) -> list[dict[str, Any]]:
 
 
 def assign(choices: Choices, facts: Facts, capabilities: Capabilities) -> AssignStep:
-    """An assignment out of all CPUs but some; whole cores where broken ones end in a loop."""
+    """Generates an assignment that avoids partly used cores if they would cause an endless loop."""
     options = choices.some(capabilities.cpu_options(), 0, 2)
-    # Two may exclude each other.
+    # The two options may conflict.
     if not capabilities.makes("feature configuration-validation"):
         options = options[:1]
     cores = list(facts.cores)

@@ -1,4 +1,4 @@
-"""Machines with trees: lives that start from one, and small machines that are odd to discover."""
+"""Generates machines with trees: for lives that start from a tree, and unusual small machines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def on_a_tree(choices: Choices, machine: MachineInfo) -> MachineInfo | None:
-    """The machine of a life that starts from its tree, as it is discovered there; None for others.
+    """Returns the machine as discovered from its tree, or None for a life without a tree.
 
-    Half of the lives of seeds do, of Hypothesis's somewhat fewer.
+    About half of the lives have a tree.
     """
     return as_discovered(machine) if choices.chance(2) else None
 
@@ -28,9 +28,9 @@ _CACHE = {"type": "Unified", "line": 64, "ways": 8}
 
 
 def profile(choices: Choices, name: str) -> Profile:
-    """A machine of up to two sockets, four nodes with CPUs and sixteen cores.
+    """Generates a machine with up to two sockets, four nodes with CPUs and sixteen cores.
 
-    One in three is odd in its CPUs, its numbers, its caches or what its kernel does not tell.
+    One in three has unusual CPUs, numbers or caches, or a kernel that omits a file.
     """
     sockets = choices.integer(1, 2)
     nodes = choices.pick((sockets, sockets, 2 * sockets, 1))
@@ -41,8 +41,8 @@ def profile(choices: Choices, name: str) -> Profile:
     ids = [place * step for place in range(nodes + bare)]
     plain: dict[str, Any] = {
         "name": name,
-        "title": "A made-up machine",
-        "source": "made up",
+        "title": "A generated machine",
+        "source": "generated",
         "architecture": "x86_64",
         "topology": {
             "sockets": sockets,
@@ -74,11 +74,11 @@ def _node(choices: Choices, number: int) -> dict[str, Any]:
     return {"nodes": number, "memory": memory, "hugepages": {"2Mi": choices.pick((0, 64))}}
 
 
-# What can be odd
+# Unusual properties
 
 
 def _offline(choices: Choices, plain: dict[str, Any]) -> None:
-    """Offline CPUs; an older kernel keeps their topology."""
+    """Takes CPUs offline; an older kernel keeps their topology files."""
     topology = plain["topology"]
     count = topology["sockets"] * topology["cores_per_socket"] * topology["threads_per_core"]
     first = choices.integer(0, count - 1)

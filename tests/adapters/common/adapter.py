@@ -1,6 +1,6 @@
-"""An adapter as small as can be: the lowest CPUs, and one of each other answer."""
+"""A minimal adapter: it assigns the lowest CPUs, and gives one answer of every other kind."""
 
-from protocol import Refusal, Unsupporting, cpu_list, cpu_set, serve
+from protocol import Refusal, UnsupportedOperation, cpu_list, cpu_set, serve
 
 HELLO = {
     "protocol": 1,
@@ -17,7 +17,7 @@ HELLO = {
 
 def assign(args: dict) -> dict:
     if args.get("options"):
-        raise Unsupporting("options")
+        raise UnsupportedOperation("options")
     available, count = sorted(cpu_set(args["available"])), args["count"]
     print("foreign code prints what it likes")  # noqa: T201 - as it may
     if count > len(available):

@@ -1,4 +1,4 @@
-"""A node whose allocator takes the lowest CPUs, or those that somebody holds."""
+"""A node whose allocator takes the lowest CPUs, even those in use if `greedy`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoint files built from fields, held against files that kubelets wrote."""
+"""Checkpoint files built from fields, compared with files written by kubelets."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ CHECKSUMS = [*yaml.safe_load_all(Path(__file__).with_name("checksums.yaml").read
 
 
 @pytest.mark.parametrize("row", CHECKSUMS)
-def test_fields_have_the_checksum_that_kubelets_give_them(row: dict[str, Any]) -> None:
+def test_checksums_equal_the_kubelets(row: dict[str, Any]) -> None:
     assert checkpoints.checksum(row["fields"]) == row["checksum"]
 
 
-def test_a_file_is_compact_with_its_checksum_last() -> None:
+def test_a_file_is_compact_and_ends_with_its_checksum() -> None:
     fields = {"policyName": "static", "defaultCpuSet": "0-7"}
     golden = '{"policyName":"static","defaultCpuSet":"0-7","checksum":14413152}'
     assert checkpoints.text(fields) == golden
     assert cpu.dump(CPUState(0xFF, {}, {}), "static", release("1.36").cpu_files).decode() == golden
 
 
-def test_a_given_checksum_is_written_as_it_is_and_none_is_left_out() -> None:
+def test_a_given_checksum_is_kept_and_none_is_omitted() -> None:
     assert checkpoints.text({"policyName": 5, "checksum": 7}) == '{"policyName":5,"checksum":7}'
     assert checkpoints.text({"checksum": 0, "policyName": ""}) == '{"checksum":0,"policyName":""}'
     assert checkpoints.text({"policyName": "static", "checksum": None}) == '{"policyName":"static"}'
 
 
-def test_the_second_part_is_a_text_with_a_checksum_of_its_own() -> None:
+def test_the_data_part_is_a_string_with_its_own_checksum() -> None:
     fields = {"policyName": "static", "defaultCpuSet": "0-7"}
     golden = (
         '{"policyName":"static","defaultCpuSet":"0-7","checksum":14413152,'
@@ -52,7 +52,7 @@ def test_the_second_part_is_a_text_with_a_checksum_of_its_own() -> None:
     assert checkpoints.like({"data": ""}, golden) == {"data": ""}
 
 
-def test_the_second_part_may_stand_alone_or_be_wrong() -> None:
+def test_the_data_part_may_be_alone_or_wrong() -> None:
     assert checkpoints.text({"data": "x", "dataChecksum": None}) == '{"data":"x"}'
     assert checkpoints.text({"data": 7, "dataChecksum": 1}) == '{"data":7,"dataChecksum":1}'
     assert checkpoints.text({"policyName": "", "dataChecksum": 1}).endswith('"dataChecksum":1}')
@@ -69,6 +69,6 @@ def test_the_second_part_may_stand_alone_or_be_wrong() -> None:
         ({"machineState": []}, r"\[\] is not a state\.NUMANodeMap"),
     ],
 )
-def test_fields_that_no_structure_has_are_refused(fields: dict[str, Any], complaint: str) -> None:
+def test_unknown_fields_are_refused(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(FieldsError, match=complaint):
         checkpoints.text(fields)

@@ -1,4 +1,4 @@
-"""Which releases a case is for, and what a wrong id may have meant."""
+"""Release constraints of cases, and suggestions for misspelt ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numaproof.protocol.releases import RELEASES
 from numaproof.reference.deviations import releases
 
 
-def test_the_reference_knows_every_release_and_no_other() -> None:
+def test_the_reference_supports_exactly_the_known_releases() -> None:
     assert tuple(releases.TABLE) == RELEASES
 
 
@@ -27,14 +27,14 @@ def test_the_reference_knows_every_release_and_no_other() -> None:
         ("<=1.33", "1.33", True),
     ],
 )
-def test_a_constraint_includes_a_release_by_number(
+def test_a_constraint_compares_releases_as_numbers(
     constraint: str, release: str, *, is_included: bool
 ) -> None:
     assert includes(constraint, release) is is_included
 
 
 @pytest.mark.parametrize("constraint", ["newest", "~1.34", "1", ">= 1.34,", "1.34.2"])
-def test_another_form_is_an_error_that_shows_the_right_one(constraint: str) -> None:
+def test_a_malformed_constraint_shows_the_right_form(constraint: str) -> None:
     with pytest.raises(ConstraintError, match=r"is not a release such as '1\.35' or '>= 1\.34'"):
         includes(constraint, "1.35")
 
@@ -57,5 +57,5 @@ IDS = ("static-gives-cpus", "static-gives-more", "static-takes-cores", "topo-mer
         ("nothing-like-it", ""),
     ],
 )
-def test_what_is_close_is_suggested(pattern: str, suggestion: str) -> None:
+def test_similar_names_are_suggested(pattern: str, suggestion: str) -> None:
     assert naming.did_you_mean(pattern, IDS) == suggestion

@@ -1,4 +1,4 @@
-"""The language in which cases size themselves: `expressions.yaml` has some and their values."""
+"""The expressions in cases; `expressions.yaml` has examples with their values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES: dict[str, Any] = {
 
 
 @EXPRESSIONS
-def test_an_expression_has_a_value_or_an_error_that_says_what(row: dict[str, Any]) -> None:
+def test_an_expression_has_a_value_or_a_helpful_error(row: dict[str, Any]) -> None:
     try:
         if "value" in row:
             EXPRESSIONS.check(row, str(expand(row["value"], NAMES)))
@@ -46,6 +46,6 @@ def test_an_expression_has_a_value_or_an_error_that_says_what(row: dict[str, Any
         ("-" * 490 + "1", "nested too deeply|does not fit"),
     ],
 )
-def test_what_python_calls_an_error_is_one(source: str, complaint: str) -> None:
+def test_python_errors_become_expression_errors(source: str, complaint: str) -> None:
     with pytest.raises(ExpressionError, match=complaint):
         evaluate(source, NAMES)

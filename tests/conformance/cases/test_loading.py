@@ -1,4 +1,4 @@
-"""Case files: what is in them, and what is wrong with them."""
+"""Case files: valid content and errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ cases:
 """
 
 
-def test_cases_take_over_the_defaults_of_their_file_where_they_say_nothing() -> None:
+def test_cases_inherit_the_defaults_of_their_file() -> None:
     one, two = loading.parse(CASE, "cases.yaml")
     assert one.level == "placement"
     assert one.machines.smt == 2
@@ -51,7 +51,7 @@ def test_cases_take_over_the_defaults_of_their_file_where_they_say_nothing() -> 
     assert two.level == "admission"
     assert two.machines.smt is None
     assert two.kubernetes == "1.33"
-    # Configurations are merged, and null takes a key away.
+    # Configurations are merged, and null removes a key.
     assert one.config == {"kubeReserved": {"cpu": "2", "memory": "1Gi"}}
     assert two.steps[0].verb == "admit"
     assert two.steps[0].expect == Expected(refused="SMTAlignmentError")
@@ -68,7 +68,7 @@ def parse_row(row: dict[str, Any]) -> object:
 
 
 @WRONG
-def test_a_wrong_file_is_an_error_with_line_field_and_fix(row: dict[str, Any]) -> None:
+def test_an_error_names_line_field_and_fix(row: dict[str, Any]) -> None:
     WRONG.check(row, parse_row(row))
 
 
@@ -83,7 +83,7 @@ BY_RELEASE = CASE.replace(
 ).replace('kubernetes: "1.33"', 'kubernetes: ">= 1.34"')
 
 
-def test_a_step_may_expect_something_else_in_each_release() -> None:
+def test_expectations_can_differ_by_release() -> None:
     _, case = loading.parse(BY_RELEASE, "cases.yaml")
     assert loading.parse(writing.text(case), "cases.yaml") == (case,)
     (step,) = case.steps
@@ -94,16 +94,16 @@ def test_a_step_may_expect_something_else_in_each_release() -> None:
         msgspec.structs.replace(step, expect=step.expect[:1]).on("1.40")
 
 
-def test_levels_include_the_ones_before_them() -> None:
+def test_a_level_includes_the_looser_ones() -> None:
     assert loading.applies("admission", "placement")
     assert loading.applies("placement", "placement")
     assert not loading.applies("kubelet", "placement")
 
 
-# Writing them
+# Writing cases
 
 
-def test_a_written_case_is_read_as_the_same_case(tmp_path: Path, info: MachineInfo) -> None:
+def test_a_written_case_round_trips(tmp_path: Path, info: MachineInfo) -> None:
     (case, _) = loading.parse(CASE, "cases.yaml")
     steps = (Step(start=StartStep(config={"a": {"b": [1, "ü", {}]}}, removed_pods=("x",))),)
     case = msgspec.structs.replace(case, steps=steps, machine=info)
@@ -113,7 +113,7 @@ def test_a_written_case_is_read_as_the_same_case(tmp_path: Path, info: MachineIn
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_the_same_case_has_the_same_text_and_name() -> None:
+def test_equal_cases_have_equal_text_and_names() -> None:
     one, two = (loading.parse(CASE, "cases.yaml")[0] for _ in range(2))
     assert writing.text(one) == writing.text(two)
     assert writing.name_of(one) == writing.name_of(two)
@@ -121,7 +121,7 @@ def test_the_same_case_has_the_same_text_and_name() -> None:
     assert writing.name_of(other) != writing.name_of(one)
 
 
-def test_no_preference_stays_no_preference_in_a_file() -> None:
+def test_no_preference_round_trips() -> None:
     (case, _) = loading.parse(CASE, "cases.yaml")
     merge = MergeStep(nodes=(0,), policy="none", providers=({"gpu": None}, None))
     case = msgspec.structs.replace(case, steps=(Step(merge=merge),))
@@ -129,7 +129,7 @@ def test_no_preference_stays_no_preference_in_a_file() -> None:
     assert read.steps == case.steps
 
 
-def test_a_value_that_occurs_twice_is_written_twice() -> None:
+def test_repeated_values_are_written_without_aliases() -> None:
     (case, _) = loading.parse(CASE, "cases.yaml")
     step = Step(start=StartStep(config={"a": {"b": "c"}}))
     text = writing.text(msgspec.structs.replace(case, steps=(step, step)))
@@ -137,7 +137,7 @@ def test_a_value_that_occurs_twice_is_written_twice() -> None:
     assert text.count("b: c") == 2
 
 
-def test_of_a_long_title_the_beginning_is_written() -> None:
+def test_a_long_title_is_truncated() -> None:
     (case, _) = loading.parse(CASE, "cases.yaml")
     for title in ("containers.app.cpus is 1,5 against 2,6; " * 100, "x" * writing.LONGEST_TITLE):
         written = writing.text(msgspec.structs.replace(case, title=title))

@@ -1,4 +1,4 @@
-"""What a case may ask of a machine."""
+"""The machine properties that cases can require."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def facts(name: str) -> Facts:
     return Facts(discover_profile(name))
 
 
-def test_a_regular_server_is_counted() -> None:
+def test_the_units_of_a_regular_server_are_counted() -> None:
     assert facts("xeon-gold-6230-2s").properties == {
         "cpus": 80,
         "cores": 40,
@@ -46,7 +46,7 @@ def test_a_regular_server_is_counted() -> None:
         ("", {"cpus": 0, "smt": 1}),
     ],
 )
-def test_what_is_odd_about_a_machine_is_a_property(name: str, properties: dict[str, int]) -> None:
+def test_unusual_machines_have_properties(name: str, properties: dict[str, int]) -> None:
     found = (facts(name) if name else Facts(MachineInfo())).properties
     assert {one: found[one] for one in properties} == properties
 
@@ -65,11 +65,11 @@ def test_what_is_odd_about_a_machine_is_a_property(name: str, properties: dict[s
         ("per_node(2)", "[[0], [0]]"),
     ],
 )
-def test_expressions_name_parts_of_the_machine(source: str, value: str) -> None:
+def test_expressions_can_name_parts_of_the_machine(source: str, value: str) -> None:
     assert str(evaluate(source, facts("laptop-4c8t").names())) == value
 
 
-def test_a_cache_of_part_of_a_node_has_a_name_and_devices_have_a_limit() -> None:
+def test_uncore_caches_have_names_and_devices_a_limit() -> None:
     names = facts("epyc-7742-2s-nps1").names()
     assert str(evaluate("cache(0)", names)) == "0-3,128-131"
     with pytest.raises(ExpressionError, match="more than 4096 devices on a node"):

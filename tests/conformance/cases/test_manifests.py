@@ -1,4 +1,4 @@
-"""Pods and machines as cases write them."""
+"""The short forms of pods and machines in cases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
 
 
-def test_a_pod_becomes_a_manifest_with_amounts_as_texts() -> None:
+def test_a_pod_becomes_a_manifest_with_string_amounts() -> None:
     pod = manifests.manifest(
         PodSpec(
             pod="a",
@@ -34,7 +34,7 @@ def test_a_pod_becomes_a_manifest_with_amounts_as_texts() -> None:
     }
 
 
-def test_amounts_in_a_configuration_become_texts_and_nothing_else_does() -> None:
+def test_only_amounts_in_a_configuration_become_strings() -> None:
     config = {
         "kubeReserved": {"cpu": 1, "x": True},
         "topologyManagerPolicyOptions": {"max-allowable-numa-nodes": 12},
@@ -51,7 +51,7 @@ def test_amounts_in_a_configuration_become_texts_and_nothing_else_does() -> None
     }
 
 
-def test_an_offline_thread_leaves_its_core_and_both_threads_take_it_along() -> None:
+def test_offline_threads_leave_their_core_and_both_remove_it() -> None:
     machine = regular(cores=2, adjacent=True, memory=1)
     assert manifests.without_cpus(machine, CPUSet()) == machine
     left = manifests.without_cpus(machine, CPUSet([1, 2, 3]))
@@ -65,13 +65,13 @@ NODES = (Node(0, memory=8 << 20, hugepages=PAGES), Node(2, memory=4 << 20))
 MACHINE = MachineInfo(memory_capacity=12 << 20, topology=NODES)
 
 
-def test_the_memory_of_a_node_can_change_and_with_it_the_total() -> None:
+def test_changing_a_nodes_memory_changes_the_total() -> None:
     after = manifests.with_memory(MACHINE, [MemoryChange(node=2, bytes=5 << 20)])
     assert after.topology == (NODES[0], Node(2, memory=5 << 20))
     assert after.memory_capacity == 13 << 20
 
 
-def test_the_huge_pages_of_one_size_can_change_alone() -> None:
+def test_huge_pages_of_one_size_can_change_alone() -> None:
     change = MemoryChange(node=0, hugepages=2048, bytes=4 << 21)
     after = manifests.with_memory(MACHINE, [change])
     assert after.topology is not None
@@ -87,6 +87,6 @@ def test_the_huge_pages_of_one_size_can_change_alone() -> None:
         (MemoryChange(node=2, hugepages=2048, bytes=1), "node 2 has no huge pages of 2048 KiB"),
     ],
 )
-def test_memory_that_is_not_there_cannot_change(change: MemoryChange, complaint: str) -> None:
+def test_missing_memory_cannot_change(change: MemoryChange, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         manifests.with_memory(MACHINE, [change])

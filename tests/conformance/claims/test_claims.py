@@ -1,6 +1,6 @@
-"""What `hello` claims: `names.yaml` has claims, `review.yaml` case runs that bear them out.
+"""Claims in `hello`: `names.yaml` has claims, `review.yaml` case runs that confirm them.
 
-What does not exist, or does not go together, is a failed handshake.
+Unknown or inconsistent claims fail the handshake.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNNAMED = msgspec.structs.replace(HELLO, features=None)
 
 
 @NAMES
-def test_a_claim_that_does_not_exist_is_a_failed_handshake(row: dict[str, Any]) -> None:
+def test_an_unknown_claim_fails_the_handshake(row: dict[str, Any]) -> None:
     line = codec.encode({"id": 1, "ok": {**codec.to_plain(HELLO), **row["claims"]}})
 
     class Claiming(Reference):
@@ -72,7 +72,7 @@ PLAIN = {
 
 
 @REVIEWS
-def test_runs_bear_claims_out_or_not(row: dict[str, Any]) -> None:
+def test_runs_confirm_claims_or_not(row: dict[str, Any]) -> None:
     tally = ClaimsTally(msgspec.structs.replace(TOY, **row.get("hello", {})))
     for one in row["runs"]:
         tally.count_case(msgspec.convert({**PLAIN, **one}, CaseFinished))
@@ -83,7 +83,7 @@ def test_runs_bear_claims_out_or_not(row: dict[str, Any]) -> None:
 OF_VERSION_1 = tuple(name for name in features.NAMED if features.FEATURES[name].since == "1")
 
 
-def test_of_a_kubelet_that_names_no_features_all_of_version_1_are_assumed() -> None:
+def test_all_version_1_features_are_assumed_of_a_kubelet() -> None:
     assert features.assumed_features(UNNAMED) == OF_VERSION_1
     assert {*features.NAMED} - {*OF_VERSION_1} == {
         "quota",
@@ -95,12 +95,12 @@ def test_of_a_kubelet_that_names_no_features_all_of_version_1_are_assumed() -> N
 
 
 @pytest.mark.parametrize("level", ["invariants", "admission", "placement"])
-def test_checkpoint_files_are_only_assumed_of_a_kubelet(level: str) -> None:
+def test_checkpoint_files_are_assumed_only_of_a_kubelet(level: str) -> None:
     other = msgspec.structs.replace(UNNAMED, level=level)
     assert {*OF_VERSION_1} - {*features.assumed_features(other)} == {"checkpoint-files"}
 
 
-def test_what_operations_and_policies_do_not_allow_is_not_assumed() -> None:
+def test_features_without_their_operations_are_not_assumed() -> None:
     small = msgspec.structs.replace(
         UNNAMED, level="invariants", operations=("start", "state"), policies=messages.Policies()
     )
@@ -112,5 +112,5 @@ def test_what_operations_and_policies_do_not_allow_is_not_assumed() -> None:
     )
 
 
-def test_named_features_are_claimed_as_they_are_named() -> None:
+def test_listed_features_are_claimed_unchanged() -> None:
     assert features.claimed_features(msgspec.structs.replace(UNNAMED, features=())) == ()

@@ -1,4 +1,4 @@
-"""What a call needs follows from the call: `needs.yaml` has both, without what each call needs."""
+"""The claims that a call needs: `needs.yaml` omits those that every call needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONE_CPU = MachineInfo(num_cores=1, topology=(Node(0, cores=(Core(0, (0,)),)),))
 
 
 @NEEDS
-def test_a_call_needs_what_it_has(row: dict[str, Any]) -> None:
+def test_a_calls_content_determines_its_needs(row: dict[str, Any]) -> None:
     earlier = None
     args: messages.Args
     if "config" in row:
@@ -47,7 +47,7 @@ BY_DEFAULT = (
 )
 
 
-def test_devices_need_their_operation_and_a_configuration_is_read_each_time() -> None:
+def test_devices_need_their_operation() -> None:
     def needs_of_start(**more: Any) -> tuple[str, ...]:
         args = messages.StartArgs(config=config, state_dir="", **more)
         return tuple(needs.of_call("start", args, "1.37", ONE_CPU))

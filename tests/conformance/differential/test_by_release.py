@@ -1,4 +1,4 @@
-"""Several programs as one implementation: which answers, and which has ended."""
+"""Several programs as one implementation: which of them answers, and which are stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Kubelet(InProcess):
-    """The reference as one release; it counts how often it was ended."""
+    """A reference for a single release that counts how often it was closed."""
 
     def __init__(self, release: str, **claims: Any) -> None:
         super().__init__(Reference)
@@ -27,13 +27,13 @@ class Kubelet(InProcess):
         self.ends = 0
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The reference's answer; it greets as its release alone."""
+        """Returns the reference's answer, with only its release in `hello`."""
         answer = super().call(operation, args)
         greets = isinstance(answer, messages.Hello)
         return msgspec.structs.replace(answer, **self.claims) if greets else answer
 
     def close(self) -> None:
-        """Forgets its node, as a process that ends."""
+        """Forgets its node, like a process that ends."""
         self.ends += 1
         super().close()
 
@@ -47,7 +47,7 @@ def start(release: str, folder: Path, machine: MachineInfo) -> messages.StartArg
     )
 
 
-def test_a_start_ends_the_program_of_another_release(tmp_path: Path, info: MachineInfo) -> None:
+def test_a_start_stops_the_program_of_another_release(tmp_path: Path, info: MachineInfo) -> None:
     old, new = Kubelet("1.35"), Kubelet("1.36")
     both = ByRelease((old, new), "tests")
     assert isinstance(both.call("start", start("1.35", tmp_path, info)), messages.Started)
@@ -64,7 +64,7 @@ def test_a_start_ends_the_program_of_another_release(tmp_path: Path, info: Machi
     assert new.ends == ended + 1
 
 
-def test_together_they_claim_the_releases_and_options_of_all_and_what_they_share() -> None:
+def test_combined_claims_are_unions_or_intersections() -> None:
     some = messages.Options(cpu=("full-pcpus-only",), topology=())
     others = messages.Options(
         cpu=("align-by-socket", "full-pcpus-only"), topology=("max-allowable-numa-nodes",)
@@ -87,7 +87,7 @@ def test_together_they_claim_the_releases_and_options_of_all_and_what_they_share
 @pytest.mark.parametrize(
     ("features", "common"), [(None, None), (("restart", "checkpoint-files"), ("restart",))]
 )
-def test_features_that_a_program_does_not_name_are_assumed_of_it(
+def test_unlisted_features_of_a_program_are_assumed(
     features: tuple[str, ...] | None, common: tuple[str, ...] | None
 ) -> None:
     old = Kubelet("1.35", level="placement", features=None)
@@ -95,7 +95,7 @@ def test_features_that_a_program_does_not_name_are_assumed_of_it(
     assert handshake(ByRelease((old, new), "tests"), "tests").features == common
 
 
-def test_a_release_that_none_claims_is_no_answer(tmp_path: Path, info: MachineInfo) -> None:
+def test_a_release_that_no_program_claims_fails(tmp_path: Path, info: MachineInfo) -> None:
     both = ByRelease((Kubelet("1.35"), Kubelet("1.36")), "tests")
     with pytest.raises(BrokeProtocol, match=r"no program claims Kubernetes 1\.34"):
         both.call("start", start("1.34", tmp_path, info))

@@ -1,4 +1,4 @@
-"""The findings of the documentation: one section and one case file for every named defect."""
+"""The documented findings: one section and one case file for every named defect."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ each_defect = pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defe
 
 
 def releases(defect: Defect) -> str:
-    """The releases of a defect, which follow each other, in words."""
+    """Formats a defect's consecutive releases."""
     at = [RELEASES.index(release) for release in defect.releases]
     assert at == list(range(at[0], at[-1] + 1))
     first, last = defect.releases[0], defect.releases[-1]
@@ -48,7 +48,7 @@ def releases(defect: Defect) -> str:
 
 
 @each_defect
-def test_a_defect_has_a_section_that_says_what_the_table_says(defect: Defect) -> None:
+def test_a_defects_section_agrees_with_the_table(defect: Defect) -> None:
     section = SECTIONS[defect.name]
     issues = [defect.issue] if defect.issue else []
     assert re.findall(r"\]\((https:[^)]+)\)", section) == issues
@@ -61,7 +61,7 @@ def test_a_defect_has_a_section_that_says_what_the_table_says(defect: Defect) ->
         assert re.search("panics?|never ends|never gets an answer|hangs|takes minutes", section)
 
 
-def test_there_is_no_section_or_file_about_anything_else() -> None:
+def test_every_section_and_file_is_about_a_defect() -> None:
     names = {defect.name for defect in DEFECTS}
     assert SECTIONS.keys() == names
     files = {file.stem for file in (PAGE.parent / "findings").iterdir()}
@@ -69,7 +69,7 @@ def test_there_is_no_section_or_file_about_anything_else() -> None:
 
 
 def outcome(name: str, kubernetes: str, folder: Path, *, as_documented: bool) -> str:
-    """How the one case of a finding's file ends on its one machine, with the reference."""
+    """Runs the only case of a finding's file on its only machine with the reference."""
     (case,) = loading.read_file(PAGE.parent / "findings" / f"{name}.yaml")
     assert case.id == name
     machine: AnyMachine
@@ -88,7 +88,7 @@ def outcome(name: str, kubernetes: str, folder: Path, *, as_documented: bool) ->
 
 @each_defect
 @pytest.mark.parametrize("keeps", ["kubelet", "documents"])
-def test_a_defects_file_shows_it_and_passes_where_the_documents_are_kept(
+def test_a_defects_file_fails_on_the_kubelet_alone(
     defect: Defect, tmp_path: Path, keeps: str
 ) -> None:
     documented = keeps == "documents"
@@ -99,7 +99,7 @@ def test_a_defects_file_shows_it_and_passes_where_the_documents_are_kept(
 @pytest.mark.parametrize(
     "defect", [one for one in DEFECTS if one.answers], ids=lambda defect: defect.name
 )
-def test_a_kubelet_without_the_override_of_a_defect_does_not_show_it(
+def test_without_its_override_a_defect_does_not_show(
     defect: Defect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = table.release(defect.releases[-1])
@@ -112,7 +112,7 @@ def test_a_kubelet_without_the_override_of_a_defect_does_not_show_it(
 
 
 @pytest.mark.parametrize("kubernetes", between("1.32"))
-def test_a_finding_without_a_defect_is_what_the_reference_does(
+def test_findings_without_a_defect_are_the_references_behaviour(
     kubernetes: str, tmp_path: Path
 ) -> None:
     assert outcome("arm-cache-without-id", kubernetes, tmp_path, as_documented=False) == "pass"

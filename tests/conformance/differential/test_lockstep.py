@@ -1,4 +1,4 @@
-"""One scenario on two sides: what is a difference, what is chance, what broke."""
+"""Lockstep runs of two implementations: differences, randomness and crashes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ cases:
 
 
 def turns(*answers: str) -> ChangedReference:
-    """Says other CPUs at each admission, the last from then on, and the truth for ``-``."""
+    """Returns other CPUs at each admission, repeating the last, or the real ones for ``-``."""
     left = iter((*answers[:-1], *(answers[-1] for _ in range(100))))
 
     def change(answer: messages.Admitted) -> messages.Admitted:
@@ -61,7 +61,7 @@ def turns(*answers: str) -> ChangedReference:
 
 
 def breaking(failure: Exception) -> ChangedReference:
-    """The reference that fails once it is to admit."""
+    """A reference that fails at its first admission."""
 
     def fail(_: messages.Answer) -> messages.Answer:
         raise failure
@@ -80,16 +80,14 @@ def pair(right: Implementation, left: Implementation | None = None, **capabiliti
     return Pair(left or InProcess(Reference), right, Capabilities(hello, "1.35"), "kubelet")
 
 
-def test_two_sides_that_agree_pass_whatever_the_case_expects(
-    scenario: Scenario, tmp_path: Path
-) -> None:
+def test_two_sides_that_agree_pass_despite_expectations(scenario: Scenario, tmp_path: Path) -> None:
     played = play(pair(InProcess(Reference)), scenario, tmp_path)
     # start, admit, state, start, admit again, remove, state
     assert played == LockstepResult("pass", calls=7)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_first_difference_ends_a_scenario_with_both_answers_and_both_nodes(
+def test_the_first_difference_ends_with_both_answers_and_nodes(
     scenario: Scenario, tmp_path: Path
 ) -> None:
     played = play(pair(turns("7")), scenario, tmp_path)
@@ -112,12 +110,12 @@ def test_a_scenario_without_any_call_passes(info: MachineInfo, tmp_path: Path) -
     assert played == LockstepResult("pass")
 
 
-def test_a_difference_below_the_level_is_none(scenario: Scenario, tmp_path: Path) -> None:
+def test_a_difference_below_the_level_does_not_count(scenario: Scenario, tmp_path: Path) -> None:
     admission = Pair(InProcess(Reference), turns("7"), Capabilities(HELLO, "1.35"), "admission")
     assert play(admission, scenario, tmp_path).outcome == "pass"
 
 
-def test_what_one_side_does_not_have_is_not_asked(scenario: Scenario, tmp_path: Path) -> None:
+def test_operations_that_one_side_lacks_are_not_called(scenario: Scenario, tmp_path: Path) -> None:
     played = play(pair(InProcess(Reference), operations=("start",)), scenario, tmp_path)
     assert played.outcome == "unsupported"
     assert played.message == "one side does not have operation admit"
@@ -126,9 +124,7 @@ def test_what_one_side_does_not_have_is_not_asked(scenario: Scenario, tmp_path: 
     assert (played.outcome, played.pictures) == ("fail", ())
 
 
-def test_a_side_that_breaks_is_named_and_not_tried_again(
-    scenario: Scenario, tmp_path: Path
-) -> None:
+def test_a_broken_side_is_named_and_not_retried(scenario: Scenario, tmp_path: Path) -> None:
     played = examine(pair(breaking(TimedOut("no answer", "log"))), scenario, tmp_path)
     assert (played.outcome, played.message, played.stderr) == ("time-out", "no answer", "log")
     assert played.operation == "admit"
@@ -146,7 +142,7 @@ def test_a_side_that_breaks_is_named_and_not_tried_again(
     [
         (("7", "6", "-", "-"), "pass", "", ""),
         (("7", "6") * 12, "pass", "admit", "admit: containers.app.cpus differs"),
-        # The first admission agrees now and then; the one after the restart never does.
+        # The first admission sometimes agrees; the one after the restart never does.
         (
             ("7", "-", "6", "5", "-", "6", "-", "6", *("-", "6") * 20),
             "fail",
@@ -155,7 +151,7 @@ def test_a_side_that_breaks_is_named_and_not_tried_again(
         ),
     ],
 )
-def test_answers_that_differ_from_run_to_run_are_chance_and_no_others(
+def test_only_answers_that_vary_between_runs_are_random(
     scenario: Scenario,
     tmp_path: Path,
     answers: tuple[str, ...],

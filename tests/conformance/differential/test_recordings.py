@@ -1,4 +1,4 @@
-"""Recordings: made, written, read, and held against implementations."""
+"""Recordings: created, written, read, and compared with implementations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def reference_recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reco
     return tuple(one for one in kept if one is not None)
 
 
-def test_a_file_has_its_source_and_every_recording_in_the_same_bytes(
+def test_a_recording_file_has_its_source_and_is_reproducible(
     reference_recordings: tuple[Recording, ...], tmp_path: Path
 ) -> None:
     for name in "ab":
@@ -57,11 +57,11 @@ def test_a_file_has_its_source_and_every_recording_in_the_same_bytes(
     assert [call.op for call in reference_recordings[-1].calls] == ["merge"] * 5
 
 
-def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
+def test_choosing_other_equivalent_devices_is_no_failure(
     reference_recordings: tuple[Recording, ...], tmp_path: Path
 ) -> None:
     def rename_devices(recording: Recording) -> Recording | None:
-        """The recording with devices of other names; None if no container has any."""
+        """Returns the recording with renamed devices, or None if no container has any."""
         plain = msgspec.to_builtins(recording)
         answers = (call["answer"].get("ok", {}) for call in plain["calls"])
         held = [
@@ -81,7 +81,7 @@ def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
 
 
 def admitted(**containers: str) -> dict[str, Any]:
-    """An admission: each container with a device and, behind a space, CPUs."""
+    """An admission: each container with a device and, after a space, CPUs."""
     return {
         "containers": {
             name: {"cpus": has.partition(" ")[2], "devices": {"gpu": [has.partition(" ")[0]]}}
@@ -100,7 +100,7 @@ NONE = {"containers": {"a": {"cpus": "1", "devices": {}}, "z": {"cpus": "2", "de
     [
         (admitted(a="d0 1", z="d2 2"), ORIGINAL, True),
         (admitted(a="d0 1", z="d2 3"), ORIGINAL, False),
-        # The init container z comes first: what a gets may follow from its device.
+        # Init container z comes first, so a's device may follow from z's.
         (admitted(a="d0 5", z="d2 2"), ORIGINAL, True),
         (admitted(a="d0 5", z="d1 2"), ORIGINAL, False),
         (admitted(a="d0 5", z="d2 3"), ORIGINAL, False),
@@ -111,7 +111,7 @@ NONE = {"containers": {"a": {"cpus": "1", "devices": {}}, "z": {"cpus": "2", "de
         (NONE, {"containers": {"a": {"cpus": "1"}, "z": {"cpus": "2"}}}, True),
     ],
 )
-def test_what_follows_from_other_devices_of_an_earlier_container_is_no_failure(
+def test_consequences_of_an_earlier_choice_are_no_failure(
     answer: dict[str, Any], expected: dict[str, Any], *, is_excused: bool
 ) -> None:
     pod = {"spec": {"initContainers": [{"name": "z"}], "containers": [{"name": "a"}]}}
@@ -119,7 +119,7 @@ def test_what_follows_from_other_devices_of_an_earlier_container_is_no_failure(
     assert recordings._other_devices(step) is is_excused
 
 
-def test_a_recording_answers_what_it_was_made_of_only(
+def test_a_recording_only_answers_its_own_calls(
     reference_recordings: tuple[Recording, ...],
 ) -> None:
     run = Recorded(reference_recordings[0])
@@ -132,7 +132,7 @@ def test_a_recording_answers_what_it_was_made_of_only(
 
 
 def pack(case: str = "", **source: Any) -> bytes:
-    """A file of a source and, if told, a recording without calls of a case."""
+    """Writes a file with a source and, optionally, a recording without calls."""
     head = msgspec.json.encode(msgspec.structs.replace(SOURCE, **source)).decode()
     return lzma.compress(
         "\n".join([head, *([f'{{"case": {case}, "calls": []}}'] * bool(case))]).encode()
@@ -146,7 +146,7 @@ CASE = '{"id": "a", "title": "A", "requirements": [], '
     ("content", "complaint"),
     [
         (b"plain", "x.jsonl.xz: not an xz file"),
-        (lzma.compress(b""), "there is nothing in it"),
+        (lzma.compress(b""), "x.jsonl.xz: is empty"),
         (lzma.compress(b"{}\n"), "x.jsonl.xz, line 1: Object missing required field `format`"),
         (pack(format=2), "format 2 is not known; known is 1"),
         (
@@ -164,7 +164,7 @@ CASE = '{"id": "a", "title": "A", "requirements": [], '
         ),
     ],
 )
-def test_a_file_that_is_no_recording_is_refused_with_its_line(
+def test_a_malformed_recording_is_refused_with_its_line(
     content: bytes, complaint: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "x.jsonl.xz"
@@ -174,7 +174,7 @@ def test_a_file_that_is_no_recording_is_refused_with_its_line(
 
 
 @pytest.mark.parametrize("release", RECORDED)
-def test_the_bundled_recordings_are_of_the_real_kubelet_and_many(release: str) -> None:
+def test_there_are_many_bundled_recordings_of_the_kubelet(release: str) -> None:
     file = recordings.bundled_file(release)
     source, kept = recordings.read(file)
     assert (source.name, source.kubernetes) == ("kubelet", release)
@@ -188,11 +188,9 @@ def test_the_bundled_recordings_are_of_the_real_kubelet_and_many(release: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", [one for one in RECORDED if one in RELEASES[1:-1]])
-def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
-    release: str, tmp_path: Path
-) -> None:
-    # CI's checks in the oldest and the newest release play the recordings of these. Here each plays
-    # another third.
+def test_the_reference_agrees_with_the_kubelets_recordings(release: str, tmp_path: Path) -> None:
+    # CI's checks in the oldest and newest release play these recordings. Here each release plays a
+    # third of the others.
     third = slice(RECORDED.index(release) % 3, None, 3)
     wrong = {
         one.case_id: played.message
@@ -203,7 +201,7 @@ def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
     assert wrong == {}
 
 
-def test_whoever_is_not_judged_as_a_kubelet_or_claims_little_is_held_to_none(
+def test_recordings_apply_only_to_kubelets_with_enough_claims(
     tmp_path: Path,
 ) -> None:
     for about in ({"baseline": "documented"}, {"baseline": "either"}, {"level": "invariants"}):

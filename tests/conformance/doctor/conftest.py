@@ -1,4 +1,4 @@
-"""A small correct driver, and the same with one thing broken."""
+"""A small correct driver, and versions with one thing broken."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ FIX = (
     "            if count > len(free):\n",
     '            if count > len(free):\n                del self.held[pod["metadata"]["uid"]]\n',
 )
-"""What docs/fuzzing.md adds to the driver to repair it."""
+"""The fix for the driver from docs/fuzzing.md."""
 
 Examine = Callable[..., Diagnosis]
 
 
 @pytest.fixture
 def examined_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
-    """Examines a Python program in a folder of its own."""
+    """Examines a Python program in its own folder."""
     here, scratch = tmp_path / "here", tmp_path / "scratch"
     here.mkdir()
     scratch.mkdir()
     monkeypatch.chdir(here)
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    # A busy machine makes every program slow.
+    # On a busy machine every program is slow.
     for limit in ("SLOW", "SLOW_START"):
         monkeypatch.setattr(program, limit, 60.0)
 
@@ -44,7 +44,7 @@ def examined_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
 
 @pytest.fixture
 def examine_driver(examined_text: Examine) -> Examine:
-    """Examines the repaired driver with pieces of its text replaced."""
+    """Examines the fixed driver with parts of its text replaced."""
 
     def examine_with(*replacements: tuple[str, str], timeout: float = 10.0) -> Diagnosis:
         text = DRIVER.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""How long the dialogue may take, and how much may come back."""
+"""Limits on the dialogue's duration and on the program's output."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ def findings(diagnosis: Diagnosis) -> list[str]:
     return [one.wrong for exchange in diagnosis.exchanges for one in exchange.findings]
 
 
-def test_a_huge_line_is_given_up(examine_driver: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_line_ends_the_dialogue(
+    examine_driver: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("numaproof.protocol.codec.LONGEST_ANSWER", 1 << 20)
     diagnosis = examine_driver((PRINTED, 'print("x" * (1 << 23), flush=True)'))
     assert findings(diagnosis) == ["a line is longer than 1048576 bytes"]
     assert all(len(one.response) <= 4096 for one in diagnosis.exchanges)
 
 
-def test_output_without_end_is_given_up(examine_driver: Examine) -> None:
+def test_endless_output_ends_the_dialogue(examine_driver: Examine) -> None:
     began = time.monotonic()
     diagnosis = examine_driver((PRINTED, 'while True: print("again")'))
     assert not diagnosis.healthy
@@ -40,14 +42,16 @@ def test_output_without_end_is_given_up(examine_driver: Examine) -> None:
     assert time.monotonic() - began < 40
 
 
-def test_slow_answers_are_advice(examine_driver: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_answers_lead_to_advice(
+    examine_driver: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(program_module, "SLOW", 0.0)
     diagnosis = examine_driver()
     assert diagnosis.healthy
     assert any(one.startswith("the answer took") for one in findings(diagnosis))
 
 
-def test_a_dialogue_ends_when_its_time_is_over(
+def test_a_dialogue_ends_at_its_time_limit(
     examine_driver: Examine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program_module, "MAX_SECONDS", 1.0)
@@ -56,9 +60,7 @@ def test_a_dialogue_ends_when_its_time_is_over(
 
 
 @pytest.mark.parametrize("child", ["sleep 0.4", "true"])
-def test_processes_that_end_by_themselves_in_time_are_not_mentioned(
-    child: str, examine_driver: Examine
-) -> None:
+def test_processes_that_exit_in_time_are_not_mentioned(child: str, examine_driver: Examine) -> None:
     ending = 'if __name__ == "__main__":\n    main()'
     started = f"import subprocess; subprocess.Popen({child.split()})"
     found = findings(examine_driver((ending, f"{ending}\n    {started}"), OPERATIONS, FEATURES))

@@ -1,4 +1,4 @@
-"""The cases of the dialogue fit what a program claims, and the reference answers them as said."""
+"""The cases of the dialogue match a program's claims, and the reference passes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cases(hello: messages.Hello = HELLO, release: str = NEWEST) -> dict[str, Dia
 
 
 def answer(case: DialogueCase, folder: Path) -> messages.Answer | None:
-    """The reference's answer to the first step."""
+    """Returns the reference's answer to the first step."""
     machine = case.machine or MachineInfo()
     run = Run(reference_target(NEWEST, DOCUMENTED), case, machine, None, folder / case.id)
     run.player.step(case.steps[0])
@@ -48,7 +48,7 @@ def answer(case: DialogueCase, folder: Path) -> messages.Answer | None:
         messages.Policies(),
     ],
 )
-def test_the_first_nodes_have_policies_that_are_claimed_and_refuse_if_one_pins(
+def test_the_first_nodes_only_use_claimed_policies(
     policies: messages.Policies, tmp_path: Path
 ) -> None:
     asked = cases(msgspec.structs.replace(HELLO, policies=policies))
@@ -71,7 +71,7 @@ def test_the_first_nodes_have_policies_that_are_claimed_and_refuse_if_one_pins(
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_only_options_and_gates_of_the_release_are_asked_for(release: str) -> None:
+def test_only_the_releases_options_and_gates_are_used(release: str) -> None:
     found = cases(release=release)
     assert ("option-strict-cpu-reservation" in found) is (release >= "1.32")
     assert ("topology-option-max-allowable-numa-nodes" in found) is (release >= "1.31")

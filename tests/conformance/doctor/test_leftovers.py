@@ -1,4 +1,4 @@
-"""The files that a program leaves outside of its state directory are found and named."""
+"""Files that a program leaves outside its state directory are found and named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home directory with some configuration in it."""
+    """A home directory with some configuration."""
     home = tmp_path / "home"
     (home / ".config" / "editor").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a log and a folder in it."""
+    """A working directory with a log and a folder."""
     here = tmp_path / "work"
     (here / "data").mkdir(parents=True)
     (here / "driver.log").write_text("before\n")
@@ -45,7 +45,7 @@ def test_new_and_changed_files_of_the_working_directory_are_found(
 
 
 @pytest.mark.usefixtures("here")
-def test_new_files_at_home_are_found_but_no_caches(home: Path, tmp_path: Path) -> None:
+def test_new_files_at_home_are_found_except_for_caches(home: Path, tmp_path: Path) -> None:
     leftovers = Leftovers(tmp_path / "temporary")
     (home / ".driver-state").touch()
     (home / ".config" / "driver").mkdir()
@@ -70,9 +70,7 @@ def test_a_working_directory_at_home_is_named_once(
     assert leftovers.at_home() == ["~/state"]
 
 
-def test_what_others_do_in_a_working_directory_for_all_is_not_the_programs(
-    here: Path, tmp_path: Path
-) -> None:
+def test_changes_in_a_shared_working_directory_are_ignored(here: Path, tmp_path: Path) -> None:
     here.chmod(0o1777)
     leftovers = Leftovers(tmp_path / "temporary")
     (here / "of-another-user").mkdir()

@@ -1,7 +1,7 @@
-"""What is said of a line: everything wrong with it, by name, and never an exception.
+"""Diagnosis of lines: every mistake is named, and none raises an exception.
 
-`lines.yaml` has lines, or the bodies of answers, and what is said of each: sentence → remedy, and
-the answer that was meant.
+`lines.yaml` has lines or bodies of answers, with the diagnosis: message → remedy, and the intended
+answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VALUES = st.recursive(
 
 
 @LINES
-def test_everything_wrong_with_a_line_is_said(row: dict[str, Any]) -> None:
+def test_every_mistake_in_a_line_is_reported(row: dict[str, Any]) -> None:
     kinds = {kind: row[kind] for kind in ("ok", "refused") if kind in row}
     line = row.get("line", json.dumps({"id": 1, **kinds})).encode()
     if "latin-1" in row:
@@ -53,7 +53,7 @@ def test_everything_wrong_with_a_line_is_said(row: dict[str, Any]) -> None:
 
 @settings(deadline=None, max_examples=80)
 @given(st.sampled_from([*OPERATIONS]), st.sampled_from(["ok", "refused", "fault", "x"]), VALUES)
-def test_no_value_is_too_odd_to_be_told_about(operation: str, kind: str, value: Any) -> None:
+def test_any_value_can_be_described(operation: str, kind: str, value: Any) -> None:
     line = json.dumps({"id": 1, kind: value}).encode()
     found = read(line, 1, operation)
     try:
@@ -67,12 +67,12 @@ def test_no_value_is_too_odd_to_be_told_about(operation: str, kind: str, value: 
 
 @settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=60))
-def test_no_bytes_are_too_odd_to_be_told_about(line: bytes) -> None:
+def test_any_bytes_can_be_described(line: bytes) -> None:
     assert read(line, 1, "state").findings
 
 
 @pytest.mark.parametrize("depth", [200, 900, 990, 1000, 5000, 100_000])
-def test_nesting_does_no_harm(depth: int) -> None:
+def test_deep_nesting_is_handled(depth: int) -> None:
     line = b'{"id": 1, "ok": ' + b"[" * depth + b"]" * depth + b"}"
     findings = read(line, 1, "state").findings
     assert "nested too deeply" in findings[0].wrong or depth < 100_000

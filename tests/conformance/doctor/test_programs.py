@@ -1,8 +1,8 @@
-"""What the doctor says of programs, each wrong in a way of its own: `programs.yaml` has both.
+"""Diagnosis of programs that each do one thing wrong; `programs.yaml` has both.
 
-A row replaces pieces of the driver in `examples`, or has the reference get something else to read
-than what it is asked; or it is a program. Under `says` stands each cause once, with the step
-whose answer shows it first, then what to do next.
+A row replaces parts of the driver in `examples`, changes the requests that the reference reads, or
+is a program. `says` has each cause once, with the step whose answer shows it first, then the next
+steps.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ for line in sys.stdin.buffer:
         said["ok"] |= CLAIMS
     print(json.dumps(said), flush=True)
 """
-"""The reference, which gets something else to read than what it is asked, and may claim less."""
+"""A reference that reads changed requests and may claim less."""
 
 VARYING = (
     (re.compile(r"\btmp\w*\b"), "tmp"),
@@ -52,7 +52,7 @@ VARYING = (
 
 
 @PROGRAMS
-def test_what_is_wrong_is_said(
+def test_mistakes_are_reported(
     row: dict[str, Any],
     examine_driver: Examine,
     examined_text: Examine,
@@ -90,7 +90,7 @@ def test_what_is_wrong_is_said(
 
 
 def mask_varying(text: str) -> str:
-    """A text without what is different each time."""
+    """Removes varying parts of a text."""
     for pattern, instead in VARYING:
         text = pattern.sub(instead, text)
     return text

@@ -1,4 +1,4 @@
-"""Every finding that is used has its texts, and no text is without use."""
+"""Every finding has its texts, and every text is used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXTS = wording.wording()
 SOURCES = [file.read_text("utf-8") for file in sorted(Path(wording.__file__).parent.glob("*.py"))]
 
 
-def test_every_finding_is_used_and_every_one_used_is_there() -> None:
+def test_findings_in_the_code_and_the_wording_are_equal() -> None:
     used, strings = set(), set()
     for node in (node for source in SOURCES for node in ast.walk(ast.parse(source))):
         match node:
@@ -26,11 +26,11 @@ def test_every_finding_is_used_and_every_one_used_is_there() -> None:
     assert TEXTS.findings.keys() <= strings | {"enum", "minimum", "pattern", "uniqueItems"}
 
 
-def test_what_is_filled_in_is_not_filled_in_again() -> None:
+def test_placeholders_in_values_are_not_expanded() -> None:
     said = finding("must-not-be-refused", message="costs $5, or $message")
     assert said.wrong == "this must not be refused: costs $5, or $message"
 
 
-def test_a_text_ends_without_a_full_stop() -> None:
+def test_texts_have_no_final_full_stop() -> None:
     texts = [text for one in TEXTS.findings.values() for text in (one.wrong, one.right)]
     assert not [text for text in texts if re.search(r"[^.]\.$", text)]

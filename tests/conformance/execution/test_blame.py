@@ -1,4 +1,4 @@
-"""A program that breaks is blamed in the case and at the call in which it broke, log included."""
+"""A crash is attributed to the case and the call that caused it, with the log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ WRONG = ADMIT + "  expect: {containers: {app: {exclusive: 3}}}\n"
 
 @pytest.fixture
 def open_program(tmp_path: Path) -> Iterator[Callable[..., Target]]:
-    """Makes targets of the reference as a program that does something wrong by the way."""
+    """Creates targets: the reference as a program with a side effect."""
     made: list[Subprocess] = []
 
     def make(after: str = "pass", before: str = "pass", *, by_release: bool = False) -> Target:
@@ -76,7 +76,7 @@ LAST = "if op == 'state' and b'app' in out: log('out of luck'); os._exit(7)"
         ("pass", "if op == 'admit': os._exit(3)", "at admit with exit code 3", "start state admit"),
     ],
 )
-def test_a_death_is_blamed_on_the_call_at_or_after_which_it_came(
+def test_a_death_is_attributed_to_the_call_before_it(
     play: Play,
     open_program: Callable[..., Target],
     after: str,
@@ -94,22 +94,22 @@ def test_a_death_is_blamed_on_the_call_at_or_after_which_it_came(
     assert " ".join(step.operation for step in steps) == calls
     assert (steps[-1].answer is None) == message.startswith("at")
     assert run.signature(result).startswith(f"crash at {steps[-1].operation}: ")
-    # The next case is none the worse for it.
+    # The next case is not affected.
     assert play(target, STATIC + "steps:\n- start: {}\n")[0].good
 
 
-def test_what_a_program_logs_in_a_case_stands_beside_a_wrong_answer(
+def test_a_wrong_answer_is_shown_with_the_cases_log(
     play: Play, open_program: Callable[..., Target]
 ) -> None:
     target = open_program(before="log(op + ' ')")
-    for _ in range(2):  # what was logged in an earlier case is not of this one
+    for _ in range(2):  # the log of an earlier case is not included
         result, _ = play(target, WRONG)
         assert (result.outcome, result.stderr) == ("fail", "start state admit state hello ")
     passed, _ = play(target, ADMIT)
     assert (passed.outcome, passed.stderr) == ("pass", "")
 
 
-def test_a_death_after_a_wrong_answer_leaves_the_wrong_answer_to_be_seen(
+def test_a_death_does_not_hide_an_earlier_wrong_answer(
     play: Play, open_program: Callable[..., Target]
 ) -> None:
     result, _ = play(open_program(LAST), WRONG)

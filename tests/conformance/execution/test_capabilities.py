@@ -1,4 +1,4 @@
-"""Nothing that an implementation does not claim is asked of it."""
+"""Implementations are only asked for what they claim."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def capabilities(operations: tuple[str, ...], *cpu: str) -> Capabilities:
 @pytest.mark.parametrize(
     ("operations", "can"), [(("discover",), False), (("assign",), True), (("merge", "state"), True)]
 )
-def test_who_only_discovers_has_no_scenarios(operations: tuple[str, ...], can: bool) -> None:  # noqa: FBT001
+def test_discovery_alone_has_no_scenarios(operations: tuple[str, ...], can: bool) -> None:  # noqa: FBT001
     capable = capabilities(operations, "none", "static")
     assert capable.can_be_fuzzed is can
     if can:
@@ -35,7 +35,7 @@ def test_who_only_discovers_has_no_scenarios(operations: tuple[str, ...], can: b
         assert verbs == {*operations} - {"state"}
 
 
-def test_what_is_claimed_is_had_and_a_manager_without_policies_is_switched_off() -> None:
+def test_managers_without_claimed_policies_are_off() -> None:
     needs = {
         "operation": ("hello", "start", "state"),
         "CPU Manager policy": ("none", "static"),

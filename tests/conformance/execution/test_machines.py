@@ -1,4 +1,4 @@
-"""Which machines a case runs on."""
+"""The machines that a case runs on."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def _case(machines: Machines) -> Case:
         (Machines(where="cpus == cores"), False),
     ],
 )
-def test_machines_are_chosen_by_name_property_and_condition(
+def test_machines_are_selected_by_name_property_and_condition(
     laptop: ProfileMachine, criteria: Machines, *, is_chosen: bool
 ) -> None:
     assert matches(laptop, _case(criteria)) is is_chosen
 
 
-def test_a_condition_that_is_not_in_the_language_is_an_error(laptop: ProfileMachine) -> None:
+def test_a_malformed_condition_is_an_error(laptop: ProfileMachine) -> None:
     with pytest.raises(CaseError, match="threads"):
         matches(laptop, _case(Machines(where="threads > 1")))
     with pytest.raises(CaseError, match="value about 2"):
         matches(laptop, _case(Machines(smt="about 2")))
 
 
-def test_a_machine_without_cpus_or_discovery_is_chosen_by_name_alone(
+def test_machines_without_cpus_are_selected_only_by_name(
     laptop: ProfileMachine,
 ) -> None:
     profile = msgspec.structs.replace(laptop.profile, lacks=("proc/meminfo",))
@@ -60,7 +60,7 @@ def test_a_machine_without_cpus_or_discovery_is_chosen_by_name_alone(
         assert matches(machine, _case(Machines(names=(name,))))
 
 
-def test_the_tree_is_written_once_something_needs_its_files(tmp_path: Path) -> None:
+def test_the_tree_is_written_when_its_files_are_needed(tmp_path: Path) -> None:
     machine = ProfileMachine(fakesys.load_profile("vm-1-cpu"), tmp_path)
     assert machine.info is not None
     assert list(tmp_path.iterdir()) == []

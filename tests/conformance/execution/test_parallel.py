@@ -1,4 +1,4 @@
-"""Work spread over workers: every item once, failures told, and nothing left behind."""
+"""Parallel workers: every item runs once, failures are reported, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from numaproof.workdir.scratch import ScratchError, require_room
 
 
 def powers(base: int = 2) -> ProcessWorker[int, int]:
-    """Its process imports nothing of the tests."""
+    """Its process doesn't import test modules."""
     return ProcessWorker(partial, pow, base)
 
 
 class Counter:
-    """A worker beside no process."""
+    """A worker without a process."""
 
     def __init__(self, most: int | None = None) -> None:
         self.done_items: list[int] = []
@@ -48,18 +48,18 @@ def test_every_item_is_done_once() -> None:
     assert sorted(found) == [2**item for item in range(20)]
 
 
-def test_a_worker_that_fails_ends_it_all() -> None:
+def test_a_failed_worker_ends_the_run() -> None:
     with pytest.raises(WorkerError, match="unsupported operand"):
         list(spread(["one"], [ProcessWorker[Any, int](partial, pow, 2)]))
 
 
-def test_a_worker_without_temporary_files_is_no_worker_that_fails(small_disk: Path) -> None:
+def test_a_full_temporary_disk_is_not_a_failed_worker(small_disk: Path) -> None:
     (small_disk / "ballast").write_bytes(bytes(7 << 19))
     with pytest.raises(ScratchError, match=f"{small_disk}: No space left on device"):
         list(spread([small_disk], [ProcessWorker[Path, None](partial, require_room)]))
 
 
-def test_a_failure_keeps_nothing_of_what_was_to_be_sent() -> None:
+def test_unsent_items_are_dropped_after_a_failure() -> None:
     with closing(ProcessWorker[int, None](partial, os._exit)) as worker:
         for _ in ("cannot be received", "cannot be sent"):
             with pytest.raises(WorkerError, match="its process ended") as caught:
@@ -67,7 +67,7 @@ def test_a_failure_keeps_nothing_of_what_was_to_be_sent() -> None:
             assert caught.value.__cause__ is caught.value.__context__ is None
 
 
-def test_who_leaves_early_waits_for_nothing() -> None:
+def test_leaving_early_does_not_wait() -> None:
     quick, slow = Counter(), Counter(most=0)
     found = spread(range(10), [quick, slow])
     next(found)
@@ -79,7 +79,7 @@ def test_who_leaves_early_waits_for_nothing() -> None:
     assert len(quick.done_items) + len(slow.done_items) <= 10
 
 
-def test_a_process_is_ended_in_the_middle_of_its_work() -> None:
+def test_a_process_is_killed_in_the_middle_of_its_work() -> None:
     sleeping = ProcessWorker[float, None](partial, time.sleep)
     found = spread([0.0, 3600.0], [sleeping])
     next(found)
@@ -89,13 +89,13 @@ def test_a_process_is_ended_in_the_middle_of_its_work() -> None:
 
 
 class Unreadable:
-    """Sent to another process, it can't be made there."""
+    """Fails to unpickle in another process."""
 
     def __reduce__(self) -> tuple[type[int], tuple[str]]:
         return int, ("1 MiB" + "." * 2**20,)
 
 
-def test_a_worker_that_cannot_begin_fails(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_worker_that_cannot_start_fails(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(WorkerError, match="its process ended"):
         list(spread([1], [ProcessWorker[int, int](partial, pow, Unreadable())]))
     assert "invalid literal for int" in capfd.readouterr().err

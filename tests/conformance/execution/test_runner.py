@@ -38,9 +38,7 @@ def check_events(
     return list(check(runner.select(cases, catalogue, target), run))
 
 
-def test_a_run_begins_finishes_every_case_and_ends(
-    reference: Target, laptop: ProfileMachine
-) -> None:
+def test_a_run_has_a_start_every_case_and_an_end(reference: Target, laptop: ProfileMachine) -> None:
     started, good, bad, ended = check_events(reference, [GOOD, BAD], laptop)
     assert isinstance(started, events.RunStarted)
     assert started.total == 2
@@ -58,7 +56,7 @@ def test_a_run_begins_finishes_every_case_and_ends(
     assert summarize([started, good, bad, ended]).verdict == "failed"
 
 
-def test_cases_beyond_the_level_or_for_other_releases_are_left_out(
+def test_cases_for_other_levels_or_releases_are_omitted(
     reference: Target, laptop: ProfileMachine
 ) -> None:
     target = target_of(InProcess(Reference), level="invariants")
@@ -67,7 +65,7 @@ def test_cases_beyond_the_level_or_for_other_releases_are_left_out(
     assert runner.select([old], [laptop], reference) == []
 
 
-def test_the_command_that_reproduces_a_case_names_all_that_matters(
+def test_the_reproducing_command_has_all_relevant_options(
     laptop: ProfileMachine,
 ) -> None:
     with closing(InProcess(Reference)) as implementation:
@@ -92,7 +90,7 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
     assert shlex.join(shlex.split(commands[1])[:-1]) == f"numaproof replay good-case {options}"
 
 
-def test_an_exception_of_an_object_is_a_fault_and_the_next_call_reaches_a_fresh_one() -> None:
+def test_an_exception_is_a_fault_and_the_next_call_gets_a_new_object() -> None:
     made = []
 
     class Raising:
@@ -119,7 +117,7 @@ class Lingering(ProcessBacked, InProcess):
         self.leftover_processes += ("12 sleep 999",)
 
 
-def test_a_run_ends_its_target_and_names_what_is_left_of_it(laptop: ProfileMachine) -> None:
+def test_a_run_stops_its_target_and_reports_leftovers(laptop: ProfileMachine) -> None:
     *_, ended = check_events(target_of(Lingering(Reference)), [GOOD], laptop)
     assert isinstance(ended, events.RunEnded)
     assert ended.outcomes == {"pass": 1}

@@ -1,8 +1,8 @@
-"""Cases played on a laptop against the reference, healthy and changed: `runs.yaml` has both.
+"""Cases played on a laptop against the original and changed references, from `runs.yaml`.
 
-`program` names how the reference is changed, `target` what it claims and is held to. Under `says`
-stand the verdict, the calls that were made (`!` where one had a problem), and what is left. `about`
-has the requirements of a case; `kept`, `unseen` and `violated` are what becomes of them.
+`program` names the change of the reference; `target` has its claims and the comparison. `says` has
+the verdict, the calls (`!` marks a problem), and leftovers. `about` lists the requirements of a
+case; `kept`, `unseen` and `violated` list those with that result.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ RUNS = Table(__file__, "runs.yaml")
 replace_fields = msgspec.structs.replace
 
 Change = Any
-"""What becomes of an answer, or of one at each call."""
+"""A change to the answer, or one for each call."""
 
 
 def app(**changes: object) -> Change:
-    """Changes what an admitted container holds."""
+    """Changes an admitted container."""
 
     def change(answer: messages.Answer) -> messages.Answer:
         if not isinstance(answer, messages.Admitted):
@@ -59,13 +59,13 @@ def instead(answer: messages.Answer) -> Change:
 
 
 def later(answer: messages.Answer) -> Change:
-    """Another answer from the second on."""
+    """Answers differently from the second call on."""
     numbers = iter(range(100))
     return lambda original: answer if next(numbers) else original
 
 
 def reword(*pairs: tuple[str, str]) -> Change:
-    """Changes the words of refusals."""
+    """Changes the messages of refusals."""
 
     def change(answer: Any) -> messages.Answer:
         message = getattr(answer, "message", None)
@@ -77,7 +77,7 @@ def reword(*pairs: tuple[str, str]) -> Change:
 
 
 def half_blind(answer: messages.Answer) -> messages.Answer:
-    """A machine whose cores are called otherwise and listed from the last, without caches."""
+    """A machine with other core ids, listed in reverse, without caches."""
     if not isinstance(answer, MachineInfo):
         return answer
     unseen = {"caches": None, "uncore_caches": None}
@@ -97,7 +97,7 @@ def half_blind(answer: messages.Answer) -> messages.Answer:
 
 
 def backwards(machine: MachineInfo) -> MachineInfo:
-    """A machine whose cores are listed from the last."""
+    """A machine with cores listed in reverse."""
     nodes = (replace_fields(one, cores=(one.cores or ())[::-1]) for one in machine.topology or ())
     return replace_fields(machine, topology=tuple(nodes))
 
@@ -133,26 +133,26 @@ FAILURES: dict[str, type[ImplementationFailure]] = {
 
 
 class Elsewhere(Reference):
-    """Reserves another CPU, but as many."""
+    """Reserves another CPU."""
 
     def start(self, args: messages.StartArgs) -> messages.Started:
-        """A start with CPU 3 reserved."""
+        """Starts with CPU 3 reserved."""
         config = {**args.config, "reservedSystemCPUs": "3"}
         return super().start(replace_fields(args, config=config))
 
 
 class Last(Reference):
-    """Takes the last devices wherever any would do."""
+    """Takes the last of equivalent devices."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The reference's answer, led to the other end of the list."""
+        """Returns the reference's answer with the last devices preferred."""
         if isinstance(args, messages.AdmitArgs):
             self.prefer_devices({"app": {"v.example/nic": ("d1", "d2", "d3")}})
         return super().call(operation, args)
 
 
 class Picky(Reference):
-    """Supports no pod `a` after `starts` starts, no `remove` and no new `devices`."""
+    """Doesn't support pod `a` after `starts` starts, `remove`, or new `devices`."""
 
     def __init__(self, starts: int = 1, wrong: str = "") -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class Picky(Reference):
         self._wrong = wrong
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The reference's answer, or that it is not supported."""
+        """Returns the reference's answer, or unsupported."""
         self._starts_left -= operation == "start"
         pod = args.pod["metadata"]["uid"] if isinstance(args, messages.AdmitArgs) else ""
         if operation in ("remove", "devices") or (pod == "uid-a" and self._starts_left <= 0):
@@ -191,14 +191,14 @@ class Failing(InProcess):
         self._kind = kind
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer to `hello` alone."""
+        """Only answers `hello`."""
         if operation != "hello":
             raise self._kind(f"no answer to {operation}", "last words")
         return super().call(operation, args)
 
 
 @RUNS
-def test_a_run_ends_as_it_should(
+def test_a_run_has_the_expected_result(
     row: dict[str, Any],
     laptop: ProfileMachine,
     tmp_path: Path,
@@ -229,7 +229,7 @@ def test_a_run_ends_as_it_should(
 
 
 def run_fields(run: Run, result: RunResult) -> dict[str, object]:
-    """All that a run is judged by, without what is empty."""
+    """The results of a run, without empty ones."""
     session = run.player.session
     before = [f"{step.operation}: {deed}" for step in run.steps() for deed in step.before]
     with suppress(LookupError):

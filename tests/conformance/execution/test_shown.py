@@ -1,4 +1,4 @@
-"""What a report shows of what is long."""
+"""How reports shorten long values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numaproof.conformance.execution.truncation import (
 )
 
 
-def test_what_people_can_read_is_shown_whole() -> None:
+def test_short_text_is_shown_in_full() -> None:
     value = {"a": ["x" * MAX_SHOWN, 1, None], "b": {"c": True}}
     assert truncate(value) == value
     assert reported_problems(["x"] * MAX_PROBLEMS) == ("x",) * MAX_PROBLEMS
     assert cut("x" * LONGEST_PROBLEM) == "x" * LONGEST_PROBLEM
 
 
-def test_of_what_is_long_the_rest_is_counted_and_summed() -> None:
+def test_the_rest_of_long_values_is_counted() -> None:
     one, other = (truncate({"a": "x" * MAX_SHOWN + end})["a"] for end in ("12", "13"))
     assert one.endswith("... and 2 more characters (CRC 4f5344cd)")
     assert one != other

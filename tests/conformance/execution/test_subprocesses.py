@@ -1,6 +1,6 @@
-"""Programs that misbehave are reported as exactly what they did: `subprocesses.yaml` has them.
+"""Misbehaving programs are described exactly; `subprocesses.yaml` has them.
 
-Each is asked what stands under `ask`; under `says` stands what came of each call.
+Each is sent the calls under `ask`; `says` has the result of each call.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Program = Callable[..., Subprocess]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """Makes subprocesses that run a small Python program with `read`, `say` and `answer`."""
+    """Creates subprocesses that run a small Python program with `read`, `say` and `answer`."""
     made: list[Subprocess] = []
 
     def make(body: str, timeout: float = 20.0) -> Subprocess:
@@ -79,7 +79,7 @@ def ask(program: Subprocess) -> messages.Answer:
 
 
 @PROGRAMS
-def test_what_a_program_did_is_said(
+def test_a_programs_behaviour_is_reported(
     row: dict[str, Any], program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -88,7 +88,7 @@ def test_what_a_program_did_is_said(
 
 
 def outcome(program: Subprocess, operation: str) -> object:
-    """What comes of a call: the answer's type, or the failure in its words."""
+    """Returns the type of a call's answer, or the failure's message."""
     try:
         if operation == "check_alive":
             program.check_alive()
@@ -104,7 +104,7 @@ def outcome(program: Subprocess, operation: str) -> object:
         return said | ({"after": "its answer"} if failure.after_answer else {})
 
 
-def test_a_missing_program_cannot_be_started() -> None:
+def test_a_missing_program_is_reported() -> None:
     one = Subprocess(["/nonexistent/program"], 1.0)
     with pytest.raises(CannotStartError, match="No such file"):
         ask(one)
@@ -117,7 +117,7 @@ def test_a_healthy_program_outlives_its_answers(program: Program) -> None:
     answer(read(), ok=hello)
     answer(read(), {STATE})
     """)
-    one.check_alive()  # nothing runs yet
+    one.check_alive()  # nothing is running yet
     ask(one)
     one.check_alive()
     assert one.log() == "said before"
@@ -126,7 +126,7 @@ def test_a_healthy_program_outlives_its_answers(program: Program) -> None:
     assert ask(one)
 
 
-def test_of_a_flood_of_log_the_beginning_and_the_end_are_kept(program: Program) -> None:
+def test_the_start_and_end_of_a_huge_log_are_kept(program: Program) -> None:
     body = """
     request = read()
     sys.stderr.write("the beginning\\n")
@@ -144,7 +144,7 @@ def test_of_a_flood_of_log_the_beginning_and_the_end_are_kept(program: Program) 
     assert caught.value.stderr.endswith("the end")
 
 
-def test_a_program_may_end_by_itself_when_its_input_ends(program: Program, tmp_path: Path) -> None:
+def test_a_program_may_exit_when_its_input_ends(program: Program, tmp_path: Path) -> None:
     tidied = tmp_path / "tidied"
     body = f"""
     answer(read(), ok={{"shared": "", "pods": {{}}}})

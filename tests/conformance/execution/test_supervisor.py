@@ -1,4 +1,4 @@
-"""Whatever a program starts ends with it, however it tries to get away."""
+"""Everything that a program starts ends with it, however it tries to escape."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ESCAPES = yaml.safe_load(Path(__file__).with_name("escapes.yaml").read_text("utf
 
 
 class LifePipe:
-    """Whether any process of a program lives: each has a pipe open, as it was handed down."""
+    """Detects whether any process of a program lives, with a pipe that they all inherit."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "held"
@@ -48,7 +48,7 @@ class LifePipe:
         self._reader = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
 
     def is_released(self, seconds: float = 0.0) -> bool:
-        """Whether nobody holds it, now or within a time."""
+        """Returns whether no process holds it, now or within a time."""
         if seconds:
             select.select([self._reader], [], [], seconds)
         try:
@@ -69,7 +69,7 @@ def life_pipe(tmp_path: Path) -> Iterator[LifePipe]:
 
 @pytest.fixture
 def start_program(tmp_path: Path, life_pipe: LifePipe) -> Iterator[Callable[[str], Process]]:
-    """Starts a program from its body, and waits until it says that it is ready."""
+    """Starts a program from its body, and waits until it is ready."""
     made: list[Process] = []
 
     def start(body: str) -> Process:
@@ -85,7 +85,7 @@ def start_program(tmp_path: Path, life_pipe: LifePipe) -> Iterator[Callable[[str
 
 
 @pytest.mark.parametrize("body", ESCAPES.values(), ids=ESCAPES)
-def test_nothing_that_a_program_has_started_outlives_it(
+def test_everything_a_program_started_ends_with_it(
     body: str, start_program: Callable[[str], Process], life_pipe: LifePipe
 ) -> None:
     process = start_program(body)
@@ -95,7 +95,7 @@ def test_nothing_that_a_program_has_started_outlives_it(
     assert process.supervision.leftover_processes == ()
 
 
-def test_what_a_program_leaves_behind_is_told_by_its_command_line(
+def test_left_over_processes_are_named_by_command_line(
     start_program: Callable[[str], Process],
 ) -> None:
     process = start_program("child(stay, leave=True); ready(); os._exit(3)")
@@ -107,7 +107,7 @@ def test_what_a_program_leaves_behind_is_told_by_its_command_line(
 
 
 @pytest.mark.parametrize("seconds", [60.0, 0.0], ids=["goes on", "is killed"])
-def test_a_stopped_supervisor_ends_its_program_or_is_killed_with_it(
+def test_stopping_the_supervisor_ends_its_program(
     start_program: Callable[[str], Process],
     life_pipe: LifePipe,
     monkeypatch: pytest.MonkeyPatch,
@@ -119,7 +119,7 @@ def test_a_stopped_supervisor_ends_its_program_or_is_killed_with_it(
     assert life_pipe.is_released()
 
 
-def test_programs_end_with_a_harness_that_is_killed(tmp_path: Path, life_pipe: LifePipe) -> None:
+def test_programs_end_if_the_harness_is_killed(tmp_path: Path, life_pipe: LifePipe) -> None:
     program = tmp_path / "program.py"
     program.write_text(f"{PRELUDE}\nchild(stay, leave=True)\nready()\nstay()\n")
     harness = f"""
@@ -139,7 +139,7 @@ sys.stdin.read()
     assert life_pipe.is_released(30)
 
 
-def test_children_of_whoever_embeds_the_harness_are_left_alone(
+def test_the_embedding_programs_children_are_left_alone(
     start_program: Callable[[str], Process],
 ) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
@@ -166,19 +166,19 @@ def test_a_program_is_started_as_if_by_the_harness_itself(tmp_path: Path) -> Non
     ("code", "words"),
     [(0, "exit code 0"), (-9, "signal SIGKILL"), (-34, "signal SIGRTMIN"), (-40, "signal 40")],
 )
-def test_every_way_to_end_has_its_words(code: int, words: str) -> None:
+def test_every_way_to_end_is_described(code: int, words: str) -> None:
     assert ending(code) == words
 
 
 def wait_for_exit(pid: int) -> None:
-    """Waits until a process, which is on its way, has ended."""
+    """Waits for the end of a process."""
     with suppress(ProcessLookupError):
         process = os.pidfd_open(pid)
         assert select.select([process], [], [], 30)[0]
         os.close(process)
 
 
-def test_what_cannot_be_ended_is_named(
+def test_processes_that_cannot_be_killed_are_named(
     start_program: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = start_program(

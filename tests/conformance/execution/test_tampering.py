@@ -1,4 +1,4 @@
-"""Checkpoint files that the harness damages: `tampering.yaml` has each file afterwards."""
+"""Checkpoint files damaged by the harness; `tampering.yaml` has the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES = {
 
 
 @DAMAGE
-def test_a_checkpoint_is_changed_as_asked(row: dict[str, Any], tmp_path: Path) -> None:
+def test_a_checkpoint_is_damaged_as_requested(row: dict[str, Any], tmp_path: Path) -> None:
     said = {}
     for name, text in (*FILES.items(), ("missing", None)):
         file = tmp_path / name

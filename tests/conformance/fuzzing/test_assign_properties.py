@@ -1,4 +1,4 @@
-"""Properties of CPU assignment alone, against all the sets of CPUs that could have been taken."""
+"""Properties of CPU assignment, compared with every set of CPUs that could have been assigned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = settings(max_examples=50, derandomize=True, deadline=None)
 
 
 def machine(sockets: int, nodes: int, cores: int, smt: int, *, adjacent: bool) -> MachineInfo:
-    """A machine of `sockets` sockets of `nodes` nodes of `cores` cores of `smt` threads."""
+    """A machine with `sockets`, `nodes` per socket, `cores` per node and `smt` threads per core."""
     return regular(sockets * nodes, cores, smt, sockets, adjacent=adjacent)
 
 
@@ -46,13 +46,13 @@ def assign(
 
 
 def whole(cpus: CPUSet, units: Iterable[CPUSet]) -> int:
-    """How many units a set of CPUs holds whole."""
+    """Returns how many whole units a set of CPUs contains."""
     return sum(unit.issubset(cpus) for unit in units)
 
 
 @EXAMPLES
 @given(st.data())
-def test_packed_cpus_are_whole_sockets_then_nodes_then_cores_as_many_as_can_be(
+def test_packing_maximizes_whole_sockets_nodes_and_cores(
     data: st.DataObject,
 ) -> None:
     info = data.draw(machines)
@@ -73,9 +73,7 @@ def test_packed_cpus_are_whole_sockets_then_nodes_then_cores_as_many_as_can_be(
 
 @EXAMPLES
 @given(machines, st.data())
-def test_on_an_empty_machine_distributed_cpus_are_even_over_the_fewest_nodes(
-    info: MachineInfo, data: st.DataObject
-) -> None:
+def test_distribution_is_even_over_the_fewest_nodes(info: MachineInfo, data: st.DataObject) -> None:
     facts = Facts(info)
     count = data.draw(st.integers(1, len(facts.all)))
     answer = assign(info, facts.all, count, {"distribute-cpus-across-numa": "true"})

@@ -1,4 +1,4 @@
-"""Nothing is asked of an implementation that it does not claim: neither by cases nor by chance."""
+"""Neither cases nor fuzzing use anything that an implementation doesn't claim."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ OPERATIONS = ("start", "admit", "remove", "state")
 
 
 class Plain(Reference):
-    """The static CPU policy and nothing else: a fault if it is asked for more."""
+    """Only supports the static CPU policy; anything else is a fault."""
 
     def __init__(self) -> None:
         super().__init__(follows_docs=True)
         self._seen_folders: set[str] = set()
 
     def start(self, args: messages.StartArgs) -> messages.Started:
-        """Starts on a machine that it is given, once in a state directory."""
+        """Starts only on a given machine, with a new state directory each time."""
         fine = (
             args.state_dir not in self._seen_folders
             and not any(Path(args.state_dir).iterdir())
@@ -51,7 +51,7 @@ class Plain(Reference):
         return super().start(args)
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer, unless it is one of a kind that is not claimed."""
+        """Returns the answer, unless its kind is not claimed."""
         if isinstance(args, messages.AdmitArgs):
             spec = args.pod["spec"]
             assert not spec.get("initContainers"), spec
@@ -85,9 +85,7 @@ def plain() -> Target:
 
 
 @pytest.mark.parametrize("make", [node_scenario, unusual_start])
-def test_no_scenario_asks_for_more_than_is_claimed(
-    make: Any, plain: Target, tmp_path: Path
-) -> None:
+def test_scenarios_only_use_claims(make: Any, plain: Target, tmp_path: Path) -> None:
     explorer = Explorer(plain, tmp_path)
     for seed in range(30):
         played = explorer.play(make(seed, plain.capabilities))
@@ -101,9 +99,7 @@ def test_an_upgrade_without_checkpoint_files_changes_none(plain: Target) -> None
         assert {step.verb for step in steps} <= {"start", "admit", "remove"}
 
 
-def test_no_case_asks_for_more_than_is_claimed(
-    plain: Target, laptop: ProfileMachine, tmp_path: Path
-) -> None:
+def test_cases_only_use_claims(plain: Target, laptop: ProfileMachine, tmp_path: Path) -> None:
     runs = runner.select(loading.bundled_cases(), [laptop], plain)[::3]
     outcomes, begun = set(), []
     for number, one in enumerate(runs):
@@ -116,6 +112,6 @@ def test_no_case_asks_for_more_than_is_claimed(
         assert (result.outcome == "unsupported") == bool(run.player.session.missing_claim)
         if result.outcome == "unsupported":
             begun.append(bool(run.steps()))
-    # What nearly all need is known before their first call.
+    # Most needs are known before the first call.
     assert sum(begun) < len(begun) / 10
     assert outcomes >= {"pass", "unsupported"}

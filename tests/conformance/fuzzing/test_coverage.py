@@ -1,4 +1,4 @@
-"""What fuzzing reaches: the same whatever is answered, by a swarm of runs, steered to targets."""
+"""The coverage of fuzzing: independent of answers, with varied examples, guided by targets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ExampleLog:
-    """What examples were made of."""
+    """The content of generated examples."""
 
     machines: list[MachineInfo] = field(default_factory=list)
     steps: list[tuple[Step, ...]] = field(default_factory=list)
@@ -41,7 +41,7 @@ class ExampleLog:
 def run_examples(
     target: Target, examples: int, seed: int, *, play: bool = False, aims: tuple[str, ...] = ()
 ) -> ExampleLog:
-    """So many examples of a seed, played or only drawn, steered to some targets or to none."""
+    """Generates examples for a seed, played or not, with or without targets."""
     all_of_them = ExampleLog()
 
     class Node(NodeMachine):
@@ -72,7 +72,7 @@ def run_examples(
     return all_of_them
 
 
-def test_what_is_asked_does_not_depend_on_what_is_answered(reference: Target) -> None:
+def test_calls_do_not_depend_on_answers(reference: Target) -> None:
     others = (
         target_of(changed_reference(start=lambda _: messages.StartRefused("cpu", "never"))),
         target_of(InProcess(lambda: Reference(follows_docs=True))),
@@ -87,14 +87,14 @@ def test_what_is_asked_does_not_depend_on_what_is_answered(reference: Target) ->
 
 @pytest.fixture(scope="module")
 def swarm() -> list[dict[str, int]]:
-    """The actions of 60 examples that went on for long enough to have anything."""
+    """The actions of 60 examples that are long enough to have some."""
     every = run_examples(target_of(InProcess(Reference)), 60, seed=1).actions
     return [one for one in every if sum(one.values()) > STEPS - 4]
 
 
-def test_each_run_leaves_most_kinds_of_actions_out(swarm: list[dict[str, int]]) -> None:
+def test_each_example_omits_most_kinds_of_actions(swarm: list[dict[str, int]]) -> None:
     assert len(swarm) > 30
-    # Of fourteen kinds, chosen anew each time, twelve steps would have seven and more.
+    # Out of fourteen kinds, twelve random steps would include seven or more.
     assert sum(map(len, swarm)) / len(swarm) < 6
     without = [
         sum("remove" not in one for one in swarm),
@@ -107,18 +107,18 @@ def test_each_run_leaves_most_kinds_of_actions_out(swarm: list[dict[str, int]]) 
 
 
 @pytest.mark.slow
-def test_steering_gets_further_than_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Hypothesis draws constants of local modules: those of whatever tests are loaded.
+def test_targeted_search_reaches_more_than_random_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Hypothesis draws constants from local modules, which include loaded test modules.
     monkeypatch.setattr(providers, "_get_local_constants", Constants)
     monkeypatch.setattr(providers, "CONSTANTS_CACHE", LRUCache(1024))
     target = target_of(InProcess(Reference))
 
     def batch_values(*aims: str) -> list[list[dict[str, float]]]:
-        """What the examples of two batches reach."""
+        """Returns what the examples of two batches reach."""
         return [run_examples(target, BATCH, seed, aims=aims).values for seed in range(2)]
 
     def best(batches: list[list[dict[str, float]]], aim: str) -> float:
-        """The sum of the best halves of the examples."""
+        """Adds up the best half of the examples."""
         return sum(sum(sorted(one[aim] for one in some)[-BATCH // 2 :]) for some in batches)
 
     by_chance = batch_values()

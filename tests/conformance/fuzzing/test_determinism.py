@@ -1,4 +1,4 @@
-"""Playing again: implementations that answer the same calls differently are told from others."""
+"""Replays detect implementations that answer the same calls differently."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 def find_divergence(
     target: Target, findings: Path, replay_every: int = 0
 ) -> events.DivergenceFound:
-    """The one thing that a run finds."""
+    """Returns the only finding of a run."""
     options = FuzzOptions(replay_every=replay_every)
     (one,) = found_in([*fuzz_events(target, findings, 50, options=options)])
     return one
 
 
-def test_other_answers_in_another_process_are_an_outcome_of_their_own_and_a_small_case(
+def test_nondeterminism_is_an_outcome_with_a_small_case(
     tmp_path: Path,
 ) -> None:
     lives = count()
 
     class Changing(Reference):
-        """Refuses in other words in every second life."""
+        """Refuses with a different message in every second life."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -66,7 +66,7 @@ def test_other_answers_in_another_process_are_an_outcome_of_their_own_and_a_smal
     assert [step.verb for step in case.steps] == ["start", "admit"]
 
 
-def test_a_failure_that_does_not_come_again_is_no_plain_failure(tmp_path: Path) -> None:
+def test_a_failure_that_does_not_repeat_is_nondeterministic(tmp_path: Path) -> None:
     numbers = count()
 
     def losing(answer: messages.State) -> messages.State:
@@ -79,7 +79,7 @@ def test_a_failure_that_does_not_come_again_is_no_plain_failure(tmp_path: Path) 
     )
 
 
-def test_a_crash_that_does_not_come_again_is_a_crash_and_no_change_of_answers(
+def test_a_crash_that_does_not_repeat_is_still_a_crash(
     tmp_path: Path,
 ) -> None:
     numbers = count()
@@ -95,7 +95,7 @@ def test_a_crash_that_does_not_come_again_is_a_crash_and_no_change_of_answers(
     assert one.signature.startswith("crash at ")
 
 
-def test_a_fault_is_the_same_whatever_its_trace(play: Play, tmp_path: Path) -> None:
+def test_faults_are_equal_despite_different_traces(play: Play, tmp_path: Path) -> None:
     numbers = count()
     broken = changed_reference(reconcile=lambda _: messages.Fault("boom", f"at {next(numbers):#x}"))
     result, first = play(target_of(broken), "steps: [{start: {}}, {reconcile: {}}]")
@@ -104,12 +104,12 @@ def test_a_fault_is_the_same_whatever_its_trace(play: Play, tmp_path: Path) -> N
 
 
 def agrees(target: Target, first: Run, folder: Path) -> bool:
-    """Whether a target answers the calls of a run alike."""
+    """Returns whether a target repeats its answers in a run."""
     scenario = Scenario(first.case, first.player.session.machine)
     return DeterminismCheck(target, folder / "again").nondeterminism(scenario, first) is None
 
 
-def test_devices_of_which_any_would_do_are_no_difference(play: Play, tmp_path: Path) -> None:
+def test_equivalent_devices_are_no_difference(play: Play, tmp_path: Path) -> None:
     class Last(Reference):
         """Takes the last device."""
 

@@ -1,4 +1,4 @@
-"""What failed once is tried first in the next run: databases in a directory, and on a server."""
+"""Databases in a directory or on a server: an earlier failure is tried first in the next run."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
 
 SECONDS = 20.0
-"""That a server may take to answer."""
+"""How long a server may take to answer."""
 
 
 def found_again_first(place: str, findings: Path) -> None:
-    """What breaks in one run breaks first in the next, for the same implementation alone."""
+    """Asserts that a failure comes first in the next run of the same implementation only."""
 
     def fail_refusals(answer: messages.Merged) -> messages.Answer:
         return answer if answer.admit else messages.Fault("no")
@@ -49,16 +49,16 @@ def found_again_first(place: str, findings: Path) -> None:
     found, passing = run(broken, seed=1)
     assert found
     assert passing
-    # Another implementation has examples of its own, and takes none of these away.
+    # Another implementation has its own examples, and doesn't remove these.
     assert run(other, seed=3, examples=2) == ([], 2)
     assert run(broken, seed=2) == (found, 0)
 
 
-def test_what_failed_is_found_in_the_first_example_of_the_next_run(tmp_path: Path) -> None:
+def test_a_failure_is_the_next_runs_first_example(tmp_path: Path) -> None:
     found_again_first(str(tmp_path / "kept"), tmp_path / "findings")
 
 
-def test_examples_that_hypothesis_kept_are_found(tmp_path: Path) -> None:
+def test_examples_saved_by_hypothesis_are_found(tmp_path: Path) -> None:
     DirectoryBasedExampleDatabase(tmp_path).save(b"key", b"one")
     database = example_databases.open_database(str(tmp_path))
     assert list(database.fetch(b"key")) == [b"one"]
@@ -82,7 +82,7 @@ def test_only_regular_files_of_a_sane_size_are_examples(tmp_path: Path) -> None:
     with kept.with_name("sparse").open("wb") as file:
         file.truncate(1 << 40)
     assert list(database.fetch(b"key")) == [b"one"]
-    # Where nobody can write, nothing is kept.
+    # Without write permission, nothing is stored.
     shutil.rmtree(kept.parent)
     kept.parent.write_bytes(b"")
     database.save(b"key", b"one")
@@ -92,12 +92,12 @@ def test_only_regular_files_of_a_sane_size_are_examples(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """The address of a Redis server of one's own, on a socket, which keeps nothing."""
+    """The address of a private Redis server on a socket, without persistence."""
     pytest.importorskip("redis", reason="the package redis is not installed")
     program = shutil.which("redis-server")
     if program is None:
-        pytest.skip("there is no redis-server; Debian has it in the package redis-server")
-    # The path of a socket may not be long.
+        pytest.skip("redis-server is not installed (Debian: apt-get install redis-server)")
+    # The path of a socket is limited.
     socket = Path("/tmp") / f"numaproof-{tmp_path.name[-8:]}-{time.monotonic_ns()}.sock"  # noqa: S108
     words = ("--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(tmp_path))
     with subprocess.Popen([program, *words], stdout=subprocess.DEVNULL) as process:
@@ -120,18 +120,18 @@ def _answering(address: str, process: subprocess.Popen[bytes]) -> str:
     pytest.fail("redis-server does not answer")
 
 
-def test_a_redis_server_keeps_what_failed(server: str, tmp_path: Path) -> None:
+def test_a_redis_server_stores_failures(server: str, tmp_path: Path) -> None:
     found_again_first(server, tmp_path / "findings")
 
 
 @pytest.mark.parametrize(
     ("place", "complaint"),
     [
-        ("redis://127.0.0.1:1/0", "the Redis server does not answer: "),
-        ("redis://127.0.0.1:port", "the address of the Redis server is wrong: "),
+        ("redis://127.0.0.1:1/0", "cannot reach the Redis server: "),
+        ("redis://127.0.0.1:port", "invalid Redis address: "),
     ],
 )
-def test_a_server_that_is_not_there_is_said(place: str, complaint: str) -> None:
+def test_an_unreachable_server_is_reported(place: str, complaint: str) -> None:
     pytest.importorskip("redis", reason="the package redis is not installed")
     with pytest.raises(DatabaseError, match=complaint):
         example_databases.open_database(place)
@@ -144,13 +144,13 @@ def test_a_server_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
         example_databases.open_database("redis://127.0.0.1/0")
 
 
-def test_a_place_that_can_be_none_is_said(tmp_path: Path) -> None:
+def test_an_unusable_location_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DatabaseError, match="Not a directory; give another directory"):
+    with pytest.raises(DatabaseError, match="Not a directory; choose another directory"):
         example_databases.open_database(str(tmp_path / "file" / "below"))
 
 
-def test_implementations_share_a_database_and_nothing_in_it(reference: Target) -> None:
+def test_implementations_have_separate_examples_in_a_database(reference: Target) -> None:
     shared = InMemoryExampleDatabase()
     mine = Scoped(shared, reference)
     mine.save(b"key", b"value")

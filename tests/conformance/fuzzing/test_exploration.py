@@ -1,4 +1,4 @@
-"""Odd starts, odd trees, checkpoint files in every pair of states, and upgrades."""
+"""Generated starts, trees, pairs of checkpoint states, and upgrades."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CLAIMS = {release: Capabilities(HELLO, release) for release in RELEASES}
     ],
     ids=["start", "upgrade", "life"],
 )
-def test_a_seed_makes_the_same_case_and_a_file_of_it(make: Callable[[int], Case]) -> None:
+def test_a_seed_always_generates_the_same_case(make: Callable[[int], Case]) -> None:
     for seed in range(20):
         case = make(seed)
         assert case == make(seed)
@@ -56,7 +56,7 @@ def test_a_seed_makes_the_same_case_and_a_file_of_it(make: Callable[[int], Case]
 
 
 def ends(scenarios: Iterable[Scenario], folder: Path) -> set[tuple[str, str]]:
-    """How the first starts of scenarios end, and what they break."""
+    """Returns how the first starts of scenarios end, and what they break."""
     explorer = Explorer(suite.target(InProcess(Reference)), folder)
     found = set()
     for scenario in scenarios:
@@ -68,7 +68,7 @@ def ends(scenarios: Iterable[Scenario], folder: Path) -> set[tuple[str, str]]:
     return found
 
 
-def test_starts_are_refused_at_every_stage_and_some_are_not(tmp_path: Path) -> None:
+def test_generated_starts_fail_at_every_stage_or_succeed(tmp_path: Path) -> None:
     odd = ends((unusual_start(seed, CLAIMS[NEWEST]) for seed in range(150)), tmp_path / "odd")
     stages = {stage for stage, broken in odd if broken == ""}
     assert stages >= {"config", "topology", "cpu", "memory", "started"}
@@ -81,9 +81,7 @@ def test_starts_are_refused_at_every_stage_and_some_are_not(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("release", "count"), [("1.31", 28_124), ("1.36", 70_922), ("1.37", 70_922)]
 )
-def test_a_range_of_seeds_has_every_pair_of_states_of_a_checkpoint_once(
-    release: str, count: int
-) -> None:
+def test_a_range_of_seeds_covers_all_pairs_of_checkpoint_states(release: str, count: int) -> None:
     found = pairs(release)
     assert len(found) == count
     assert len({(one.manager.file, one.policy, one.gates, one.what) for one in found}) == count
@@ -91,7 +89,7 @@ def test_a_range_of_seeds_has_every_pair_of_states_of_a_checkpoint_once(
     assert checkpoint_pair(count, claims).case.steps == checkpoint_pair(0, claims).case.steps
 
 
-def test_odd_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:
+def test_generated_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:
     scenarios = [tree(seed, tmp_path / str(seed)) for seed in range(60)]
     infos = [scenario.machine for scenario in scenarios]
     cores = [core for info in infos for node in info.topology or () for core in node.cores or ()]
@@ -103,11 +101,11 @@ def test_odd_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:
 
 
 ENOUGH = 48
-"""Upgrades, among which there is one of every kind."""
+"""How many generated upgrades it takes to get every kind."""
 
 
 @pytest.mark.parametrize(("before", "after"), [(OLDEST, NEWEST), (NEWEST, OLDEST)])
-def test_upgrades_have_every_kind_of_change_policy_and_outcome(
+def test_generated_upgrades_cover_all_changes_and_outcomes(
     before: str, after: str, tmp_path: Path
 ) -> None:
     met: Counter[str] = Counter()
@@ -120,7 +118,7 @@ def test_upgrades_have_every_kind_of_change_policy_and_outcome(
         starts = [call for call in calls if isinstance(call.args, messages.StartArgs)]
         first, second, *_, last = starts
         assert isinstance(first.args, messages.StartArgs)
-        # A gate that the later release has locked may be one that the first needs.
+        # The first release may need a gate that the later one has locked.
         met["lived"] += isinstance(first.answer, messages.Started)
         config = first.args.config
         for policy in ("cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy"):

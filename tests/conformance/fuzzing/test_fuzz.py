@@ -1,4 +1,4 @@
-"""The time of a fuzz run, and interrupts; `tests/cli/pages/fuzz.txt` shows what is found."""
+"""Time limits and interrupts of fuzz runs; `tests/cli/pages/fuzz.txt` shows findings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def timed_run(
     findings: Path, seconds: float | None, *, keep_going: bool = False
 ) -> tuple[list[events.AnyEvent], int]:
-    """The events of a run whose calls take a second each, and how long it took."""
+    """Returns the events and the duration of a run whose calls take a second each."""
     calls = 0
 
     class Clock(Reference):
@@ -65,12 +65,12 @@ def title(stream: list[events.AnyEvent]) -> str:
     return found.title
 
 
-def test_making_a_failure_smaller_is_part_of_the_time_and_leaves_some_for_others(
+def test_shrinking_is_limited_to_part_of_the_time(
     tmp_path: Path,
 ) -> None:
     stream, needed = timed_run(tmp_path, None)
     assert CUT_SHORT not in title(stream)
-    # The failure is found early, and most of the time goes into making it smaller.
+    # The failure is found early, and most of the time is spent on shrinking it.
     for share, keep_going in ((0.4, False), (0.6, True)):
         limit = int(needed * share)
         stream, took = timed_run(tmp_path, limit, keep_going=keep_going)
@@ -81,21 +81,21 @@ def test_making_a_failure_smaller_is_part_of_the_time_and_leaves_some_for_others
     assert found_in(stream)[0].at < 0.9 * limit
 
 
-def test_of_who_only_discovers_nothing_is_tested(tmp_path: Path) -> None:
+def test_an_implementation_with_only_discovery_is_not_fuzzed(tmp_path: Path) -> None:
     target = target_of(InProcess(Reference), operations=("discover",))
     summary = summarize([*fuzz_events(target, tmp_path)])
     assert (summary.verdict, summary.exit_code) == ("nothing tested", 2)
 
 
 def _lose_interrupt() -> None:
-    """As in a callback of the garbage collector."""
+    """Interrupts as in a callback of the garbage collector."""
 
 
 def _raise_flaky() -> None:
     raise AssertionError("an example is not repeatable")
 
 
-def test_an_interrupt_in_the_callback_of_the_garbage_collector_is_only_noted() -> None:
+def test_an_interrupt_during_garbage_collection_is_deferred() -> None:
     def gc_callback() -> None:
         signal.raise_signal(signal.SIGINT)
 
@@ -118,7 +118,7 @@ def test_an_interrupt_in_the_callback_of_the_garbage_collector_is_only_noted() -
         (signal.SIGHUP, _lose_interrupt),
     ],
 )
-def test_an_interrupt_ends_the_run_also_where_it_is_lost_or_mistaken(
+def test_an_interrupt_ends_the_run_even_if_it_is_swallowed(
     becomes: Callable[[], None], signal_number: signal.Signals, tmp_path: Path
 ) -> None:
     asked: list[messages.State] = []
@@ -145,7 +145,7 @@ def test_an_interrupt_ends_the_run_also_where_it_is_lost_or_mistaken(
             signal.signal(one, handler)
 
 
-def test_what_failed_is_kept_when_the_search_for_a_smaller_one_is_interrupted(
+def test_an_interrupt_while_shrinking_keeps_the_failure(
     tmp_path: Path,
 ) -> None:
     failures = 0
@@ -169,7 +169,7 @@ HELLO = hello_args("tests")
 SILENT = (sys.executable, "-c", "import sys; sys.stdin.read()")
 
 
-def test_no_call_is_made_after_the_limit() -> None:
+def test_no_call_is_made_after_the_time_limit() -> None:
     now = 0.0
     limit = TimeLimit(lambda: now, 2.0)
     reference = with_time_limit(InProcess(Reference), limit)
@@ -182,7 +182,7 @@ def test_no_call_is_made_after_the_limit() -> None:
     assert reference.call("hello", HELLO)
 
 
-def test_a_call_that_the_limit_ends_is_no_time_out_of_the_program() -> None:
+def test_the_runs_time_limit_is_no_timeout_of_the_program() -> None:
     program = Subprocess(SILENT, 60.0)
     silent = with_time_limit(program, TimeLimit(time.monotonic, time.monotonic() + 0.2))
     assert isinstance(silent, ProcessBacked)
@@ -192,7 +192,7 @@ def test_a_call_that_the_limit_ends_is_no_time_out_of_the_program() -> None:
     assert silent.leftover_processes == ()
 
 
-def test_a_program_that_is_too_slow_in_time_is_a_time_out() -> None:
+def test_a_slow_program_times_out_before_the_limit() -> None:
     silent = with_time_limit(Subprocess(SILENT, 0.2), TimeLimit(lambda: 0.0, 60.0))
     with pytest.raises(TimedOut, match="no answer to hello"):
         silent.call("hello", HELLO)

@@ -1,4 +1,4 @@
-"""What examples are made of: machines, configurations, pods, lives of nodes."""
+"""Generated machines, configurations, pods and scenarios."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MANY = 300
 
 @pytest.fixture(scope="module")
 def scenarios() -> list[Case]:
-    """A few hundred scenarios, each with its machine."""
+    """A few hundred scenarios with their machines."""
     return [strategies.seeded_scenario(seed, CLAIMS) for seed in range(MANY)]
 
 
@@ -56,7 +56,7 @@ def machine_of(case: Case) -> MachineInfo:
 
 @QUICK
 @given(machine=strategies.machines())
-def test_machines_are_whole(machine: MachineInfo) -> None:
+def test_generated_machines_are_consistent(machine: MachineInfo) -> None:
     facts = Facts(machine)
     cpus = [cpu for core in facts.cores for cpu in core]
     assert len(cpus) == len(set(cpus)) == machine.num_cores <= 64
@@ -70,7 +70,7 @@ def test_machines_are_whole(machine: MachineInfo) -> None:
     assert sizes == {tuple(page.page_size for page in machine.hugepages or ())}
 
 
-def test_machines_of_every_kind_are_made(scenarios: list[Case]) -> None:
+def test_every_kind_of_machine_is_generated(scenarios: list[Case]) -> None:
     seen: Counter[str] = Counter()
     for case in scenarios:
         facts = Facts(machine_of(case))
@@ -98,7 +98,7 @@ def test_machines_of_every_kind_are_made(scenarios: list[Case]) -> None:
 
 @QUICK
 @given(data=st.data())
-def test_configurations_ask_for_claimed_policies_and_options(data: st.DataObject) -> None:
+def test_configurations_use_claimed_policies_and_options(data: st.DataObject) -> None:
     hello = msgspec.structs.replace(
         HELLO,
         policies=messages.Policies(cpu=("static",)),
@@ -120,7 +120,7 @@ def offered_pods(scenarios: list[Case]) -> list[PodSpec]:
     return [pod for pod in found if not isinstance(pod, str)]
 
 
-def test_pods_of_every_kind_are_made(scenarios: list[Case]) -> None:
+def test_every_kind_of_pod_is_generated(scenarios: list[Case]) -> None:
     seen: Counter[str] = Counter()
     for pod in offered_pods(scenarios):
         every = [*pod.containers.values(), *pod.init.values()]
@@ -138,7 +138,7 @@ def test_pods_of_every_kind_are_made(scenarios: list[Case]) -> None:
 # Scenarios
 
 
-def test_everything_that_can_happen_to_a_node_happens(scenarios: list[Case]) -> None:
+def test_every_kind_of_call_is_generated(scenarios: list[Case]) -> None:
     seen: Counter[str] = Counter()
     for step in (step for case in scenarios for step in case.steps):
         seen[step.verb] += 1
@@ -169,7 +169,7 @@ def test_everything_that_can_happen_to_a_node_happens(scenarios: list[Case]) -> 
     assert {*HELLO.policies.topology, "pod", "Static", "unhealthy"} <= set(seen)
 
 
-def test_a_container_of_a_wide_machine_has_few_providers_of_hints() -> None:
+def test_containers_on_wide_machines_have_few_hint_providers() -> None:
     for seed in range(MANY):
         choices = Seeded(seed)
         facts = Facts(make_machine(choices))
@@ -187,7 +187,7 @@ def test_a_container_of_a_wide_machine_has_few_providers_of_hints() -> None:
         assert providers <= 1 or hints**providers <= focus.MAX_MERGES
 
 
-def test_devices_on_the_same_nodes_change_together() -> None:
+def test_devices_on_equal_nodes_change_together() -> None:
     facts = Facts(make_machine(Seeded(3)))
     for seed in range(100):
         choices = Seeded(seed)
@@ -200,7 +200,7 @@ def test_devices_on_the_same_nodes_change_together() -> None:
             assert len(health) == len({one.numa for one in kept})
 
 
-def test_devices_that_a_pod_may_hold_do_not_go() -> None:
+def test_devices_that_a_pod_may_hold_are_not_removed() -> None:
     facts = Facts(make_machine(Seeded(3)))
     gone = 0
     for seed in range(100):

@@ -1,4 +1,4 @@
-"""What a fuzz run keeps of the failures that are known: the smallest example of each cause."""
+"""A fuzz run keeps the smallest example of each known failure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def no(_: messages.Answer) -> messages.Fault:
 
 
 def options_knowing(*signatures: str) -> FuzzOptions:
-    """Options by which these causes are known."""
+    """Options that make these causes known."""
     rows = [
         KnownFailureEntry(KnownFailure("scenario", one, f"finding: {one.split()[2]}"), "k.yaml:1")
         for one in signatures
@@ -50,11 +50,11 @@ def run(target: Target, findings: Path, *signatures: str) -> list[events.AnyEven
 
 @pytest.fixture
 def broken_target() -> Target:
-    """Breaks when a pod is removed, and when it is asked for hints."""
+    """Breaks on `remove` and `hints`."""
     return target_of(changed_reference(remove=no, hints=no))
 
 
-def test_each_known_cause_leaves_an_example_that_replays_and_examples_count_once(
+def test_each_known_cause_has_one_replayable_example(
     broken_target: Target, reference: Target, tmp_path: Path
 ) -> None:
     findings = tmp_path / "findings"
@@ -73,7 +73,7 @@ def test_each_known_cause_leaves_an_example_that_replays_and_examples_count_once
     assert replay_case(case, reference, tmp_path / "reference").signature == ""
 
 
-def test_what_was_met_is_the_smallest_and_gets_smaller_by_few_tries(
+def test_the_smallest_example_is_kept_and_briefly_shrunk(
     broken_target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     met: dict[str, list[int]] = {}
@@ -103,7 +103,7 @@ def test_what_was_met_is_the_smallest_and_gets_smaller_by_few_tries(
     assert 0 < len(tried) <= 10
 
 
-def test_an_interrupted_run_tells_what_it_has_met(tmp_path: Path) -> None:
+def test_an_interrupted_run_reports_known_causes(tmp_path: Path) -> None:
     failures = 0
 
     def impatient(answer: messages.Answer) -> messages.Fault:
@@ -125,7 +125,7 @@ def test_an_interrupted_run_tells_what_it_has_met(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_a_node_stays_started_and_a_try_that_breaks_the_program_is_the_last(
+def test_shrinking_stops_when_the_program_breaks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ends: bool
 ) -> None:
     asked: list[str] = []

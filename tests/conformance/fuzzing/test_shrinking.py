@@ -1,4 +1,4 @@
-"""What is left of a scenario when all is left out that does not matter."""
+"""Shrinking scenarios to their relevant parts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def admits(step: Step) -> bool:
 
 @pytest.fixture
 def scenario() -> Scenario:
-    """A scenario of several admissions on a machine of several nodes."""
+    """A scenario with several admissions on a machine with several nodes."""
     for seed in range(1000):
         case = seeded_scenario(seed, CLAIMS)
         assert case.machine is not None
@@ -50,7 +50,7 @@ def cpus(machine: MachineInfo) -> int:
     )
 
 
-def test_steps_parts_and_machine_are_left_out_as_far_as_it_still_shows(scenario: Scenario) -> None:
+def test_steps_parts_and_machine_are_reduced(scenario: Scenario) -> None:
     def shows(candidate: Scenario) -> bool:
         return sum(map(admits, candidate.case.steps)) >= 2 and cpus(candidate.machine) >= 3
 
@@ -64,7 +64,7 @@ def test_steps_parts_and_machine_are_left_out_as_far_as_it_still_shows(scenario:
         assert step.admit.containers == {} == step.admit.init
 
 
-def test_distances_and_memory_go_with_their_node(scenario: Scenario) -> None:
+def test_removing_a_node_removes_distances_and_memory(scenario: Scenario) -> None:
     small = Shrinking(lambda candidate: len(candidate.machine.topology or ()) >= 2, LONG).smallest(
         scenario
     )
@@ -73,7 +73,7 @@ def test_distances_and_memory_go_with_their_node(scenario: Scenario) -> None:
     assert small.machine.memory_capacity == sum(node.memory for node in nodes)
 
 
-def test_a_machine_with_a_tree_stays_whole(scenario: Scenario, tmp_path: Path) -> None:
+def test_a_machine_with_a_tree_is_not_reduced(scenario: Scenario, tmp_path: Path) -> None:
     rooted = Scenario(scenario.case, scenario.machine, ExistingTree(tmp_path))
     small = Shrinking(lambda _: True, LONG).smallest(rooted)
     assert small.machine == scenario.machine
@@ -81,7 +81,7 @@ def test_a_machine_with_a_tree_stays_whole(scenario: Scenario, tmp_path: Path) -
     assert shrinking.case_of(small, "t").machine is None
 
 
-def test_the_search_ends_when_its_time_or_its_tries_are_over(scenario: Scenario) -> None:
+def test_shrinking_ends_at_its_time_or_attempt_limit(scenario: Scenario) -> None:
     search = Shrinking(lambda _: True, 0.0)
     assert search.smallest(scenario) == scenario
     assert search.timed_out
@@ -96,7 +96,7 @@ def test_the_search_ends_when_its_time_or_its_tries_are_over(scenario: Scenario)
     assert (len(tried), search.timed_out) == (3, False)
 
 
-def test_what_a_step_expects_is_not_left_out(scenario: Scenario) -> None:
+def test_expectations_are_kept(scenario: Scenario) -> None:
     expected = {"anything"}
     assert {step.expect for step in scenario.case.steps} == expected
 
@@ -106,7 +106,7 @@ def test_what_a_step_expects_is_not_left_out(scenario: Scenario) -> None:
     assert Shrinking(shows).smallest(scenario) == scenario
 
 
-def test_calls_without_a_node_go_on_asking_for_what_is_there() -> None:
+def test_calls_without_a_node_stay_within_the_machine() -> None:
     machine = regular(nodes=2, cores=2, threads=2)
     hints = {"cpu": [{"numa": [0, 1], "preferred": True}]}
     steps = [

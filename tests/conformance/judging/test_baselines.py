@@ -1,9 +1,9 @@
-"""Where kubelets break their documents, an implementation that is no kubelet may do either.
+"""For named defects, implementations may follow either the documentation or the kubelet.
 
-A row of `baselines.yaml` is a case that several implementations play. Each follows the documents,
-the kubelet, or the newest documents on an earlier release, except for the defects and changes after
-`but`. Each run says what it is judged as, and at which level. `says` has the outcome, and the side
-that was taken with the defects that show it.
+Each row of `baselines.yaml` is a case played by several implementations. Each of them follows the
+documentation, the kubelet, or the newest documentation on an earlier release, except for the
+defects and changes after `but`. Runs state their baseline and level. `says` has the outcome, and
+the baseline that was adopted with the defects that show it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ UNEVEN = BASELINES.row("a core that has lost a CPU")["case"]
 
 
 @BASELINES
-def test_either_way_is_right_where_kubelets_break_their_documents(
+def test_either_baseline_is_accepted_for_named_defects(
     row: dict[str, Any], play: Play, info: MachineInfo
 ) -> None:
     machine = regular(nodes=2) if "kubernetes" in row else info
@@ -74,7 +74,7 @@ def test_either_way_is_right_where_kubelets_break_their_documents(
 
 
 def parse_baseline(text: str) -> Baseline:
-    """The baseline that a run follows."""
+    """Returns the baseline of a run."""
     followed, _, names = text.partition(" but ")
     exceptions = UNCHANGED.exceptions if names == "every change" else {*names.split()}
     base = FOLLOWED[followed]
@@ -86,7 +86,7 @@ def reference_for(baseline: Baseline) -> Reference:
 
 
 def outcome_line(result: RunResult, run: Run) -> str:
-    """How a run ended, and whose way was taken."""
+    """Returns the outcome of a run and the adopted baseline."""
     found = run.baseline_divergence(result)
     way = f", {found.baseline} by {', '.join(found.defects)}" if found else ""
     return f"{result.outcome}{way}{': ' * bool(result.message)}{result.message}"
@@ -96,7 +96,7 @@ def baseline_target(implementation: InProcess, **about: Any) -> Target:
     return target_of(implementation, **{"oracle": True, "baseline": "either", **about})
 
 
-def test_an_answer_of_no_baseline_is_a_failure_against_the_documents(play: Play) -> None:
+def test_an_answer_unlike_any_baseline_fails(play: Play) -> None:
     def more(answer: messages.Admitted) -> messages.Admitted:
         containers = {
             name: msgspec.structs.replace(one, cpus=one.cpus | CPUSet([0]))
@@ -109,9 +109,9 @@ def test_an_answer_of_no_baseline_is_a_failure_against_the_documents(play: Play)
     assert result.message.startswith("differs from the reference: containers.app.cpus")
 
 
-def test_once_a_baseline_is_left_later_answers_are_compared_with_it(play: Play) -> None:
+def test_later_answers_are_compared_with_the_chosen_baseline(play: Play) -> None:
     class Forgetful(Reference):
-        """A kubelet that keeps to the documents for the second pod."""
+        """A kubelet that follows the documentation for the second pod."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -130,13 +130,13 @@ def test_once_a_baseline_is_left_later_answers_are_compared_with_it(play: Play) 
     )
 
 
-def test_an_expectation_that_both_baselines_meet_stays_one(play: Play) -> None:
+def test_violating_an_expectation_of_both_baselines_fails(play: Play) -> None:
     refused = changed_reference(admit=lambda _: messages.AdmissionRefused("SomeError", "no"))
     result, run = play(baseline_target(refused, level="invariants"), REUSES)
     assert (result.outcome, run.baseline_divergence(result)) == ("fail", None)
 
 
-def test_an_invariant_stays_broken_without_a_reference_and_in_another_way(play: Play) -> None:
+def test_broken_invariants_without_a_matching_defect_fail(play: Play) -> None:
     def shared(answer: messages.State) -> messages.State:
         return msgspec.structs.replace(answer, shared=answer.shared | CPUSet([1, 2]))
 
@@ -147,7 +147,7 @@ def test_an_invariant_stays_broken_without_a_reference_and_in_another_way(play: 
         assert run.player.violations
 
 
-def test_each_baseline_reads_a_tree_once_and_only_those_that_discover_otherwise(
+def test_each_baseline_reads_a_tree_at_most_once(
     tmp_path: Path,
 ) -> None:
     info = discover_profile("epyc-12-nodes")
@@ -175,7 +175,7 @@ def test_each_baseline_reads_a_tree_once_and_only_those_that_discover_otherwise(
     assert named <= {change.name for change in CHANGES}, "no defect shows in a discovered machine"
 
 
-def test_every_change_has_a_name_of_its_own_or_is_one_of_a_defect() -> None:
+def test_every_undocumented_change_has_a_name() -> None:
     changes = [one for one in OVERRIDES if isinstance(deviation_of(one), UndocumentedBehaviour)]
     assert {deviation_of(one) for one in changes if not defect_of(one)} == {*CHANGES}
     assert len({one.name for one in CHANGES}) == len(CHANGES)

@@ -1,4 +1,4 @@
-"""Two answers to the same call, compared at a level: `comparison.yaml` has pairs of them."""
+"""Comparing two answers to the same call at a level; `comparison.yaml` has pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPARISON = Table(__file__, "comparison.yaml")
 
 
 @COMPARISON
-def test_answers_differ_in_what_their_level_compares(row: dict[str, Any]) -> None:
+def test_answers_are_compared_at_a_level(row: dict[str, Any]) -> None:
     found = difference(answer_in(row["ours"]), answer_in(row["theirs"]), row["level"])
     COMPARISON.check(row, [*parts(found)] if found else None)
 
@@ -54,7 +54,7 @@ ADMIT = messages.AdmitArgs({"spec": {"containers": [LIMITS]}})
         ),
     ],
 )
-def test_of_several_things_that_are_wrong_any_may_be_named(args: Any, template: str) -> None:
+def test_any_of_several_differences_may_be_named(args: Any, template: str) -> None:
     def refusals(template: str) -> list[messages.Answer]:
         if args is not ADMIT:
             return [messages.StartRefused("config", template.format(name)) for name in "ab"]
@@ -89,7 +89,7 @@ CONTAINER = '"cpus":"","exclusive":"","memory":[],"affinity":{"numa":null,"prefe
 
 
 @pytest.mark.parametrize(("operation", "text", "empty"), EMPTY_AND_LEFT_OUT)
-def test_what_may_be_left_out_may_be_empty_or_null(operation: str, text: str, empty: str) -> None:
+def test_omitted_fields_equal_empty_and_null_ones(operation: str, text: str, empty: str) -> None:
     null = empty.replace("[]", "null")
     if "files" not in empty:
         null = null.replace("{}", "null")

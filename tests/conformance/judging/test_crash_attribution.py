@@ -1,4 +1,4 @@
-"""Which defect a panic or a call without an end is due to: `panics.yaml` and `hangs.yaml`."""
+"""The defects behind panics and endless calls: `panics.yaml` and `hangs.yaml`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FUNCTION(0x3d89a0a40300, {{0x0, 0x0}}, 0x3d89a0a402a0)
 
 
 def fault(message: str, function: str) -> messages.Fault:
-    """A panic in a function, as the adapter tells it."""
+    """A panic in a function, as the adapter reports it."""
     return messages.Fault(message, TRACE.replace("FUNCTION", function))
 
 
@@ -54,7 +54,7 @@ BREAKDOWNS = frozenset(defect.name for defect in DEFECTS if not defect.answers)
 
 
 @pytest.mark.parametrize("name", PANICS)
-def test_a_panic_is_recognised_by_its_message_and_the_function_that_it_happened_in(
+def test_a_panic_is_recognised_by_message_and_function(
     name: str,
 ) -> None:
     message, function = PANICS[name]
@@ -63,7 +63,7 @@ def test_a_panic_is_recognised_by_its_message_and_the_function_that_it_happened_
     assert defect_of_panic(fault(message, f"{MANAGERS}/cpumanager.another"), BREAKDOWNS) is None
 
 
-def test_of_a_trace_the_first_panic_counts_and_the_first_function_beyond_the_runtime() -> None:
+def test_the_first_panic_and_non_runtime_function_count() -> None:
     message, function = PANICS["missing-huge-pages-panic"]
     within = fault(message, f"runtime.panicmem()\n\t/go/panic.go:1 +0x1\n{function}")
     other = TRACE.replace("FUNCTION", f"{MANAGERS}/cpumanager.another")
@@ -72,19 +72,19 @@ def test_of_a_trace_the_first_panic_counts_and_the_first_function_beyond_the_run
         assert found == "missing-huge-pages-panic"
 
 
-def test_a_release_without_the_defect_has_no_excuse() -> None:
+def test_a_release_without_the_defect_is_not_excused() -> None:
     broken = fault(*PANICS["hugepages-without-memory-panic"])
     assert defect_of_panic(broken, known_defects("1.33")) == "hugepages-without-memory-panic"
     assert defect_of_panic(broken, known_defects("1.34")) is None
 
 
 @pytest.mark.parametrize("trace", ["", "nothing like a trace", "panic(1)", "panic(1)\nlast"])
-def test_a_fault_that_does_not_say_where_is_due_to_none(trace: str) -> None:
+def test_a_fault_without_a_location_matches_no_defect(trace: str) -> None:
     assert defect_of_panic(messages.Fault(NIL, trace), known_defects("1.33")) is None
 
 
 @HANGS
-def test_a_call_that_never_ends_is_recognised_by_its_arguments(row: dict[str, Any]) -> None:
+def test_an_endless_call_is_recognised_by_its_arguments(row: dict[str, Any]) -> None:
     machine = bare(row.get("nodes", 2), distances=False)
     said = {}
     for operation, plain in row["calls"].items():
@@ -95,7 +95,7 @@ def test_a_call_that_never_ends_is_recognised_by_its_arguments(row: dict[str, An
 
 
 def args_of(operation: str, plain: Any) -> messages.Args:
-    """The arguments of a call: a pod's limits, options, or a number of hints of two providers."""
+    """The arguments of a call: a pod's limits, options, or the numbers of two providers' hints."""
     match operation:
         case "merge":
             provider = {"cpu": [{"numa": [0], "preferred": True}] * plain, "none": None}

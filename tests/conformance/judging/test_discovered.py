@@ -1,8 +1,8 @@
-"""Machines as those see them who see less than cAdvisor does: `discovered.yaml` has wrong ones.
+"""Comparing machines for implementations that claim only parts of discovery.
 
-A row changes parts of a machine with two nodes of four cores with two threads; the cores of a node
-share a level 3 cache. `says` has the aspects that are wrong, the claims that show the difference
-without any others, and what is reported where everything is claimed.
+A row of `discovered.yaml` changes parts of a machine with two nodes, each with four cores, two
+threads per core and one level 3 cache. `says` has the wrong aspects, the single claims that reveal
+them, and the message if everything is claimed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ L1 = {"id": 0, "size": 32768, "type": "Data", "level": 1}
 
 
 def machine(**changes: Any) -> MachineInfo:
-    """The machine with other values at these places."""
+    """Returns the machine with other values at these paths."""
     found = plain(regular(2, 4, 2, 2, cores_per_cache=4, cache=L3, hugepages=(HugePages(2048, 3),)))
     for core in (core for node in found["topology"] for core in node["cores"]):
         core["caches"] = [{**L1}]
@@ -51,7 +51,7 @@ MACHINE = machine()
 
 
 @WRONG
-def test_a_difference_is_named_and_seen_by_whoever_claims_what_it_is_in(
+def test_a_difference_is_named_and_visible_to_its_claims(
     row: dict[str, Any],
 ) -> None:
     wrong = machine(**row["changes"])
@@ -64,11 +64,11 @@ def test_a_difference_is_named_and_seen_by_whoever_claims_what_it_is_in(
     WRONG.check(row, said)
 
 
-def test_a_refusal_differs_in_nothing_of_a_machine() -> None:
+def test_a_refusal_is_not_a_difference_of_a_machine() -> None:
     assert differing(StartRefused("discovery", "no"), MACHINE) == set()
 
 
-def test_only_what_is_seen_is_wrong() -> None:
+def test_only_claimed_aspects_can_be_wrong() -> None:
     empty = machine(topology=[], num_sockets=7)
     assert differing(empty, MACHINE, ("num_cores", "num_sockets")) == {"num_sockets"}
 
@@ -83,7 +83,7 @@ def test_only_what_is_seen_is_wrong() -> None:
         ({}, ("num_cores", "nodes")),
     ],
 )
-def test_what_a_case_expects_is_called_as_claims_are(
+def test_expected_aspects_are_named_like_claims(
     cores: dict[str, Any], aspects: tuple[str, ...]
 ) -> None:
     assert seen_in({"num_cores": 1, "node_ids": [0], "nodes": {"0": {"cores": cores}}}) == aspects

@@ -1,7 +1,7 @@
-"""What a case expects, held against answers: `expectations.yaml` has both and what is wrong.
+"""Comparing the expectations of cases with answers: `expectations.yaml` has both and the problem.
 
-Pod b holds CPUs 4-5, the pool is 0-1, and of x/nic d0 is on node 0, d1 on node 1. A row without an
-answer is about an odd machine.
+Pod b holds CPUs 4-5, the shared pool is 0-1, and x/nic has d0 on node 0 and d1 on node 1. Rows
+without an answer are about an unusual machine.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from numaproof.protocol.machine import HugePages, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
 
 EXPECTATIONS = Table(__file__, "expectations.yaml")
-# Cores 0 and 1 on node 8, cores 2 and 3 on node 9 with another socket, nothing on node 10.
+# Cores 0 and 1 are on node 8, cores 2 and 3 on node 9 with another socket; node 10 is empty.
 ODD = with_node(regular(nodes=3, cores=2, sockets=3, first_node=8), 10, distances=None, cores=())
 
 
 @EXPECTATIONS
-def test_what_is_not_as_expected_is_named(row: dict[str, Any], info: MachineInfo) -> None:
+def test_unmet_expectations_are_named(row: dict[str, Any], info: MachineInfo) -> None:
     odd = not any(name[0].isupper() for name in row)
     context = Context(
         Facts(ODD if odd else info),
@@ -46,14 +46,14 @@ def test_what_is_not_as_expected_is_named(row: dict[str, Any], info: MachineInfo
     EXPECTATIONS.check(row, [in_one_line(one) for one in found])
 
 
-def test_a_written_device_list_becomes_what_a_plugin_reports() -> None:
+def test_a_device_list_becomes_a_plugins_report() -> None:
     lists = manifests.device_lists({"x/nic": [[0], None, {"numa": [1], "healthy": False}]})
     assert lists == (device_resource("x/nic", d0=(0,), d1=None, d2=(1,), unhealthy="d2"),)
     assert nodes_of("x/nic", lists) == {"d0": (0,), "d1": (), "d2": (1,)}
     assert nodes_of("x/gpu", lists) == {}
 
 
-def test_memory_and_distances_of_a_machine_are_counted() -> None:
+def test_memory_and_distances_are_compared() -> None:
     pages = (HugePages(2048, 3), HugePages(1048576, 0))
     near, far = Node(0, 100, pages, (10, 20, 30)), Node(5, 50, None, (20, 10, 20))
     facts = Facts(MachineInfo(topology=(far, near, Node(9, 0, None, (30, 20, 10)))))

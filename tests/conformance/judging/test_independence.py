@@ -1,4 +1,4 @@
-"""Invariants share no code with the reference, or they would share its mistakes."""
+"""Invariants share no code with the reference, because they would share its bugs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ OWN = {
         for file in Path(invariants.__file__).parent.glob("[!_]*.py")
     ),
 }
-"""The modules of the invariants themselves."""
+"""The modules of the invariants."""
 
 
 def source(module: str) -> ast.Module | None:
-    """A module's source; None for what is no module, but a name in one."""
+    """Returns a module's source, or None if the name isn't a module."""
     try:
         spec = find_spec(module)
     except ModuleNotFoundError:
@@ -36,7 +36,7 @@ def source(module: str) -> ast.Module | None:
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """What a source imports: modules, and names that may be modules; those in functions too."""
+    """Returns imported modules, and imported names that may be modules, even in functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -47,14 +47,14 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 class Running(ast.NodeTransformer):
-    """Leaves out what is imported for types alone: it never runs."""
+    """Removes imports for types, which never run."""
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
-        """Drops ``if TYPE_CHECKING:``."""
+        """Removes ``if TYPE_CHECKING:``."""
         return None if ast.unparse(node.test) == "TYPE_CHECKING" else node
 
 
-def test_nothing_that_the_invariants_name_or_load_is_of_the_reference() -> None:
+def test_the_invariants_do_not_import_the_reference() -> None:
     waiting, seen = sorted(OWN), set()
     while waiting:
         module = waiting.pop()
@@ -64,9 +64,9 @@ def test_nothing_that_the_invariants_name_or_load_is_of_the_reference() -> None:
         seen.add(module)
         for one in imports(tree if module in OWN else Running().visit(tree)):
             assert not one.startswith("numaproof.reference"), f"{module} imports {one}"
-            # To load a module is to load the packages around it.
+            # Importing a module imports its parent packages.
             parts = one.split(".")
             if parts[:2] == ["numaproof", "conformance"]:
                 waiting += [".".join(parts[:end]) for end in range(2, len(parts) + 1)]
-    # It does look beyond the modules that it starts from.
+    # The search also goes beyond the first modules.
     assert "numaproof.conformance.cases.loading" in seen

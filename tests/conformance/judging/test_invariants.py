@@ -1,7 +1,7 @@
-"""What every correct implementation keeps: each invariant sees its own violation and no other.
+"""Each invariant detects its own violation and no other.
 
-A row of `invariants.yaml` is a node, or one that differs from another row's in some fields, and
-what is broken there. Merges and assignments need no node: `answers.yaml` has them.
+A row of `invariants.yaml` is a node, or the changes to another row's node, with the violations.
+Merges and assignments need no node: `answers.yaml` has them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ANSWERS = Table(__file__, "answers.yaml")
 
 
 def patch_value(value: Any, patch: Any) -> Any:
-    """A value with other fields, without those that are `(gone)`."""
+    """Returns a value with changed fields; `(gone)` removes one."""
     if not isinstance(patch, dict):
         return patch
     base = value if isinstance(value, dict) else {}
@@ -34,7 +34,7 @@ def patch_value(value: Any, patch: Any) -> Any:
 
 
 def view_of(plain: Mapping[str, Any]) -> View:
-    """The view that a row describes."""
+    """Creates the view that a row describes."""
     return View(
         facts=Facts(codec.from_plain(plain["machine"], MachineInfo)),
         config=plain["config"],
@@ -51,7 +51,7 @@ def view_of(plain: Mapping[str, Any]) -> View:
 
 
 @NODES
-def test_what_is_broken_on_a_node_is_named(row: dict[str, Any]) -> None:
+def test_each_invariant_reports_its_own_violation(row: dict[str, Any]) -> None:
     base = NODES.row(row["of"])["view"] if "of" in row else {}
     view = view_of(patch_value(base, row.get("view", {})))
     before = row.get("before", {})
@@ -70,7 +70,7 @@ def test_what_is_broken_on_a_node_is_named(row: dict[str, Any]) -> None:
 
 
 @ANSWERS
-def test_a_merge_or_an_assignment_is_held_against_what_was_asked(row: dict[str, Any]) -> None:
+def test_merges_and_assignments_are_checked_by_their_request(row: dict[str, Any]) -> None:
     operation: Any = OPERATIONS["merge" if "merge" in row else "assign"]
     plain = (
         {"nodes": [0, 1], **row["merge"]} if "merge" in row else {"machine": {}, **row["assign"]}

@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "invariants.md").read_text("utf-8")
 
 
 def forms() -> Iterator[re.Pattern[str]]:
-    """The form of the name in each place where a violation is made."""
+    """The pattern of names in the code that reports violations."""
     for module in (ROOT / "conformance" / "judging" / "invariants").glob("*.py"):
         for node in ast.walk(ast.parse(module.read_text("utf-8"))):
             match node:

@@ -1,7 +1,7 @@
-"""Named defects: whose failures are expected, and whose are not.
+"""Failures that named defects explain, and failures that they don't.
 
-A row of `known_defects.yaml` is a life in which a defect shows. A row of `explained.yaml` lists
-invariants that break on a machine, in order; `says` has the outcome and the defect behind it.
+A row of `known_defects.yaml` is a scenario that shows a defect. A row of `explained.yaml` lists
+broken invariants in order; `says` has the outcome and the defect.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ AVERAGE = "free-core-by-average"
 CASE = case_of("steps: [{state: {}}]")
 
 
-def test_the_kubelet_of_a_release_has_its_defects_and_no_others() -> None:
+def test_each_release_has_exactly_its_defects() -> None:
     assert AVERAGE in known_defects.known_defects("1.35")
     assert "strict-reservation-empty-pool-refused" not in known_defects.known_defects("1.31")
 
 
 @LIVES
-def test_a_life_in_which_a_defect_shows_is_expected_to_fail(
+def test_a_scenario_that_shows_a_defect_fails_as_expected(
     row: dict[str, Any], tmp_path: Path
 ) -> None:
     case = case_of(yaml.safe_dump(row["case"], sort_keys=False))
@@ -64,7 +64,7 @@ def test_a_life_in_which_a_defect_shows_is_expected_to_fail(
         ("unsupported", True, ("unsupported", None)),
     ],
 )
-def test_a_case_that_names_a_defect_fails_as_expected_where_the_defect_is(
+def test_a_defects_case_fails_as_expected_in_its_releases(
     outcome: Outcome, has_defect: object, verdict: object
 ) -> None:
     named = msgspec.structs.replace(CASE, defect=AVERAGE)
@@ -73,7 +73,7 @@ def test_a_case_that_names_a_defect_fails_as_expected_where_the_defect_is(
 
 
 def machines() -> dict[str, MachineInfo]:
-    """Those that things are broken on."""
+    """The machines on which invariants break."""
     laptop, two = discover_profile("laptop-4c8t"), regular(nodes=2)
     (node,) = laptop.topology or ()
     empty = msgspec.structs.replace(node, node_id=1, memory=0, cores=())
@@ -93,7 +93,7 @@ def machines() -> dict[str, MachineInfo]:
 
 
 @EXPLAINED
-def test_a_failure_is_expected_where_defects_explain_all_that_is_broken(
+def test_a_failure_is_expected_if_defects_explain_all_of_it(
     row: dict[str, Any],
 ) -> None:
     facts, known = Facts(machines()[row["machine"]]), row["known"]

@@ -1,4 +1,4 @@
-"""The invariants read pods by themselves: as the documents say, and as the reference does."""
+"""The invariants read pods with their own code, which agrees with the reference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numaproof.protocol import messages
 
 LIVES = 200
-"""Generated lives whose pods both readings are held against."""
+"""The number of generated scenarios whose pods are read by both."""
 
 WHOLE = {"cpu": "2", "memory": "1Gi"}
 BOTH_GATES = {"PodLevelResources": True, "PodLevelResourceManagers": True}
@@ -41,7 +41,7 @@ NODES: list[tuple[str, dict[str, bool]]] = [
 
 @pytest.fixture(scope="module")
 def made_up() -> list[messages.Pod]:
-    """Pods of any class, with init containers, sidecars and pod-level resources, some odd."""
+    """Pods of every class, with init containers, sidecars and pod-level resources, some unusual."""
     claims = Capabilities(Reference().hello(hello_args("tests")), NEWEST)
     lives = [seeded_scenario(seed, claims) for seed in range(LIVES)]
     specs = [step.admit for case in lives for step in case.steps if isinstance(step.admit, PodSpec)]
@@ -83,7 +83,7 @@ def test_both_readings_of_a_quantity_agree() -> None:
         number = str(choices.integer(0, 10_000))
         part = choices.pick(("", "", ".", f".{choices.integer(0, 999)}"))
         text = number + part + choices.pick(units)
-        # Nothing finer than a nano is ever counted.
+        # Nothing smaller than a nano counts.
         assert -(-amount(text) * 10**9 // 1) == quantity.parse(text) * 10**9, text
 
 
@@ -104,18 +104,16 @@ def test_both_readings_of_a_quantity_agree() -> None:
         ("1" * 5000, 0),
     ],
 )
-def test_a_quantity_is_read_exactly_and_what_is_none_counts_as_nothing(
-    text: object, number: int
-) -> None:
+def test_quantities_are_exact_and_malformed_ones_are_zero(text: object, number: int) -> None:
     assert amount(text) == number
 
 
-def test_the_class_that_the_api_server_has_set_holds() -> None:
+def test_the_class_set_by_the_api_server_counts() -> None:
     given = {**numbered_pod("a", [{"limits": WHOLE}]), "status": {"qosClass": "Burstable"}}
     assert pods.read(given, PodResources()).qos == "Burstable"
 
 
-def test_gates_follow_their_maturity_where_they_are_not_named() -> None:
+def test_unset_gates_follow_their_maturity() -> None:
     def read(kubernetes: str, **gates: bool) -> PodResources:
         return entitlement.pod_resources({"featureGates": gates}, kubernetes)
 

@@ -1,6 +1,6 @@
-"""What is one failure and what are two: `signatures.yaml` has findings and ends of programs.
+"""Equal and different failures: `signatures.yaml` has findings and ends of programs.
 
-What is said of wrong answers shows no value as Python writes it, in any table of tests.
+No message in any table of tests shows a value as Python writes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIGNATURES = Table(__file__, "signatures.yaml")
 
 
 @SIGNATURES
-def test_a_failure_has_a_sentence_and_a_signature_of_its_fields(row: dict[str, Any]) -> None:
+def test_a_failure_has_a_message_and_a_signature(row: dict[str, Any]) -> None:
     finding = Finding(**row["finding"]) if "finding" in row else None
     ended = EndResult(**{"outcome": "fail", **row.get("ended", {})}, finding=finding)
     name = signature(ended, row.get("operation", "admit"), row.get("invariants", ()))
@@ -33,7 +33,7 @@ def test_a_failure_has_a_sentence_and_a_signature_of_its_fields(row: dict[str, A
 
 
 @pytest.mark.parametrize("outcome", sorted(GOOD))
-def test_what_is_no_failure_has_none(outcome: str) -> None:
+def test_other_results_have_no_signature(outcome: str) -> None:
     assert signature(EndResult(outcome), "admit") == ""  # type: ignore[arg-type]
 
 
@@ -43,15 +43,15 @@ PYTHON = re.compile(
     r"\b(?:None|True|False)\b|\b(?:CPUSet|NUMASet|MemoryBlock|Hint|Container)[.(]"
     r"|[\[({]'|'[\])}]|', '|': |\(\d+,\)|frozenset\("
 )
-"""What Python writes of its own values."""
+"""Python's notation for its own values."""
 NO_PYTHON = re.compile(
     r'"(?:[^"\\]|\\.)*(?:"|…)|\bpolicy None\b|refused with \w+ \(.*\)|\': line 1|a line \'.*\''
 )
-"""Texts in JSON, a policy of the Memory Manager, and words of kubelets and of programs."""
+"""Exceptions: JSON, a policy of the Memory Manager, and messages of kubelets and programs."""
 
 
 def sentences(value: object) -> Iterator[str]:
-    """Every text in what a table says."""
+    """Yields every text in the results of a table."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -64,7 +64,7 @@ def sentences(value: object) -> Iterator[str]:
     [file for one in TABLES for file in sorted(FOLDER.glob(one))],
     ids=lambda path: path.name,
 )
-def test_no_message_shows_a_value_as_python_writes_it(table: Path) -> None:
+def test_no_message_shows_python_reprs(table: Path) -> None:
     rows = [*yaml.load_all(table.read_text("utf-8"), yaml.CSafeLoader)]
     said = [text for row in rows for text in sentences(row["says"])]
     assert [one for one in said if PYTHON.search(NO_PYTHON.sub("", one))] == []

@@ -1,4 +1,4 @@
-"""Cases added to files that somebody has written."""
+"""Adding cases to existing files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read(text: str) -> tuple[Case, ...]:
     return loading.parse(text, "mine.yaml")
 
 
-def test_what_is_in_the_file_stays_as_it_is_and_its_defaults_do_not_change_the_case() -> None:
+def test_appending_keeps_the_file_and_ignores_its_defaults() -> None:
     text = append_case(FILE, NEW, "mine.yaml")
     assert text.startswith(FILE + "\n  - id: static-new\n")
     old, added = read(text)
@@ -55,7 +55,7 @@ def test_what_is_in_the_file_stays_as_it_is_and_its_defaults_do_not_change_the_c
     assert added == msgspec.structs.replace(NEW, kubernetes=f">= {RELEASES[0]}")
 
 
-def test_a_list_of_cases_that_other_keys_follow_is_added_to_at_its_end() -> None:
+def test_a_case_is_added_before_the_keys_that_follow() -> None:
     begun = FILE[FILE.index("cases:") :]
     tail = "# Of the defaults.\ndefaults: {level: placement}\n"
     text = append_case(f"{begun}\n{tail}", NEW, "mine.yaml")
@@ -65,13 +65,13 @@ def test_a_list_of_cases_that_other_keys_follow_is_added_to_at_its_end() -> None
 
 
 @pytest.mark.parametrize("end", ["", "\n\n\n", "  # the end\n"])
-def test_the_end_of_the_file_may_be_any(end: str) -> None:
+def test_the_file_may_end_in_any_way(end: str) -> None:
     text = append_case(FILE.rstrip("\n") + end, NEW, "mine.yaml")
     assert text.startswith(FILE.rstrip("\n") + end.rstrip("\n"))
     assert len(read(text)) == 2
 
 
-def test_lines_end_as_they_end_in_the_file() -> None:
+def test_line_endings_of_the_file_are_kept() -> None:
     text = append_case(FILE.replace("\n", "\r\n"), NEW, "mine.yaml")
     assert text.count("\n") == text.count("\r\n")
     assert len(read(text)) == 2
@@ -91,13 +91,13 @@ def test_lines_end_as_they_end_in_the_file() -> None:
         *((text, "") for text in ("# nothing\n", "cases: 1\n", "case: []\n")),
     ],
 )
-def test_a_list_in_brackets_and_what_is_no_table_are_refused(text: str, complaint: str) -> None:
+def test_flow_lists_and_non_mappings_are_refused(text: str, complaint: str) -> None:
     with pytest.raises(DocumentError, match=rf"mine\.yaml{complaint}"):
         append_case(text, NEW, "mine.yaml")
 
 
 @pytest.mark.parametrize("end", ["...\n", "    title: |+\n      Old\n"])
-def test_a_file_that_would_read_otherwise_is_refused(end: str) -> None:
+def test_a_file_that_would_change_meaning_is_refused(end: str) -> None:
     text = FILE.replace('    title: "Old"\n', "" if "title" in end else '    title: "Old"\n')
     with pytest.raises(DocumentError, match=r"mine\.yaml: .*add to another file, --out FILE"):
         append_case(text + end, NEW, "mine.yaml")

@@ -1,8 +1,8 @@
-"""Findings that become cases: what is expected of them, and what is refused.
+"""Promoting findings to cases: their expectations, and refusals.
 
-A row of `promotion.yaml` is a finding on a machine of two cores with two threads each; its steps
-expect anything unless they say otherwise. `wanted` and `bug` are how it is promoted and for which
-implementation. `says` has the case, or the error.
+A row of `promotion.yaml` is a finding on a machine with two cores and two threads per core; its
+steps expect anything by default. `wanted` and `bug` are the promotion's options and the faulty
+implementation. `says` has the case or the error.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ WANTED: dict[str, Any] = {
 
 
 def good(case: Any, target: Any = REFERENCE) -> bool:
-    """Whether a target passes a case."""
+    """Returns whether a target passes a case."""
     with scratch_folder() as scratch:
         return Run(target, case, case.machine, None, scratch / "case").play().good
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_is_promoted_is_passed_by_the_reference(seed: int, level: Level) -> None:
+def test_the_reference_passes_promoted_cases(seed: int, level: Level) -> None:
     scenario = seeded_scenario(seed, REFERENCE.capabilities)
     scenario = msgspec.structs.replace(scenario, requirements=("CPU-STATIC-001",))
     try:
@@ -73,7 +73,7 @@ def test_what_is_promoted_is_passed_by_the_reference(seed: int, level: Level) ->
 
 
 @PROMOTIONS
-def test_a_finding_becomes_a_case_that_the_reference_passes_or_is_refused(
+def test_a_finding_becomes_a_case_or_is_refused(
     row: dict[str, Any],
 ) -> None:
     steps = [{"expect": "anything", **step} for step in row["steps"]]
@@ -99,7 +99,7 @@ def test_a_finding_becomes_a_case_that_the_reference_passes_or_is_refused(
 
 
 def expectation_text(expect: Any) -> str:
-    """What is expected, as a case file has it."""
+    """Returns the expectations as in a case file."""
     if isinstance(expect, str):
         return expect
     return yaml.safe_dump(
@@ -107,7 +107,7 @@ def expectation_text(expect: Any) -> str:
     ).strip()
 
 
-def test_a_level_that_the_implementation_does_not_claim_is_refused() -> None:
+def test_an_unclaimed_level_is_refused() -> None:
     hello = msgspec.structs.replace(REFERENCE.hello, level="admission")
     lesser = type(REFERENCE)(REFERENCE.implementation, hello, NEWEST, "admission")
     case = seeded_scenario(0, REFERENCE.capabilities)

@@ -24,13 +24,13 @@ def areas(ids: list[str]) -> set[str]:
     return {rows[one].area for case in CASES if case.id in ids for one in case.requirements}
 
 
-def test_a_plain_glob_is_of_ids_earlier_ids_too() -> None:
+def test_a_plain_glob_matches_current_and_earlier_ids() -> None:
     assert all(one.startswith("example-") for one in selected_ids("example-*"))
     assert selected_ids("dev-hint-wider-sets-before-1-36") == ["dev-hint-wider-sets"]
     assert selected_ids("id:dev-hint-wider-sets") == ["dev-hint-wider-sets"]
 
 
-def test_a_plain_glob_is_of_requirements_too() -> None:
+def test_a_plain_glob_also_matches_requirements() -> None:
     found = selected_ids("CPU-STATIC-009")
     assert found == [one.id for one in CASES if "CPU-STATIC-009" in one.requirements]
     assert found == selected_ids("requirement:CPU-STATIC-009")
@@ -40,7 +40,7 @@ def test_a_plain_glob_is_of_requirements_too() -> None:
 @pytest.mark.parametrize(
     "pattern", ["area:memory", "area:Memory Manager", "area:memory-manager", "area:MEMORY*"]
 )
-def test_an_area_is_named_in_any_case_or_by_its_first_words(pattern: str) -> None:
+def test_an_area_matches_in_any_case_and_by_prefix(pattern: str) -> None:
     found = selected_ids(pattern)
     assert found == selected_ids("area:memory-manager")
     assert "Memory Manager" in areas(found)
@@ -51,7 +51,7 @@ def test_an_area_is_named_in_any_case_or_by_its_first_words(pattern: str) -> Non
     )
 
 
-def test_a_document_is_named_by_its_key_or_its_title() -> None:
+def test_a_document_is_selected_by_key_or_title() -> None:
     by_key = selected_ids("document:topology-uk")
     assert 0 < len(by_key) < len(CASES)
     assert by_key == selected_ids("document:control topology management policies on a node")
@@ -68,7 +68,7 @@ def test_a_feature_selects_the_cases_that_need_it() -> None:
     assert set() < needed < matching_ids("feature:*")
 
 
-def test_what_any_pattern_selects_is_selected_but_for_what_is_excluded() -> None:
+def test_patterns_are_combined_and_exclusions_apply() -> None:
     assert len(selected_ids()) == len(CASES)
     both = selected_ids("area:topology-merge", "area:topology-hints")
     assert set(both) == {*selected_ids("area:topology-merge"), *selected_ids("area:topology-hints")}
@@ -80,7 +80,7 @@ def test_what_any_pattern_selects_is_selected_but_for_what_is_excluded() -> None
     )
 
 
-def test_recordings_are_selected_as_cases_are() -> None:
+def test_recordings_are_selected_like_cases() -> None:
     kept = recordings.bundled_recordings("1.36")
     for pattern in ("recorded-*", "RECORDED", "area:recordings", "document:fixtures/*"):
         assert Selection((pattern,), (), REGISTRY, needs.features_of).of(kept) == kept
@@ -126,11 +126,11 @@ def test_the_values_of_a_key_can_be_listed() -> None:
     assert every.values("lost", CASES) == ()
 
 
-def test_the_cases_listed_are_those_that_are_loaded() -> None:
+def test_the_listed_cases_equal_the_loaded_ones() -> None:
     loaded = [ListedId(case.id, case.title, case.aliases, case.requirements) for case in CASES]
     assert list(listing.cases()) == loaded
 
 
-def test_the_requirements_listed_are_those_of_the_registry() -> None:
+def test_the_listed_requirements_equal_the_registry() -> None:
     rows = REGISTRY.requirements
     assert list(listing.requirements()) == [ListedId(row.id, row.statement) for row in rows]

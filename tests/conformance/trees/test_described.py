@@ -1,4 +1,4 @@
-"""A described machine becomes a tree in which it is discovered."""
+"""Trees of described machines, and discovery in them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FOUND = next(one for one in map(as_discovered, MADE) if one)
 
 
 @pytest.mark.parametrize("machine", MADE[:12])
-def test_a_made_up_machine_is_discovered_in_both_forms_of_its_tree(
+def test_a_generated_machine_is_discovered_from_both_trees(
     machine: MachineInfo, tmp_path: Path
 ) -> None:
     found = as_discovered(machine)
@@ -65,7 +65,7 @@ def _node_fields(node: Node) -> object:
     return node.node_id, node.memory, pages, node.distances, cores
 
 
-def test_a_machine_whose_nodes_are_not_listed_by_id_keeps_their_distances() -> None:
+def test_nodes_in_another_order_keep_their_distances() -> None:
     nodes = tuple(
         Node(
             node_id=node,
@@ -82,7 +82,7 @@ def test_a_machine_whose_nodes_are_not_listed_by_id_keeps_their_distances() -> N
     ]
 
 
-def test_a_description_that_no_discovery_gives_has_no_tree() -> None:
+def test_an_undiscoverable_description_has_no_tree() -> None:
     for odd in (
         msgspec.structs.replace(FOUND, num_physical_cores=99),
         msgspec.structs.replace(FOUND, topology=None),
@@ -93,7 +93,7 @@ def test_a_description_that_no_discovery_gives_has_no_tree() -> None:
     assert as_discovered(msgspec.structs.replace(FOUND, topology=None)) is None
 
 
-def test_a_held_tree_is_found_as_long_as_somebody_keeps_it() -> None:
+def test_an_in_memory_tree_exists_while_referenced() -> None:
     root = tree_of(FOUND).root
     path = trees.hold(root)
     assert trees.open_root(path) is root
@@ -102,7 +102,7 @@ def test_a_held_tree_is_found_as_long_as_somebody_keeps_it() -> None:
         (trees.open_root(path + "9") / "proc/cpuinfo").read_bytes()
 
 
-def test_a_reference_reads_a_tree_once_where_it_cannot_change(
+def test_a_reference_reads_an_unchanging_tree_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = tree_of(FOUND)
@@ -125,7 +125,7 @@ def test_a_reference_reads_a_tree_once_where_it_cannot_change(
     assert len(read) == 1
     check_discovery(reference, held.path, "1.30")
     assert len(read) == 1
-    check_discovery(Reference(), held.path)  # which may have a bug that the other has not
+    check_discovery(Reference(), held.path)  # which may have a bug that the other does not
     assert len(read) == 2
     check_discovery(reference, str(tmp_path / "tree"))
     assert len(read) == 4

@@ -1,4 +1,4 @@
-"""Cases and lives that start from the tree of their machine."""
+"""Cases and scenarios that start from their machine's tree."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WITHOUT = Capabilities(
     NEWEST,
 )
 LEAST = 0.3
-"""The share of case runs and of lives that are to start from a tree."""
+"""The minimum share of case runs and scenarios that start from a tree."""
 
 CASE = case_of("""
 tree: true
@@ -75,14 +75,14 @@ steps:
 
 
 class Told(ChangedReference):
-    """The reference, with the starts that it is asked for."""
+    """A reference that records its starts."""
 
     def __init__(self) -> None:
         super().__init__()
         self.starts: list[messages.StartArgs] = []
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The reference's answer."""
+        """Returns the reference's answer."""
         if isinstance(args, messages.StartArgs):
             self.starts.append(args)
         return super().call(operation, args)
@@ -98,14 +98,14 @@ def machine(tmp_path: Path) -> ProfileMachine:
 
 
 def play_case(case: Case, machine: ProfileMachine, target: Target, folder: Path) -> Run:
-    """A run of a case that passes on a machine with its tree."""
+    """Runs a passing case on a machine with its tree."""
     assert machine.info is not None
     run = Run(target, case, machine.info, machine.tree, folder / "run")
     assert run.play().good
     return run
 
 
-def test_each_start_is_told_of_the_tree_until_the_machine_changes(
+def test_starts_get_the_tree_until_the_machine_changes(
     machine: ProfileMachine, tmp_path: Path
 ) -> None:
     told = Told()
@@ -118,14 +118,14 @@ def test_each_start_is_told_of_the_tree_until_the_machine_changes(
     assert "operation discover" not in run.player.session.needed_claims
 
 
-def test_a_program_is_told_of_a_directory(machine: ProfileMachine, tmp_path: Path) -> None:
+def test_a_program_gets_a_directory(machine: ProfileMachine, tmp_path: Path) -> None:
     program = Program()
     play_case(CASE, machine, target_of(program, oracle=True), tmp_path)
     assert program.starts[0].root == str(machine.folder / "laptop-4c8t")
     assert Path(program.starts[0].root, "proc/cpuinfo").is_file()
 
 
-def test_who_claims_no_discovery_is_told_of_the_machine(
+def test_without_discovery_a_start_gets_the_machine(
     machine: ProfileMachine, tmp_path: Path
 ) -> None:
     told = Told()
@@ -133,7 +133,7 @@ def test_who_claims_no_discovery_is_told_of_the_machine(
     assert [args.machine for args in told.starts[:2]] == [machine.info] * 2
 
 
-def test_a_wrong_discovery_shows_in_what_the_managers_do(tmp_path: Path) -> None:
+def test_a_wrong_discovery_affects_the_managers(tmp_path: Path) -> None:
     bug = next(one for one in catalogue.BUGS if one.id == "discovery-finds-no-uncore-caches")
     machine = ProfileMachine(fakesys.load_profile("epyc-7402p-nosmt"), tmp_path / "trees")
     assert machine.info is not None
@@ -146,7 +146,7 @@ def test_a_wrong_discovery_shows_in_what_the_managers_do(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_third_of_all_case_runs_starts_from_a_tree(catalogue: list[ProfileMachine]) -> None:
+def test_a_third_of_case_runs_start_from_a_tree(catalogue: list[ProfileMachine]) -> None:
     target = target_of(InProcess(Reference), kubernetes=NEWEST)
     runs = runner.select(loading.bundled_cases()[::2], catalogue, target)
     from_trees = [run.machine for run in runs if run.case.tree]
@@ -154,7 +154,7 @@ def test_a_third_of_all_case_runs_starts_from_a_tree(catalogue: list[ProfileMach
         len(from_trees)
         >= LEAST * len(runs) + LEAST * len(recordings.bundled_recordings(NEWEST)) / 2
     )
-    # All on small machines, a few on large ones.
+    # Small machines only; large ones would take longer.
     bundled = [run.machine for run in runs if run.case.machine is None]
     large = {machine.name for machine in bundled if machine.facts and machine.cpus > 64}
     names = {machine.name for machine in from_trees}
@@ -162,14 +162,14 @@ def test_a_third_of_all_case_runs_starts_from_a_tree(catalogue: list[ProfileMach
     assert "laptop-4c8t" in names
 
 
-def test_a_third_of_all_lives_start_from_a_tree() -> None:
+def test_a_third_of_generated_nodes_start_from_a_tree() -> None:
     lives = [seeded_scenario(seed, CLAIMS) for seed in range(60)]
     assert sum(case.tree for case in lives) >= LEAST * len(lives)
     upgrades = [seeded_upgrade(seed, CLAIMS.of("1.36"), NEWEST) for seed in range(32)]
     assert sum(case.tree for case in upgrades) >= LEAST * len(upgrades)
 
 
-def test_a_third_of_all_examples_start_from_a_tree() -> None:
+def test_a_third_of_examples_start_from_a_tree() -> None:
     opened: list[bool] = []
 
     class Node(NodeMachine):
@@ -193,7 +193,7 @@ def test_a_third_of_all_examples_start_from_a_tree() -> None:
     assert sum(opened) >= LEAST * len(opened)
 
 
-def test_without_discovery_a_life_is_the_same_but_for_its_tree() -> None:
+def test_without_discovery_only_the_tree_is_missing() -> None:
     for seed in range(20):
         told = seeded_scenario(seed, WITHOUT)
         assert not told.tree
@@ -202,11 +202,11 @@ def test_without_discovery_a_life_is_the_same_but_for_its_tree() -> None:
 
 @pytest.fixture(scope="module")
 def life() -> Case:
-    """A life that starts from a tree."""
+    """A scenario that starts from a tree."""
     return next(one for one in map(_life, range(20)) if one.tree)
 
 
-def test_a_life_is_written_read_and_replayed_from_its_tree(life: Case, tmp_path: Path) -> None:
+def test_a_scenario_with_a_tree_can_be_saved_and_replayed(life: Case, tmp_path: Path) -> None:
     (read,) = loading.parse(writing.text(life), "finding.yaml")
     assert read == life
     told = Told()
@@ -231,14 +231,14 @@ def test_both_sides_of_a_difference_start_from_the_tree(life: Case, tmp_path: Pa
         assert side.starts[0].root == str(tmp_path / "lockstep" / "machine")
 
 
-def test_a_recording_is_of_a_machine_that_was_told(tmp_path: Path) -> None:
+def test_recordings_start_from_a_machine(tmp_path: Path) -> None:
     seed = next(seed for seed in range(20) if _life(seed).tree)
     made = record_seed(target_of(Told(), kubernetes=NEWEST), seed, tmp_path)
     assert made is not None
     assert not made.case.tree
 
 
-def test_what_fails_without_its_tree_as_well_is_left_without(life: Case) -> None:
+def test_shrinking_removes_an_irrelevant_tree(life: Case) -> None:
     assert life.machine is not None
     scenario = Scenario(life, life.machine)
     assert not Shrinking(lambda _: True, tries=300).smallest(scenario).case.tree

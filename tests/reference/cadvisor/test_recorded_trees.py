@@ -1,4 +1,4 @@
-"""Real machines are discovered as the kubelet's cAdvisor was recorded to discover them."""
+"""Discovery of real machines agrees with recordings of the kubelet's cAdvisor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numaproof.reference.cadvisor.discovery import discover
 MACHINES = SHARED / "machines"
 RECORDED = MACHINES / "discovered-1.35.json.gz"
 
-# Thousands of small files, none of which outlives its test.
+# Thousands of small files, deleted after each test.
 MEMORY = Path("/dev/shm")  # noqa: S108 - a fresh folder is made in it
 
 NEEDED = re.compile(
@@ -44,7 +44,7 @@ RECORDINGS = _recordings()
 
 
 def _filter_member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
-    """Leaves out, for speed, the files that nothing is read from; refuses what is unsafe."""
+    """Omits files that are never read, for speed, and refuses unsafe ones."""
     if member.isfile() and not NEEDED.search(member.name):
         return None
     return tarfile.data_filter(member, folder)
@@ -63,7 +63,7 @@ def test_a_real_machine_is_discovered_as_recorded(name: str) -> None:
             archive.extractall(folder, filter=_filter_member)  # noqa: S202 - the filter vets each member
         machine = json.loads(codec.encode(discover(Path(folder))))
     recorded = RECORDINGS[name]["discovered"]["ok"]
-    # The recordings have the nodes by ascending id, which cAdvisor lists by name.
+    # The recordings list nodes by id, cAdvisor by name.
     if machine["topology"]:
         machine["topology"].sort(key=lambda node: node["node_id"])
     assert machine == {field: recorded[field] for field in machine}

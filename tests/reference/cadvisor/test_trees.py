@@ -1,8 +1,8 @@
-"""What is discovered in small trees: each row of `trees.yaml` is one, with what a kubelet finds.
+"""Discovery in small trees: each row of `trees.yaml` is a tree and the kubelet's result.
 
 Steps write the tree: `cpu` has a number, a core and a package; `node` a number and its CPUs;
-`cache` a CPU, a level and the map of CPUs that share it; a path the text of a file, or null for a
-folder. `on` names the row whose tree comes first, and `$` stands for `each` of some texts.
+`cache` a CPU, a level and the map of CPUs that share it. A path has the text of a file, or null for
+a folder. `on` names the row whose tree comes first, and `$` stands for each text in `each`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHORT = {
 
 
 @TREES
-def test_a_tree_is_discovered_as_a_kubelet_does(row: dict[str, Any], tmp_path: Path) -> None:
+def test_a_tree_is_discovered_like_the_kubelet_does(row: dict[str, Any], tmp_path: Path) -> None:
     said = {}
     for number, text in enumerate(row.get("each", [""])):
         for release in row.get("releases", ["1.35"]):
@@ -75,7 +75,7 @@ def _long(path: str) -> str:
 
 
 def _file(path: Path, content: str | None) -> None:
-    """Writes a file, whose bytes are Latin-1, or makes a folder."""
+    """Writes a file in Latin-1, or creates a folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if content is None:
         path.unlink(missing_ok=True)
@@ -85,7 +85,7 @@ def _file(path: Path, content: str | None) -> None:
 
 
 def _discovery_outcome(root: Path, release: str) -> Any:
-    """The machine without what is empty, or why there is none; what is logged is a complaint."""
+    """Returns the machine without empty fields, or the error, with the log."""
     logged: list[str] = []
     try:
         machine = discover(root, TABLE[release].no_cpu, logged.append)
@@ -95,7 +95,7 @@ def _discovery_outcome(root: Path, release: str) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """A value without the parts that are empty; a cache is a text."""
+    """Removes empty parts of a value; caches become text."""
     if isinstance(value, list | tuple):
         return [_short(one) for one in value]
     if not isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""The managers' files: `files.yaml` says what kubelets make of each, and write in its place.
+"""The managers' files: `files.yaml` has kubelets' reactions and the files they write instead.
 
-Texts, checksums and refusals are those of kubelets; where these panic, the machine differs.
+Texts, checksums and refusals come from kubelets. If they panic, the machine is changed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORMATS = {
     "1.37 pods": TABLE["1.37"].under(PODS),
     "1.37 baselines": TABLE["1.37"].under({"InPlacePodVerticalScalingExclusiveCPUs": True}),
 }
-"""Releases and gates whose formats differ."""
+"""Releases and gates with different formats."""
 
 STATIC = policy.make_static(
     of_memory(8 << 30, 8 << 30),
@@ -45,7 +45,7 @@ STATIC = policy.make_static(
 
 
 @FILES
-def test_a_file_is_read_and_written_again(row: dict[str, Any]) -> None:
+def test_a_file_is_restored_and_saved(row: dict[str, Any]) -> None:
     said: dict[str, Any] = {}
     for name, release in FORMATS.items():
         try:
@@ -70,7 +70,7 @@ def _again(row: dict[str, Any], release: Release) -> str:
 
 
 @pytest.mark.parametrize("release", ["1.30", "1.31", "1.32", "1.33", "1.34"])
-def test_the_formats_of_earlier_releases_are_those_of_1_35(release: str) -> None:
+def test_formats_before_1_36_equal_those_of_1_35(release: str) -> None:
     newer, older = TABLE["1.35"], TABLE[release]
     assert (older.cpu_files, older.memory_files) == (newer.cpu_files, newer.memory_files)
 
@@ -87,11 +87,9 @@ def _recorded_files(release: str) -> set[str]:
     return found
 
 
-@pytest.mark.skipif(
-    not (SHARED / "kubelet").is_dir(), reason="the recordings of kubelets are not there"
-)
+@pytest.mark.skipif(not (SHARED / "kubelet").is_dir(), reason="recordings of kubelets are missing")
 @pytest.mark.parametrize("release", ["1.33", "1.34", "1.35", "1.36"])
-def test_every_recorded_file_is_written_again_byte_for_byte(release: str) -> None:
+def test_every_recorded_file_round_trips(release: str) -> None:
     texts = _recorded_files(release)
     formats = TABLE[release].memory_files
     assert texts
@@ -100,7 +98,7 @@ def test_every_recorded_file_is_written_again_byte_for_byte(release: str) -> Non
         assert memory.dump(state, "Static", formats).decode() == text
 
 
-def test_baselines_stay_with_the_first_cpus_and_end_with_the_container() -> None:
+def test_baselines_keep_the_first_cpus_until_removal() -> None:
     state = CPUState(0b111111, baselines={}).assign("u", "app", 0b10).share("u", "app", 0b100)
     assert state.baselines == {"u": {"app": 0b10}}
     assert state.assign("u", "log", 0b1000).release("u", "app").baselines == {"u": {"log": 0b1000}}
@@ -108,7 +106,7 @@ def test_baselines_stay_with_the_first_cpus_and_end_with_the_container() -> None
     assert state.assign_pod("v", 0b10000).baselines == state.baselines
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "state"
     target.mkdir()
     with pytest.raises(IsADirectoryError):

@@ -1,4 +1,4 @@
-"""Starts that are refused, and starts that others refuse: `starts.yaml` has them."""
+"""Refused starts and starts with effects on others: `starts.yaml`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("release", "row"), ROWS)
-def test_a_start_is_refused_in_the_words_of_the_release(
+def test_a_start_is_refused_with_the_releases_message(
     node: Player, release: str, row: dict[str, Any]
 ) -> None:
     answer = node.start(release=release, config=row["config"])

@@ -1,4 +1,4 @@
-"""The kubelet's command line. What is expected here is what the kubelet of 1.37 answers."""
+"""The kubelet's command line. The expected answers come from the kubelet of 1.37."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_flags_set_fields_or_are_refused(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--node-ip=1.2.3.4", "-v", "--v=4", "-h"])
-def test_flags_of_no_manager_are_not_built(flag: str) -> None:
+def test_flags_outside_the_managers_are_unsupported(flag: str) -> None:
     with pytest.raises(UnsupportedError, match="flag -"):
         flags.read([flag], "1.37")
 

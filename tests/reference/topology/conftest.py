@@ -1,4 +1,4 @@
-"""Random machines and what providers say of them, to hold the search and the definitions equal."""
+"""Random machines and providers' hints, to compare the search with the definitions."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def machines() -> ModuleType:
 
 
 def mask(nodes: Sequence[int]) -> int:
-    """A set of nodes."""
+    """Generates a set of nodes."""
     return sum(1 << node for node in nodes)
 
 
 def plain(providers: Providers) -> Providers:
-    """The same with every demand's hints listed."""
+    """Returns the providers with every demand's hints listed."""
     return [
         provider
         and {name: None if hints is None else list_hints(hints) for name, hints in provider.items()}
@@ -43,7 +43,7 @@ def plain(providers: Providers) -> Providers:
 
 
 def random_demand(rng: random.Random, nodes: list[int]) -> Demand:
-    """A demand with interchangeable nodes, groups, sockets, reuse and widely near devices."""
+    """Generates a demand with interchangeable nodes, groups, sockets, reuse and wide devices."""
     own = [node for node in nodes if rng.random() < 0.85] or nodes[:1]
     if rng.random() < 0.2:
         rng.shuffle(own)
@@ -85,7 +85,7 @@ def random_demand(rng: random.Random, nodes: list[int]) -> Demand:
 
 
 def random_distances(rng: random.Random, nodes: list[int]) -> Distances:
-    """Distances read by the rule or by position: pairs of near nodes, or anything."""
+    """Generates distances by rule or position: pairs of near nodes, or anything."""
     regular = rng.random() < 0.5
     kind = Distances if rng.random() < 0.8 else DistancesByPosition
     return kind(
@@ -102,7 +102,7 @@ def random_distances(rng: random.Random, nodes: list[int]) -> Distances:
 
 
 def random_merge(seed: int, most_nodes: int) -> tuple[Rules, Providers]:
-    """A machine and what its providers say, demands and lists mixed."""
+    """Generates a machine and its providers' answers, both demands and lists."""
     rng = random.Random(seed)  # noqa: S311 - the same machines each time
     count = rng.randint(1, most_nodes)
     nodes = list(range(count)) if rng.random() < 0.7 else sorted(rng.sample(range(40), count))

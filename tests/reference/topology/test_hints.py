@@ -1,4 +1,4 @@
-"""Hints by their definition: which sets of nodes meet a demand, and which are preferred."""
+"""Hints by definition: the sets of nodes that satisfy a demand, and the preferred ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from numaproof.reference.topology.search import enumeration
 
 @pytest.fixture(params=[hints, enumeration], ids=["definition", "search"])
 def way(request: pytest.FixtureRequest) -> Any:
-    """The definition, and the search."""
+    """The definition and the search."""
     return request.param
 
 
 def need(amount: int, free: list[int], total: int = 4, **more: Any) -> Need:
-    """A need of what the nodes 0, 1, ... have."""
+    """A need, given the amounts on nodes 0, 1, ..."""
     return Need(
         amount,
         tuple(Supply(1 << node, has) for node, has in enumerate(free)),
@@ -27,11 +27,11 @@ def need(amount: int, free: list[int], total: int = 4, **more: Any) -> Need:
     )
 
 
-def test_what_is_reusable_counts_for_its_exact_set_of_nodes(way: Any) -> None:
+def test_reusable_resources_count_for_their_exact_nodes(way: Any) -> None:
     demand = Demand((0, 1, 2), (need(4, [0, 1, 0], reusable=(Supply(0b011, 3),)),))
     assert [hint.nodes for hint in way.list_hints(demand)] == [0b011]
 
 
-def test_what_is_reusable_does_not_make_up_for_too_little_on_an_empty_machine(way: Any) -> None:
+def test_reusable_resources_do_not_count_on_an_empty_machine(way: Any) -> None:
     demand = Demand((0, 1, 2), (need(9, [4, 4, 0], reusable=(Supply(0b011, 4),), total=4),))
     assert [hint.nodes for hint in way.list_hints(demand)] == []

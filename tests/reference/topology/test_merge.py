@@ -1,4 +1,4 @@
-"""Merging by its definition: what every merge keeps to."""
+"""Merging by definition: properties of every merge."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from numaproof.reference.topology.search import merge as search
 
 @pytest.fixture(params=[definition.merge, search.merge], ids=["definition", "search"])
 def merge(request: pytest.FixtureRequest) -> Any:
-    """Merging by the definition, and by the search."""
+    """Merges by definition and by search."""
     return request.param
 
 
-def test_providers_may_be_swapped(machines: Any, merge: Any) -> None:
+def test_the_order_of_providers_does_not_matter(machines: Any, merge: Any) -> None:
     for seed in range(300):
         rules, providers = machines.random_merge(seed, 5)
         assert merge(rules, providers) == merge(rules, providers[::-1]), seed
@@ -33,9 +33,7 @@ def test_a_provider_without_preference_changes_nothing(machines: Any, merge: Any
         assert merge(rules, [*providers, {"gpu": None}]) == merge(rules, providers), seed
 
 
-def test_no_set_that_all_prefer_is_narrower_than_a_preferred_result(
-    machines: Any, merge: Any
-) -> None:
+def test_a_preferred_result_is_the_narrowest_preferred_by_all(machines: Any, merge: Any) -> None:
     found = 0
     for seed in range(300):
         rules, providers = machines.random_merge(seed, 5)
@@ -49,7 +47,7 @@ def test_no_set_that_all_prefer_is_narrower_than_a_preferred_result(
     assert found > 30
 
 
-def test_hints_on_nodes_that_the_machine_lacks_count_as_named(merge: Any) -> None:
+def test_hints_with_missing_nodes_still_name_them(merge: Any) -> None:
     elsewhere = {"nic": (TopologyHint(0b100, preferred=True),)}
     assert merge(Rules(0b11), [elsewhere]) == TopologyHint(0b11, preferred=False)
     distances = Distances({0: [10, 10], 1: [10, 10]})

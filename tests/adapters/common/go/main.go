@@ -1,4 +1,4 @@
-// An adapter as small as can be: the lowest CPUs, and one of each other answer.
+// A minimal adapter: it assigns the lowest CPUs, and gives one answer of every other kind.
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""The search gives the answers of the definitions: of hints, of merging, and of whole nodes."""
+"""The search agrees with the definitions for hints, merging and whole nodes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAX_NODES = 6
 @pytest.mark.parametrize(
     ("nodes", "is_searched"), [(1, False), (2, False), (3, True)], ids=["one", "two", "three"]
 )
-def test_the_reference_searches_on_machines_of_three_nodes_and_more(
+def test_the_search_is_used_from_three_nodes_on(
     monkeypatch: pytest.MonkeyPatch, nodes: int, *, is_searched: bool
 ) -> None:
     found: list[str] = []
@@ -58,12 +58,12 @@ def test_the_reference_searches_on_machines_of_three_nodes_and_more(
     assert found == (["merge", "narrowest", "satisfiable"] if is_searched else [])
 
 
-def test_the_definitions_can_be_put_in_the_place_of_all_that_is_evaluated() -> None:
+def test_the_definitions_can_replace_the_search() -> None:
     assert sorted(evaluation.__all__) == sorted(DEFINITIONS)
 
 
 @pytest.mark.parametrize(("first", "count", "most_nodes"), [(0, 1500, 6), (100_000, 100, 10)])
-def test_the_winner_that_is_looked_for_is_the_one_among_all_results(
+def test_the_search_finds_the_definitions_winner(
     machines: Any, first: int, count: int, most_nodes: int
 ) -> None:
     for seed in range(first, first + count):
@@ -74,14 +74,14 @@ def test_the_winner_that_is_looked_for_is_the_one_among_all_results(
         assert merge(rules, plain) == wanted, seed
 
 
-def test_a_demand_lists_its_hints_in_the_kubelets_order(machines: Any) -> None:
+def test_a_demand_lists_hints_in_the_kubelets_order(machines: Any) -> None:
     for seed in range(1500):
         rng = random.Random(seed)  # noqa: S311 - the same machines each time
         demand = machines.random_demand(rng, list(range(rng.randint(1, 7))))
         assert list_hints(demand) == hints.list_hints(demand), seed
 
 
-def test_the_narrowest_hint_is_the_best_of_all_around_the_given_nodes(machines: Any) -> None:
+def test_the_narrowest_hint_containing_nodes_is_the_best(machines: Any) -> None:
     for seed in range(1500):
         rng = random.Random(seed)  # noqa: S311 - the same machines each time
         nodes = list(range(rng.randint(1, 7)))
@@ -93,7 +93,7 @@ def test_the_narrowest_hint_is_the_best_of_all_around_the_given_nodes(machines: 
 
 @pytest.mark.parametrize("closest", [False, True])
 @pytest.mark.parametrize("name", [policy.BEST_EFFORT, policy.RESTRICTED, policy.SINGLE_NUMA_NODE])
-def test_policies_keep_and_admit_the_same_by_the_definition(
+def test_policies_agree_with_the_definitions(
     machines: Any, monkeypatch: pytest.MonkeyPatch, name: str, *, closest: bool
 ) -> None:
     for seed in range(200):
@@ -121,7 +121,7 @@ class ByDefinition(Reference):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kubernetes", ["1.33", "1.36"])
-def test_nodes_live_the_same_life_by_the_definitions(kubernetes: str, tmp_path: Path) -> None:
+def test_whole_nodes_agree_with_the_definitions(kubernetes: str, tmp_path: Path) -> None:
     capabilities = Capabilities(Reference().hello(hello_args("tests")), kubernetes)
     pair = Pair(InProcess(Reference), InProcess(ByDefinition), capabilities, "kubelet")
     played = 0
@@ -134,7 +134,7 @@ def test_nodes_live_the_same_life_by_the_definitions(kubernetes: str, tmp_path: 
     assert played > 35
 
 
-def test_a_machine_of_34_nodes_is_merged_without_listing_its_sets() -> None:
+def test_a_machine_with_34_nodes_is_merged_without_listing_sets() -> None:
     nodes = tuple(range(34))
     cpus = tuple(Supply(1 << node, 72) for node in (0, 1))
     memory = tuple(Supply(1 << node, 480 if node < 2 else 186) for node in range(6))
@@ -143,12 +143,12 @@ def test_a_machine_of_34_nodes_is_merged_without_listing_its_sets() -> None:
     cpu = Demand((0, 1), (Need(100, cpus, cpus),))
     alone = [{"cpu": cpu}, {"memory": Demand(nodes, (Need(900, memory, memory),))}]
     assert merge(rules, alone) == TopologyHint(0b11, preferred=True)
-    # GPUs are nowhere near CPUs, so a set that has enough of both is never as few as can be.
+    # GPUs are far from the CPUs, so sets with enough of both are never minimal.
     near = [*alone, {"gpu": Demand(nodes, (Need(1, gpus, gpus),))}]
     assert merge(rules, near) == TopologyHint(0b11, preferred=False)
 
 
-def test_more_sets_than_can_be_looked_at_are_refused_at_once() -> None:
+def test_too_many_sets_are_refused_immediately() -> None:
     supplies = tuple(Supply(1 << node, 1 + node) for node in range(34))
     demand = Demand(nodes=tuple(range(34)), needs=(Need(40, supplies, supplies),))
     with pytest.raises(UnsupportedError, match="34 NUMA nodes of 34 kinds"):

@@ -1,4 +1,4 @@
-"""Sets of NUMA nodes up to swapping interchangeable nodes, against looking at every swap."""
+"""Sets of NUMA nodes up to swapping interchangeable nodes, compared with trying every swap."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLASSES = NodeClasses(((0, 2, 3), (1,), (4, 5)))
 
 
 def swap_nodes(nodes: int) -> set[int]:
-    """A set with its members swapped for interchangeable nodes in every way."""
+    """Yields a set with its members swapped for interchangeable nodes in every way."""
     ways = [permutations(members) for members in CLASSES.classes]
     return {
         sum(
@@ -25,7 +25,7 @@ def swap_nodes(nodes: int) -> set[int]:
     }
 
 
-def test_every_set_has_one_representative_which_is_the_lowest_of_its_swaps() -> None:
+def test_the_lowest_swap_represents_each_set() -> None:
     representatives = CLASSES.representatives()
     assert len(representatives) == len(set(representatives)) == 4 * 2 * 3
     for nodes in range(1 << 6):
@@ -34,13 +34,13 @@ def test_every_set_has_one_representative_which_is_the_lowest_of_its_swaps() -> 
 
 
 @pytest.mark.parametrize("free", CLASSES.representatives())
-def test_what_is_kept_is_the_least_that_any_swap_leaves(free: int) -> None:
+def test_the_kept_nodes_are_the_minimum_over_swaps(free: int) -> None:
     for nodes in CLASSES.representatives():
         fewest = min((free & other for other in swap_nodes(nodes)), key=int.bit_count)
         assert CLASSES.smallest_intersection(free, nodes) == CLASSES.lowest(fewest)
 
 
-def test_weights_are_summed_for_the_representatives_in_their_order() -> None:
+def test_weights_are_summed_by_representative_in_order() -> None:
     weights = {0: 5, 2: 5, 3: 5, 1: 7, 4: 11, 5: 11}
     expected = [
         sum(weight for node, weight in weights.items() if nodes >> node & 1)
