@@ -41,7 +41,6 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 OURS = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(FOLDERS)})/[\w./*-]*\w\*?")
-<<<<<<< HEAD
 PATH = re.compile(r"[\w-]+\.(?:py|sh)|(?:[a-z_][\w.-]*/)+[\w.*-]*")
 ELSEWHERE = (
     *("numaproof-report/", "site/"),  # reports
@@ -50,11 +49,6 @@ ELSEWHERE = (
     *("vendor.example/", "target/", "releases/MINOR.mod"),  # a user's
 )
 """What paths begin with that are not in the repository."""
-=======
-SUFFIX = re.compile(r"(?:[\w.-]+/)*[\w-]+\.py|[\w.-]+(?:/[\w.-]+)+\.(?:yaml|md|sh|go)")
-ELSEWHERE = ("numaproof-report/", "pkg/", "site/", "sys/", "proc/")
-"""Prefixes of paths in other trees: reports, the kubelet's sources, a board, machines."""
->>>>>>> origin/main
 NAME = re.compile(r"(?<![\w./-])numaproof(?:\.[A-Za-z_]\w*)+")
 CASE_RUN = re.compile(r"`([a-z0-9-]+) \[([a-z0-9-]+)\]`")
 COMMAND = re.compile(r"(?<![\w./-])(?<!from )numaproof ([a-z].*)")
@@ -107,7 +101,6 @@ def test_paths_in_the_repository_exist(page: Path) -> None:
     assert not [path for path in found if not list(ROOT.glob(path))]
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if page.parent != ROOT],
@@ -119,10 +112,7 @@ def test_every_column_of_a_table_has_a_heading(page: Path) -> None:
     assert [one for one in headings if re.search(r"\|\s*\|", one)] == []
 
 
-def test_where_to_look_is_there() -> None:
-=======
 def test_the_files_under_where_to_look_exist() -> None:
->>>>>>> origin/main
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     rows = text.partition("## Where to look")[2].partition("\n## ")[0].splitlines()
     places = [place for row in rows for place in SPAN.findall(row[2:].partition(" | ")[2])]
@@ -138,7 +128,6 @@ def test_the_files_under_where_to_look_exist() -> None:
 
 
 @own_pages
-<<<<<<< HEAD
 def test_paths_named_by_their_end_exist(page: Path) -> None:
     spans = [span for span in SPAN.findall(prose(page)) if PATH.fullmatch(span)]
     named = [span.rstrip("/") for span in spans if not span.startswith(ELSEWHERE)]
@@ -163,12 +152,6 @@ def test_a_path_that_no_file_has_is_noticed() -> None:
     assert is_path("execution/runner")
     assert not is_path("judging/no_such_module.py")
     assert not is_path("no-such-folder")
-=======
-def test_files_named_by_partial_paths_exist(page: Path) -> None:
-    spans = [span for span in SPAN.findall(prose(page)) if SUFFIX.fullmatch(span)]
-    named = [span for span in spans if not span.startswith(ELSEWHERE)]
-    assert not [span for span in named if not any(ROOT.glob(f"**/{span}"))]
->>>>>>> origin/main
 
 
 @pages
