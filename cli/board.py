@@ -1,4 +1,4 @@
-"""`numaproof board`: a static site made of the reports of many runs."""
+"""`numaproof board`: builds a static website from the reports of many runs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from numaproof.protocol import codec
     "data",
     type=click.Path(path_type=Path),
     metavar="FILE.json|DIR",
-    help="Also write the data of the site as compact JSON, which this command reads instead of the"
-    " reports.",
+    help="Also write the site's data as compact JSON, from which this command can rebuild the site"
+    " without the reports.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print where each implementation stands.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: bool) -> None:
     """Build a website from the reports of many runs.
 
-    DIR is a folder that check, fuzz, diff or campaign wrote, a folder of such, or board data.
-    Several versions of an implementation make its history.
+    DIR is a folder written by check, fuzz, diff or campaign, a folder of such folders, or board
+    data. If there are runs of several versions of an implementation, its page shows the history.
 
     \b
     Examples:
@@ -57,8 +57,8 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
     made = board_of(reading)
     for run in reading.superseded_runs:
         click.echo(
-            f"numaproof: an incomplete run of {run.author.name} {run.author.version} is left out,"
-            f" for there is a whole one: {run.gaps[0]}",
+            f"numaproof: skipped an incomplete run of {run.author.name} {run.author.version},"
+            f" because a complete one exists: {run.gaps[0]}",
             err=True,
         )
     write_site(made, out)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from numaproof.cli import targets
+from numaproof.cli.choice import IntRange
 from numaproof.cli.known_failure_options import KnownFailureOptions, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import clear_findings, out_option
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
 
 _TLS = (
-    ("--tls-ca-file", "authority", "Certificate of the authority that the cluster trusts"),
-    ("--tls-cert", "certificate", "Certificate to show to the scheduler"),
-    ("--tls-key", "key", "Key of that certificate, if it is in another file"),
+    ("--tls-ca-file", "authority", "CA certificate that the cluster trusts"),
+    ("--tls-cert", "certificate", "Client certificate for the scheduler"),
+    ("--tls-key", "key", "Private key of --tls-cert, if it is in a separate file"),
 )
 
 
@@ -58,15 +59,15 @@ scheduler_options = targets.all_of(
     click.option(
         "--insecure",
         is_flag=True,
-        help="Use a scheduler without TLS: whoever reaches its port runs code as you.",
+        help="Use a scheduler without TLS. Anyone who can connect to it can run code as you.",
     ),
     click.option(
         "--workers",
-        type=click.IntRange(1),
+        type=IntRange(1),
         help="Worker processes on this machine (default: one for each core).",
     ),
 )
-"""The options that `workers_opener` takes: where units are done, here or on a cluster."""
+"""The options that `workers_opener` takes, for local workers or a cluster."""
 
 _WORKERS = ("scheduler", "authority", "certificate", "key", "insecure", "workers")
 
@@ -80,11 +81,11 @@ def workers_opener(
     insecure: bool,
     workers: int | None,
 ) -> Callable[[Job], AbstractContextManager[WorkerPool]]:
-    """What opens the workers that the options name.
+    """Returns a function that opens the workers named by the options.
 
     Raises:
-        click.UsageError: the options do not go together, the scheduler lets everybody in and the
-            user did not say so, or the files for TLS do not fit.
+        click.UsageError: the options contradict each other, a scheduler without TLS lacks
+            --insecure, or the TLS files are invalid.
         click.ClickException: a package of the extra `campaign` is not installed.
     """
     cluster = _import_extra("numaproof.campaign.cluster")
@@ -92,27 +93,29 @@ def workers_opener(
     if scheduler is None:
         if insecure or any(tls):
             raise click.UsageError(
-                "--insecure and the --tls options are for --scheduler: workers of this machine"
-                " speak TLS with a key of their own"
+                "--insecure and the --tls options need --scheduler; local workers always use TLS"
+                " with a temporary key"
             )
         _import_extra("cryptography")  # makes the key
         here = workers or len(os.sched_getaffinity(0))
         return lambda job: cluster.local_workers(job, here)
     if workers:
         raise click.UsageError(
-            "--workers starts workers on this machine; with --scheduler, the cluster has its own"
+            "--workers starts local workers, but --scheduler uses those of the cluster; remove one"
+            " of the two"
         )
     if not scheduler.startswith("tls://"):
         if not insecure:
             raise click.UsageError(
-                f"{scheduler!r} is without TLS: whoever reaches it runs code as you. Start Dask"
-                " with its --tls options and name it tls://HOST:PORT, or give --insecure"
+                f"{scheduler!r} does not use TLS, so anyone who can connect to it can run code as"
+                " you; start Dask with its --tls options and give --scheduler tls://HOST:PORT, or"
+                " accept the risk with --insecure"
             )
         if any(tls):
-            raise click.UsageError("the --tls options need a scheduler tls://HOST:PORT")
+            raise click.UsageError("the --tls options need --scheduler tls://HOST:PORT")
         return lambda job: cluster.remote_workers(job, scheduler, None)
     if insecure:
-        raise click.UsageError("a scheduler tls://HOST:PORT asks for TLS: leave out --insecure")
+        raise click.UsageError("--insecure contradicts tls:// in --scheduler; remove --insecure")
     try:
         security = cluster.credentials(*tls)
     except cluster.CredentialsError as error:
@@ -121,16 +124,16 @@ def workers_opener(
 
 
 def _import_extra(name: str) -> ModuleType:
-    """A module that is there only with the extra `campaign`.
+    """Imports a module that needs the extra `campaign`.
 
     Raises:
-        click.ClickException: what it needs is not installed.
+        click.ClickException: the extra is not installed.
     """
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         raise click.ClickException(
-            f"campaigns need the package {error.name}: pip install 'numaproof[campaign]'"
+            f"campaigns need the package {error.name}; run pip install 'numaproof[campaign]'"
         ) from None
 
 
@@ -139,7 +142,7 @@ _SHRINKS = 50
 
 _CASES_PER_UNIT = 200
 _SEEDS_PER_UNIT = 50
-"""Both make a unit of a second or so against the reference."""
+"""With these sizes, a unit takes about a second against the reference."""
 
 
 @click.command()
@@ -159,7 +162,7 @@ _SEEDS_PER_UNIT = 50
 )
 @targets.baseline_option
 @select_options
-@click.option("--no-cases", is_flag=True, help="Run only the scenarios.")
+@click.option("--no-cases", is_flag=True, help="Run only generated scenarios.")
 @machines_option("Run cases only on this machine: a bundled profile, a glob or a file. Repeatable.")
 @click.option(
     "--seeds",
@@ -167,29 +170,29 @@ _SEEDS_PER_UNIT = 50
     default=_SEEDS,
     help="Seeds of the generated scenarios (default: 0:10000).",
 )
-@click.option("--no-seeds", is_flag=True, help="Run only the cases.")
+@click.option("--no-seeds", is_flag=True, help="Run only cases.")
 @scheduler_options
 @click.option(
     "--cases-per-unit",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=_CASES_PER_UNIT,
     help=f"Cases in a unit of work (default: {_CASES_PER_UNIT}).",
 )
 @click.option(
     "--seeds-per-unit",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=_SEEDS_PER_UNIT,
     help=f"Scenarios in a unit of work (default: {_SEEDS_PER_UNIT}).",
 )
 @click.option(
     "--shrink",
     "shrinks",
-    type=click.IntRange(0),
+    type=IntRange(0),
     default=_SHRINKS,
     help=f"Number of distinct failures to shrink into case files (default: {_SHRINKS}).",
 )
 @known_failures_options
-@click.option("--fresh", is_flag=True, help="Start over, discarding what is in OUT.")
+@click.option("--fresh", is_flag=True, help="Start over and discard the earlier run in OUT.")
 @out_option(
     "campaign",
     ("events.jsonl", "summary.json", "summary.txt"),
@@ -217,8 +220,8 @@ def campaign(
 ) -> int:
     """Run cases and generated scenarios on many workers, here or on a cluster.
 
-    If a campaign is killed, the same command resumes it. Failures with the same signature are one
-    finding; the first scenario of each is shrunk to a case file in OUT/findings.
+    If a campaign is interrupted, run the same command again to resume it. Failures with the same
+    signature are one finding, and its first scenario is shrunk to a case file in OUT/findings.
 
     \b
     Examples:
@@ -237,7 +240,7 @@ def campaign(
 
     opener = workers_opener(**{name: target.pop(name) for name in _WORKERS})
     if no_cases and (select or exclude):
-        raise click.UsageError("--no-cases runs no cases: leave out --select and --exclude")
+        raise click.UsageError("--no-cases contradicts --select and --exclude; remove one of them")
     cases = loading.bundled_cases()
     with scratch_folder() as trees:
         spec = CampaignSpec(
@@ -254,9 +257,10 @@ def campaign(
         )
         if not spec.plan.units:
             raise click.UsageError(
-                "nothing to do: none of the selected cases applies, and there are no seeds"
+                "nothing to do: no selected case applies, and there are no seeds; change --select"
+                " or remove --no-seeds"
             )
-        # Not before: what is refused above costs nobody the results of an earlier run.
+        # Only now: an error above must not delete the results of an earlier run.
         clear_summary(out)
         if fresh:
             clear_findings(out, FOUND)
@@ -281,7 +285,7 @@ def campaign(
 def _conduct(
     journal: Journal, spec: CampaignSpec, pool: AbstractContextManager[WorkerPool], stream: TextIO
 ) -> str:
-    """Does the remaining units and shows progress; returns why it was cut short, or nothing."""
+    """Runs the remaining units and shows progress; returns why it stopped early, or ""."""
     from numaproof.campaign.campaign import ClusterError
     from numaproof.reports.campaign import CampaignProgress
     from numaproof.reports.untrusted_text import one_line
@@ -289,10 +293,10 @@ def _conduct(
     try:
         with CampaignProgress(stream) as progress:
             for damage in journal.damage_notes:
-                progress.line(one_line(f"{journal.path}: {damage}: done again", 200))
+                progress.line(one_line(f"{journal.path}: {damage}; repeating it", 200))
             if journal.finished_units.done_units:
                 progress.line(
-                    f"resumes after {plural(len(journal.finished_units.done_units), 'unit')}"
+                    f"resuming after {plural(len(journal.finished_units.done_units), 'unit')}"
                 )
             if journal.finished_units.summary().complete:
                 journal.end(complete=True)
@@ -358,7 +362,7 @@ def _report(
     elif not as_json:
         click.echo(f"Reports: {out}")
     if not summary.complete:
-        # Unlike a check, which is over: whoever runs it again until it is done needs to know.
+        # Even if something failed, so that scripts can resume the campaign until it is complete.
         return EXIT_CODES["incomplete"]
     if summary.has_findings:
         return EXIT_CODES["failed"]
@@ -366,7 +370,7 @@ def _report(
 
 
 def _targets(releases: Sequence[str], **options: Any) -> tuple[Target, ...]:
-    """One target for each release; the program is only asked `hello`.
+    """Returns a target for each release, according to the program's `hello`.
 
     Raises:
         click.ClickException: the options do not fit the program, or it did not answer `hello`.

@@ -1,4 +1,4 @@
-"""`numaproof case`: the cases of the tables, listed and shown."""
+"""`numaproof case`: lists and shows cases."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from numaproof.reports.json_output import CaseRow
 
 _LISTED = 5
-"""So many machines are named where a case does not run on the one asked for."""
+"""How many suitable machines to name if a case does not run on the given one."""
 
 
 def case_of(name: str, cases: Sequence[Case], before: str = "") -> Case:
-    """The case with an id or an alias.
+    """Returns the case with this id or alias.
 
     Raises:
-        click.UsageError: there is none; the message begins with `before`.
+        click.UsageError: there is none. The message begins with `before`.
     """
     from numaproof.conformance.cases import naming
 
@@ -35,13 +35,13 @@ def case_of(name: str, cases: Sequence[Case], before: str = "") -> Case:
         if name in naming.names(case):
             return case
     near = naming.did_you_mean(name, (one for case in cases for one in naming.names(case)))
-    fix = near or "; `numaproof case list` lists them"
+    fix = near or "; see `numaproof case list`"
     if "*" in name:
-        fix = ": give an id, not a glob"
+        fix = "; expected an id, not a glob"
     raise click.UsageError(f"{before}no case has the id {name!r}{fix}")
 
 
-_own_option = own_cases_option("Also your own cases: a file or a folder of files. Repeatable.")
+_own_option = own_cases_option("Include your own cases: a file or a folder of files. Repeatable.")
 
 
 @click.group("case", cls=SentenceGroup)
@@ -64,7 +64,7 @@ def case_group() -> None:
 def list_cases(
     patterns: tuple[str, ...], exclude: tuple[str, ...], own: tuple[Path, ...], *, as_json: bool
 ) -> None:
-    """List the cases that match any PATTERN of those that --select takes; all without one.
+    """List all cases, or those that match any PATTERN (as for `check --select`).
 
     \b
     Examples:
@@ -99,13 +99,13 @@ def _row(case: Case) -> CaseRow:
 
 @case_group.command("show")
 @click.argument("name", metavar="ID", shell_complete=selecting.complete_case)
-@click.option("--machine", **MACHINE, help="Fill in expressions as they are on this machine.")
+@click.option("--machine", **MACHINE, help="Fill in expressions for this machine.")
 @_own_option
 def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
-    """Print a case as a file that `numaproof replay` takes.
+    """Print a case as a file for `numaproof replay`.
 
-    The defaults of its table are merged in. Expressions such as ${cpus - 2} stay, unless
-    --machine says where to fill them in; the case then runs on that machine alone.
+    The defaults of its table are merged in. With --machine, expressions such as ${cpus - 2} are
+    replaced by their values, and the printed case runs only on that machine.
 
     \b
     Examples:
@@ -127,10 +127,13 @@ def _fill_in(case: Case, machine: str) -> Case:
 
     with scratch_folder() as scratch:
         if case.machine is not None:
-            raise click.UsageError(f"{case.id} brings its own machine: leave out --machine")
+            raise click.UsageError(f"{case.id} has its own machine; remove --machine")
         (chosen, *others) = named_machines((machine,), scratch)
         if others:
-            raise click.BadParameter(f"{machine!r} names {1 + len(others)} machines: name one")
+            raise click.BadParameter(
+                f"{machine!r} matches {1 + len(others)} machines; expected a single one",
+                param_hint="--machine",
+            )
         if not machines.matches(chosen, case):
             possible = [one.name for one in machines.select(named_machines((), scratch), case)]
             more = f" and {len(possible) - _LISTED} more" if len(possible) > _LISTED else ""

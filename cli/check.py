@@ -1,4 +1,4 @@
-"""`numaproof check`: runs the table of cases on machines against an implementation."""
+"""`numaproof check`: runs the cases against an implementation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check(
 ) -> int:
     """Run every case on every machine it applies to.
 
-    Also replays the recordings of the real kubelet of that release, unless --machine is given.
+    Also replays recordings of the real kubelet for the release, unless --machine is given.
 
     \b
     Examples:
@@ -94,8 +94,9 @@ def check(
             runs += runner.select(wanted.of(played), machines, chosen)
             if not runs and not kept:
                 raise click.UsageError(
-                    f"none of the selected cases applies to these machines at level"
-                    f" {chosen.level} for Kubernetes {chosen.kubernetes}"
+                    "none of the selected cases applies to these machines at level"
+                    f" {chosen.level} for Kubernetes {chosen.kubernetes}; select other cases or"
+                    " machines"
                 )
             return checking.check(runs, harness_run, kept, options)
 

@@ -1,4 +1,4 @@
-"""Options with a list of values, which suggest the nearest one for a misspelt value."""
+"""Types of options whose errors explain which values are expected."""
 
 from __future__ import annotations
 
@@ -9,13 +9,39 @@ import click
 
 
 class Choice(click.Choice[Any]):
-    """click's choice, whose error names the value that was probably meant."""
+    """A `click.Choice` whose error suggests the value that was probably meant."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """The error for a value that is not in the list."""
-        words = [one for one in map(str, self.choices) if one[0].isalpha()]  # releases are no words
+        """Returns the error for a value that is not a choice."""
+        words = [one for one in map(str, self.choices) if one[0].isalpha()]  # not releases
         near = [one for one in words if one.startswith(str(value))]
         near = near or get_close_matches(str(value), words, n=1)
         if len(near) == 1:
             return f"unknown value {value!r}; did you mean {near[0]!r}?"
         return super().get_invalid_choice_message(value, ctx)
+
+
+class IntRange(click.IntRange):
+    """An integer with a lower bound."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Returns the integer."""
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            expected = f"expected an integer of at least {self.min}"
+            self.fail(f"{str(value)!r} is invalid; {expected}", param, ctx)
+
+
+class Date(click.DateTime):
+    """A date such as 2026-01-31."""
+
+    def __init__(self) -> None:
+        super().__init__(["%Y-%m-%d"])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns midnight of the date."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a date; expected one such as 2026-01-31", param, ctx)

@@ -1,7 +1,7 @@
-"""The subcommands: where each one lives, and the line that lists it.
+"""The table of subcommands, which are loaded on demand.
 
-A subcommand is loaded when it runs, or when its own help or options are asked for. The list of all
-of them, which ``--help`` and completion show, is this table and loads none.
+``--help`` and shell completion list subcommands from this table, without importing them. A
+subcommand is loaded when it runs or shows its own help.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COMMANDS: dict[str, dict[str, str]] = {
     "Check an implementation": {
         "init": "Create an adapter with its tests, a tox.ini and a GitHub workflow.",
-        "doctor": "Check that a program speaks the protocol, and show how to fix what is wrong.",
+        "doctor": "Check that a program speaks the protocol, and show how to fix problems.",
         "check": "Run every case on every machine it applies to.",
         "fuzz": "Generate machines, configurations and call sequences until something breaks.",
         "diff": "Compare two implementations call by call.",
@@ -31,7 +31,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Run nodes": {
         "simulate": "Show which pods a node would admit and what they would get.",
-        "config": "Check a kubelet configuration before the kubelet does.",
+        "config": "Check a kubelet configuration before you use it.",
         "state": "Check a node's checkpoint files.",
         "upgrade": "Show what a kubelet upgrade or downgrade would change on a node.",
         "discover": "Show what the kubelet discovers on a machine.",
@@ -41,7 +41,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "case": "List and show cases.",
         "features": "List the features that an implementation can claim.",
         "record": "Record an implementation's answers to generated scenarios.",
-        "reference": "Run the reference implementation on standard input and output.",
+        "reference": "Serve the reference implementation on standard input and output.",
     },
 }
 """The subcommands of `numaproof` by audience, each with the first sentence of its help."""
@@ -52,11 +52,11 @@ _PLACES = {
     "case": "numaproof.cli.case:case_group",
     "profile": "numaproof.cli.profiles:profile",
 }
-"""Where subcommands live that are not in the module of their name, as `module:name`."""
+"""Subcommands that are not in the module named after them, as `module:name`."""
 
 
 class SentenceGroup(click.Group):
-    """A group that lists each subcommand with the first sentence of its help, however long."""
+    """A group that lists each subcommand with the first sentence of its help, unabridged."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Adds a subcommand."""
@@ -66,18 +66,16 @@ class SentenceGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The subcommand that the arguments name, and its own arguments."""
+        """Returns the named subcommand and its arguments, with renamed options replaced."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, with_new_names(name or "", rest)
 
 
 _LONGEST = 200
-"""Characters of a first sentence."""
+"""Maximum length of a first sentence."""
 
 
 class _Deferred(click.Command):
-    """Stands for a subcommand in lists until it is used."""
-
     def load(self) -> click.Command:
         assert self.name is not None
         place = _PLACES.get(self.name, f"numaproof.cli.{self.name}:{self.name}")
@@ -88,12 +86,12 @@ class _Deferred(click.Command):
 
 
 class LazyGroup(click.Group):
-    """A group whose subcommands are loaded one at a time, each when it is used."""
+    """A group that loads each subcommand on first use."""
 
     def __init__(
         self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any
     ) -> None:
-        """Takes `COMMANDS` or a table like it, and what a `click.Group` takes."""
+        """Takes a table such as `COMMANDS`, and the arguments of `click.Group`."""
         super().__init__(*args, **kwargs)
         self._sections = sections
         for section in sections.values():
@@ -101,12 +99,12 @@ class LazyGroup(click.Group):
                 self.add_command(_Deferred(name, short_help=summary))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The subcommands in the order of the help."""
+        """Returns the subcommands in the order of the help."""
         del ctx
         return [name for section in self._sections.values() for name in section]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the subcommands, a section for each audience."""
+        """Writes the subcommands, in a section for each audience."""
         del ctx
         for title, section in self._sections.items():
             with formatter.section(title):
@@ -115,7 +113,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The subcommand that the arguments name, loaded."""
+        """Loads the named subcommand; see `SentenceGroup.resolve_command`."""
         name, command, rest = super().resolve_command(ctx, args)
         rest = with_new_names(name or "", rest)
         return name, command.load() if isinstance(command, _Deferred) else command, rest

@@ -1,4 +1,4 @@
-"""`numaproof config check`: check a kubelet's configuration file."""
+"""`numaproof config check`: checks a kubelet configuration file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _IGNORED = ", which the kubelet ignores"
 
 @click.group(cls=SentenceGroup)
 def config() -> None:
-    """Check a kubelet configuration before the kubelet does.
+    """Check a kubelet configuration before you use it.
 
     \b
     Example:
@@ -43,10 +43,10 @@ def config() -> None:
 @lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_json: bool) -> int:
-    """Report what would keep the kubelet from starting with FILE, and settings to reconsider.
+    """Report why the kubelet would not start with FILE, and settings to reconsider.
 
-    Warnings are about settings that have no effect or do harm on the machine. Exit codes: 0 the
-    kubelet starts, 1 it does not or there is an unknown field, 2 wrong input.
+    Warnings point out settings that have no effect or do harm on the machine. Exit codes: 0 the
+    kubelet starts, 1 it does not start or a field is unknown, 2 wrong input.
 
     \b
     Example:
@@ -96,10 +96,9 @@ def _of_field(
 
 
 def _defect_warning(document: Document, note: DefectNote) -> ConfigurationProblem:
-    """A warning that defects of the kubelet cause a finding, or hide one."""
     finding = note.kubelet or note.documented_answer
     names = " and ".join(defect.name for defect in note.defects)
-    whose = "by the documents, but not with" if note.kubelet is None else "only because of"
+    whose = "documented, but not with" if note.kubelet is None else "only because of"
     where = ", ".join(defect.issue or defect.page for defect in note.defects)
     message = f"{whose} {names}: {finding.message}"
     return ConfigurationProblem(

@@ -1,4 +1,4 @@
-"""`numaproof diff`: makes the same calls to two implementations."""
+"""`numaproof diff`: compares the answers of two implementations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.cli import targets
-from numaproof.cli.choice import Choice
+from numaproof.cli.choice import Choice, IntRange
 from numaproof.cli.harness import out_options, run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import FINDINGS, out_option
@@ -40,12 +40,12 @@ _MOST = (1 << 32) - 1
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @targets.program_option(
-    "Program on the left (default: the reference). Repeatable, with one for each release.",
+    "Program on the left (default: the reference). Repeatable: one for each release.",
     "--left",
     multiple=True,
 )
 @targets.program_option(
-    "Program under test. Repeatable, with one for each release.",
+    "Program on the right, under test. Repeatable: one for each release.",
     "--right",
     multiple=True,
     required=True,
@@ -57,9 +57,9 @@ _MOST = (1 << 32) - 1
     "--kind",
     type=Choice((LIFE, START, FILE, TREE, UPGRADE)),
     default=LIFE,
-    help="What to generate. life: whole lives of nodes. start: single starts with unusual input."
-    " file: starts from a damaged checkpoint. tree: discovery of made-up machines. upgrade: nodes"
-    " that change to another release (default: life).",
+    help="What to generate. life: nodes that admit and remove pods and restart. start: single"
+    " starts with unusual input. file: starts from a damaged checkpoint. tree: discovery of"
+    " generated machines. upgrade: nodes that change to another release (default: life).",
 )
 @targets.release_choice(
     "--from", "before", multiple=True, help="Upgrade only from this release. Repeatable."
@@ -69,18 +69,16 @@ _MOST = (1 << 32) - 1
 )
 @click.option(
     "--examples",
-    type=click.IntRange(1),
+    type=IntRange(1),
     help=f"Number of random scenarios (default: {_DEFAULT_EXAMPLES}).",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), help="Seed of the random scenarios (default: random)."
-)
-@machines_option("Play FILES only on this machine. Repeatable.")
+@click.option("--seed", type=IntRange(0), help="Seed of the random scenarios (default: random).")
+@machines_option("Play the cases in FILES only on this machine. Repeatable.")
 @click.option(
     "--timeout",
     type=targets.Duration(),
     default="30s",
-    help="Time limit for one call to a program (default: 30s).",
+    help="Time limit for each call to a program (default: 30s).",
 )
 @targets.release_choice(help="Kubernetes release to compare (default: the newest that both claim).")
 @targets.level_option(
@@ -90,9 +88,9 @@ _MOST = (1 << 32) - 1
 @click.option("--keep-going", is_flag=True, help="Continue after the first difference.")
 @click.option(
     "--tries",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=TRIES,
-    help=f"How often to replay a scenario that differs, to rule out chance (default: {TRIES}).",
+    help=f"How often to replay a differing scenario to rule out chance (default: {TRIES}).",
 )
 @out_option("diff")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -116,8 +114,8 @@ def diff(
 ) -> int:
     """Compare two implementations call by call.
 
-    Both get the same calls, from generated scenarios or from the cases in FILES (YAML). FILES that
-    are directories or tar archives are trees to discover. The first difference is shrunk for up to
+    Both get the same calls, from generated scenarios or from FILES: case files (YAML), or
+    directories and tar archives with trees to discover. The first difference is shrunk for up to
     60 s, shown side by side and written to OUT/findings as a case file for `numaproof replay`.
 
     \b
@@ -137,7 +135,7 @@ def diff(
     from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
 
     if left and target["baseline"]:
-        raise click.UsageError("--baseline needs the reference on the left: remove --left")
+        raise click.UsageError("--baseline needs the reference on the left; remove --left")
     sides = _Sides(left, right, target)
     chosen, added = _seeds(files, seeds, examples, seed)
     written = [file for file in files if file.suffix in _CASES]
@@ -147,13 +145,13 @@ def diff(
     again = (*sides.options(), *timeout_options(target["timeout"]), *out_options("diff", out))
     course = DiffOptions(findings, keep_going, tries, again)
     if (before or after) and kind != UPGRADE:
-        raise click.UsageError("--from and --to need --kind upgrade")
+        raise click.UsageError("--from and --to need --kind upgrade; add it or remove them")
     what = _Scenarios(cases, trees, tuple(machine_names), chosen, kind, (before, after))
 
     def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
         return _events(sides, what, harness_run, course)
 
-    # Findings that are compared again stay, and so do those beside them.
+    # Don't delete findings if any of them are among FILES.
     compared_again = any(file.resolve().parent == findings.resolve() for file in files)
     with locate_errors(written):
         return run_harness(
@@ -168,14 +166,14 @@ def diff(
 
 @dataclass(frozen=True)
 class _Sides:
-    """Both programs, and what the user asks of them by `targets.target_options`."""
+    """Both programs, and the values of `targets.target_options`."""
 
     left: tuple[str, ...]
     right: tuple[str, ...]
     target: dict[str, Any]
 
     def options(self) -> tuple[str, ...]:
-        """The options of the command that name both sides again."""
+        """Returns the options that open both sides again."""
         asked = (("--kubernetes", "kubernetes"), ("--level", "level"), ("--baseline", "baseline"))
         named = (
             *(("--left", command) for command in self.left),
@@ -186,7 +184,7 @@ class _Sides:
 
     @contextmanager
     def pair(self, right: Target) -> Iterator[Pair]:
-        """The left side opened beside the right one."""
+        """Opens the left side and pairs it with the right one."""
         from numaproof.conformance.differential.diff import (
             shared_capabilities,
             shared_optional_fields,
@@ -199,7 +197,8 @@ class _Sides:
             level = min(left.level, right.level, key=LEVELS.index)
             if level == LEVELS[0]:
                 raise click.UsageError(
-                    "one side claims only level invariants, which compares no answers"
+                    "one side claims only level invariants, at which answers are not compared;"
+                    " use `numaproof check` for it"
                 )
             capabilities = shared_capabilities(left.hello, right.hello, right.kubernetes)
             sides = reference if right.baseline == "either" and not self.left else None
@@ -209,9 +208,9 @@ class _Sides:
 
 @dataclass(frozen=True)
 class _Scenarios:
-    """The scenarios that are asked for: of cases, of trees, or of seeds.
+    """The requested scenarios: from cases, trees or seeds.
 
-    `limits` are the releases to upgrade from, and to; all for none.
+    `limits` holds the releases to upgrade from and to; empty for all.
     """
 
     cases: tuple[Case, ...]
@@ -222,7 +221,7 @@ class _Scenarios:
     limits: tuple[tuple[str, ...], tuple[str, ...]]
 
     def generate_scenarios(self, capabilities: Capabilities) -> tuple[Iterable[NamedScenario], int]:
-        """The scenarios of the seeds, and how many there are."""
+        """Returns the scenarios of the seeds, and their number."""
         from numaproof.conformance.differential.diff import (
             generated_trees,
             seeded_scenarios,
@@ -239,7 +238,10 @@ class _Scenarios:
         )
         steps = list(product(before, after))
         if not steps:
-            raise click.UsageError(f"both sides claim {', '.join(claimed)}: no upgrade is left")
+            both = ", ".join(claimed) or "no release"
+            raise click.UsageError(
+                f"no upgrade to compare: both sides claim {both}; change --from and --to"
+            )
         return upgrades(self.seeds, capabilities, steps), len(steps) * len(self.seeds)
 
 
@@ -250,7 +252,7 @@ def _events(
     from numaproof.workdir.scratch import scratch_folder
 
     with sides.pair(harness_run.target) as pair, scratch_folder() as trees:
-        # The report names the level at which answers were compared.
+        # Report the level at which answers are compared.
         told = replace(harness_run, target=replace(harness_run.target, level=pair.level))
         if what.cases or what.trees:
             machines = named_machines(what.machines, trees)
@@ -259,7 +261,8 @@ def _events(
             scenarios: Iterable[NamedScenario] = chain(of_cases, tree_scenarios(what.trees))
             if not total:
                 raise click.UsageError(
-                    "none of these cases applies to this release on this machine"
+                    "none of these cases applies to these machines and this release; choose"
+                    " another --machine or --kubernetes"
                 )
         else:
             scenarios, total = what.generate_scenarios(pair.capabilities)
@@ -269,7 +272,7 @@ def _events(
 def _seeds(
     files: Sequence[Path], seeds: Sequence[int] | None, examples: int | None, seed: int | None
 ) -> tuple[Sequence[int], tuple[str, ...]]:
-    """The seeds of the scenarios, and the options that make the command repeat them.
+    """Returns the seeds of the scenarios, and the options that reproduce them.
 
     Raises:
         click.UsageError: the options contradict each other.

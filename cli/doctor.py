@@ -1,15 +1,13 @@
-"""`numaproof doctor`: examines a program that speaks the protocol."""
+"""`numaproof doctor`: checks how well a program speaks the protocol."""
 
 from __future__ import annotations
 
-import os
 import shlex
-from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
-from numaproof.cli.targets import Duration
+from numaproof.cli.targets import Duration, start_hint
 from numaproof.protocol import codec
 
 
@@ -25,15 +23,14 @@ from numaproof.protocol import codec
     "--timeout",
     type=Duration(),
     default="10s",
-    help="Time limit for one answer (default: 10s).",
+    help="Time limit for each answer (default: 10s).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
 def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
-    """Check that a program speaks the protocol, and show how to fix what is wrong.
+    """Check that a program speaks the protocol, and show how to fix problems.
 
-    CMD is the program that speaks the protocol, with its arguments: in quotes, or after ``--``.
-    It is asked for nothing but what it claims in ``hello``. A healthy program is examined in a few
-    seconds, and what to do next is said at the end.
+    CMD is the program with its arguments, in quotes or after ``--``. Only operations that it
+    claims in ``hello`` are tried. The check takes a few seconds and ends with next steps.
 
     \b
     Examples:
@@ -54,7 +51,7 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
             if not diagnosis.healthy:
                 require_room(scratch)
     except CannotStartError as error:
-        raise click.UsageError(f"{error}. {_cannot_start(words[0])}") from None
+        raise click.UsageError(f"{error}; {start_hint(words[0])}") from None
     if as_json:
         click.echo(codec.encode(diagnosis))
     else:
@@ -68,19 +65,9 @@ def _words(command: tuple[str, ...]) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(command[0]))
     except ValueError as error:
-        raise click.BadParameter(f"{error}", param_hint="CMD") from None
+        raise click.BadParameter(f"{error}; check the quotes", param_hint="CMD") from None
     if not words:
-        raise click.BadParameter("the command is empty", param_hint="CMD")
+        raise click.BadParameter(
+            "the command is empty; expected a program and its arguments", param_hint="CMD"
+        )
     return words
-
-
-def _cannot_start(program: str) -> str:
-    """What to do about a program that cannot be started."""
-    path = Path(program)
-    if path.is_dir():
-        return "That is a directory"
-    if path.exists() and not os.access(program, os.X_OK):
-        return f"Make it executable: chmod +x {program}"
-    if path.exists():
-        return "A script needs a first line such as #!/usr/bin/env python3"
-    return "A path is looked up from here, a name without a slash in PATH"

@@ -1,4 +1,4 @@
-"""Where the `numaproof` command begins: what it does with errors that nobody expected."""
+"""The entry point of the `numaproof` command, which reports unexpected errors as bugs."""
 
 import os
 import sys
@@ -8,9 +8,9 @@ CUT_SHORT = 3
 
 
 def run() -> None:
-    """Runs the command; an interrupt while it is still being loaded ends it like any other.
+    """Runs the command; handles interrupts even while modules are still loading.
 
-    What nobody expected is a bug of ours: it is told in a line, and in full where the variable
+    An unexpected error is a bug in numaproof. It is reported in one line, or with a traceback if
     ``NUMAPROOF_TRACEBACK`` is set.
     """
     try:
@@ -24,7 +24,7 @@ def run() -> None:
     except KeyboardInterrupt:
         sys.exit(CUT_SHORT)
     except MemoryError:
-        sys.stderr.write("numaproof: out of memory: play fewer cases, or on fewer machines\n")
+        sys.stderr.write("numaproof: out of memory; run fewer cases or use fewer machines\n")
         sys.exit(CUT_SHORT)
     except Exception as error:
         if os.environ.get("NUMAPROOF_TRACEBACK"):
@@ -41,6 +41,7 @@ def _report_bug(error: Exception) -> None:
     said = one_line(f"{type(error).__name__}: {error}", 300)
     if sys.stderr:
         sys.stderr.write(
-            f"numaproof: a bug in numaproof ended the command: {said} ({file}:{place.lineno})\n"
-            "Report it with the command and its input; NUMAPROOF_TRACEBACK=1 shows all of it.\n"
+            f"numaproof: internal error, a bug in numaproof: {said} ({file}:{place.lineno})\n"
+            "Please report it with the command, its input and the traceback, which"
+            " NUMAPROOF_TRACEBACK=1 prints.\n"
         )

@@ -1,4 +1,4 @@
-"""`numaproof features`: what an implementation can claim."""
+"""`numaproof features`: lists what an implementation can claim."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from numaproof.protocol import codec
 def features(*, as_json: bool) -> None:
     """List the features that an implementation can claim.
 
-    Also shows how many cases need each. Core features are those that every cluster uses. What an
-    implementation does not claim is never asked.
+    Also shows how many cases need each feature. Core features are those that every cluster uses.
+    numaproof never tests a feature that an implementation doesn't claim.
 
     \b
     Example:
@@ -33,7 +33,7 @@ def features(*, as_json: bool) -> None:
         return
     columns = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("Feature", "Support", "Meaning", "Claimed by"):
-        # A name that is cut or split cannot be copied.
+        # A truncated or wrapped name couldn't be copied.
         columns.add_column(name, no_wrap=name == "Feature", overflow="fold")
     columns.add_column("Cases", justify="right")
     for row in rows:

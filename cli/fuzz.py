@@ -1,4 +1,4 @@
-"""`numaproof fuzz`: generated nodes and call sequences."""
+"""`numaproof fuzz`: tests an implementation with generated scenarios."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from numaproof.cli.choice import IntRange
 from numaproof.cli.harness import run_harness
 from numaproof.cli.known_failure_options import KnownFailureOptions, known_failures_options
 from numaproof.cli.outputs import FINDINGS, out_option
@@ -30,24 +31,24 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 @click.option(
     "--explore",
     is_flag=True,
-    help="Generate new examples in every run, starting with those that failed before (default: the"
-    " same examples in every run).",
+    help="Generate new examples in every run, after replaying those that failed before (default:"
+    " the same examples in every run).",
 )
 @click.option(
     "--examples",
     "max_examples",
-    type=click.IntRange(1),
+    type=IntRange(1),
     help=f"Number of examples (default: {_DEFAULT_EXAMPLES}, or no limit with --max-time).",
 )
 @click.option(
     "--max-time",
     type=Duration(),
-    help="Stop after this time, such as 90s, 5m or 1h, which includes shrinking: new examples are"
-    " generated during the first nine tenths. Runs then differ in how far they get.",
+    help="Stop after this time, such as 90s, 5m or 1h. The last tenth is reserved for shrinking."
+    " Runs then differ in how many examples they play.",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=IntRange(0),
     help="Seed of the examples (default: 0, or random with --explore).",
 )
 @click.option(
@@ -55,18 +56,18 @@ _DEFAULT_DATABASE = ".numaproof/examples"
     envvar="NUMAPROOF_DATABASE",
     metavar="DIRECTORY|URL",
     help="Where --explore keeps failing examples: a directory, or a Redis server as"
-    " redis://HOST:PORT/DB, rediss://... or unix://SOCKET. Put an address with a password into"
-    f" NUMAPROOF_DATABASE instead (default: {_DEFAULT_DATABASE}).",
+    " redis://HOST:PORT/DB, rediss://... or unix://SOCKET. Use NUMAPROOF_DATABASE for a URL with a"
+    f" password (default: {_DEFAULT_DATABASE}).",
 )
 @click.option(
     "--keep-going",
     is_flag=True,
-    help="Continue after a finding, until the examples or the time are used up; each cause is"
-    " reported once.",
+    help="Continue after a finding until the examples or the time run out; each cause is reported"
+    " once.",
 )
 @click.option(
     "--replay-every",
-    type=click.IntRange(0),
+    type=IntRange(0),
     default=REPLAY_EVERY,
     metavar="N",
     help="Replay one in N passing examples in a new process and compare the answers; 0 replays"
@@ -94,11 +95,11 @@ def fuzz(
 ) -> int:
     """Generate machines, configurations and call sequences until something breaks.
 
-    Each failure is shrunk and written to OUT/findings as a case file for `numaproof replay`.
-    A failure is replayed first: if the same calls get different answers the second time, the
-    outcome is `nondeterministic` and the report shows both answers side by side.
+    Each failure is replayed, shrunk and written to OUT/findings as a case file for `numaproof
+    replay`. If a replay gets different answers, the outcome is `nondeterministic` and the report
+    shows both answers side by side.
 
-    Without --explore, two runs report the same apart from times.
+    Without --explore, repeated runs give the same results.
 
     \b
     Examples:
@@ -117,7 +118,7 @@ def fuzz(
     typed = ctx.get_parameter_source("database") is ParameterSource.COMMANDLINE
     if typed and not explore:
         raise click.UsageError(
-            "--database needs --explore; without it, every run has the same examples"
+            "--database needs --explore; without it, every run plays the same examples"
         )
     try:
         kept = example_databases.open_database(database or _DEFAULT_DATABASE) if explore else None

@@ -1,4 +1,4 @@
-"""One run of the harness: the target opened, its events reported, the exit code."""
+"""Runs the harness for a command: opens the target and reports its events."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 def command_line(extra_options: Iterable[str] = ()) -> str:
-    """The command as the user typed it, with what it takes to do the same again `extra_options`."""
+    """Returns the command as typed, plus the options needed to repeat the same run."""
     from numaproof.inputs.shell_words import quote_words
 
     return quote_words(["numaproof", *sys.argv[1:], *extra_options])
 
 
 def out_options(command: str, out: Path) -> tuple[str, ...]:
-    """The options with which a printed command does not write to the folder of this report.
+    """Returns options that keep a suggested command from overwriting this report.
 
     Args:
-        command: the name of the printed command.
-        out: the folder of the report.
+        command: the suggested command's name.
+        out: this report's folder.
     """
     same = os.path.realpath(REPORTS / command) == os.path.realpath(out)
     return ("--out", f"{out}-again") if same else ()
@@ -52,25 +52,25 @@ def run_harness(
     files: Mapping[str, str] | None = None,
     repeat: int = 1,
 ) -> int:
-    """Runs a campaign and reports it; the exit code.
+    """Runs the harness, reports the run and returns the exit code.
 
-    Reports of an earlier run are removed first. The report of an implementation that does not
-    answer `hello` says so and nothing else.
+    Reports of an earlier run are removed first. If the program does not answer `hello`, the report
+    contains only that failure.
 
     Args:
-        make: starts the run; called once the target is open.
+        make: starts the run; called after the target is open.
         target: the values of `targets.target_options`.
-        out: the folder of the reports.
-        as_json: whether the summary is printed as JSON.
-        extra_options: what the command needs besides what was typed to do the same again.
+        out: the folder for the reports.
+        as_json: whether to print the summary as JSON.
+        extra_options: options to add to the typed command so that it repeats the same run.
         calls: whether to show every call.
-        findings: the id of the cases that the command writes to the folder; empty for none.
+        findings: the id prefix of the case files that the command writes; empty for none.
         afterwards: called with all events of the run.
-        files: where cases were read from, by their ids; those that are not in it are bundled.
-        repeat: how often each case is played.
+        files: the files that cases come from, by case id; all other cases are bundled.
+        repeat: how often to play each case.
 
     Raises:
-        click.ClickException: the options do not fit the implementation, or each other.
+        click.ClickException: the options do not fit the implementation or each other.
     """
     from numaproof.cli.metadata import VERSION
     from numaproof.conformance.execution.harness_run import (
@@ -121,7 +121,7 @@ def run_harness(
 
 
 def _hello_command(target: Mapping[str, Any], again: str) -> str:
-    """The command that shows how a program fails to answer `hello`; `again` if it has several."""
+    """Returns a command that reproduces a failed `hello`; `again` if there are several programs."""
     from numaproof.conformance.execution.harness_run import timeout_options
     from numaproof.inputs.shell_words import quote_words
 

@@ -1,4 +1,4 @@
-"""`numaproof init`: a new adapter, green from its first run."""
+"""`numaproof init`: creates an adapter that passes from its first run."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _COMMON = {
     ".gitignore": "common/gitignore",
     ".github/workflows/conformance.yml": "common/conformance.yml",
 }
-"""What every adapter gets: its path, and its template."""
+"""The files of every adapter: path and template."""
 
 
 @dataclass(frozen=True)
 class Skeleton:
-    """An adapter in one language.
+    """The template of an adapter in one language.
 
     Attributes:
-        title: the language, as people write it.
-        files: its own files; the first is the one to fill in.
-        command: what runs the adapter.
-        tests: what runs the adapter's own tests.
-        build: what builds it, if anything.
-        ignore_patterns: what building and testing leave behind, as patterns for git.
-        program: the command of the language's tools that tox may run, from outside its environment.
-        variables: the environment variables that it reads.
-        action: the GitHub action that installs it, unless GitHub's runners have it.
+        title: the language's name.
+        files: the language's own files; users fill in the first.
+        command: the command that runs the adapter.
+        tests: the command that runs the adapter's own tests.
+        build: the command that builds the adapter, if any.
+        ignore_patterns: build and test output, as patterns for .gitignore.
+        program: the language's tool, which tox must be allowed to run.
+        variables: environment variables that the tool reads.
+        action: the GitHub action that installs the tool, if runners don't have it.
         settings: the inputs of that action.
     """
 
@@ -67,9 +67,9 @@ SKELETONS = msgspec.json.decode(
 
 
 def _install_source() -> str:
-    """What tells pip to install this numaproof elsewhere: its index, repository or folder.
+    """Returns the pip requirement that installs this numaproof elsewhere.
 
-    pip notes where it installed a package from unless that was an index (PEP 610).
+    pip records where it installed a package from, unless that was an index (PEP 610).
     """
     from numaproof.cli.metadata import VERSION
 
@@ -88,20 +88,20 @@ def _install_source() -> str:
     "--language",
     type=Choice(tuple(SKELETONS)),
     required=True,
-    help="Language to write the adapter in.",
+    help="Language of the adapter.",
 )
-@click.option("--name", help="Name that the adapter answers to `hello` with (default: DIR's).")
+@click.option("--name", help="Name of the adapter in `hello` (default: the name of DIR).")
 @click.option(
     "--source",
     metavar="REQUIREMENT",
-    help="Where the adapter's CI installs numaproof from, as pip understands it (default: where"
-    " this numaproof was installed from).",
+    help="pip requirement from which the adapter's CI installs numaproof (default: the source of"
+    " this installation).",
 )
 def init(folder: Path, language: str, name: str | None, source: str | None) -> None:
     """Create an adapter with its tests, a tox.ini and a GitHub workflow.
 
-    It has the CPU Manager's policies none and static and claims level invariants. Fill in the one
-    function that chooses CPUs, then claim more. Nothing is ever overwritten.
+    The adapter has the CPU Manager policies none and static and claims level invariants. Fill in
+    the function that chooses CPUs, then claim more. Existing files are never overwritten.
 
     \b
     Examples:
@@ -110,28 +110,30 @@ def init(folder: Path, language: str, name: str | None, source: str | None) -> N
     """
     called = Path(os.path.realpath(folder)).name if name is None else name
     if not _NAME.fullmatch(called):
-        hint = "letters, digits, dots, dashes and underscores"
-        where, fix = ("DIR", "; choose another one with --name") if name is None else ("--name", "")
-        raise click.BadParameter(f"'{called}' is not a name of {hint}{fix}", param_hint=where)
+        hint = "expected letters, digits, dots, dashes and underscores"
+        where, fix = ("DIR", "; set one with --name") if name is None else ("--name", "")
+        raise click.BadParameter(f"'{called}' is not a valid name ({hint}){fix}", param_hint=where)
     origin = _install_source() if source is None else source.strip()
     if not origin or "\n" in origin:
-        raise click.BadParameter("one line that pip understands", param_hint="--source")
+        raise click.BadParameter(
+            "not a pip requirement; expected one such as numaproof==0.2", param_hint="--source"
+        )
     chosen = SKELETONS[language]
     written = _write(folder, _render(chosen, language, called, origin))
     _show(folder, called, chosen, written)
     if "@ file:" in origin:
         click.echo(
-            f"\nOther machines cannot install {origin.partition('@ ')[2]}: name the address of"
-            f" numaproof's repository in {SOURCE_FILE} before you push."
+            f"\nOther machines can't install numaproof from {origin.partition('@ ')[2]}. Before you"
+            f" push, put the URL of its repository into {SOURCE_FILE}."
         )
 
 
 def _render(skeleton: Skeleton, language: str, name: str, source: str) -> dict[str, str]:
-    """The text of each file of an adapter, by its path."""
+    """Renders the files of an adapter; returns their texts by path."""
     import jinja2
 
     environment = jinja2.Environment(
-        autoescape=False,  # noqa: S701 - programs, not pages; a name needs no escaping
+        autoescape=False,  # noqa: S701 - source code, not HTML; names need no escaping
         keep_trailing_newline=True,
         lstrip_blocks=True,
         trim_blocks=True,
@@ -151,8 +153,8 @@ def _write(folder: Path, texts: dict[str, str]) -> list[Path]:
     """Writes all files or none.
 
     Raises:
-        click.ClickException: one of them is there already.
-        OSError: one of them cannot be written.
+        click.UsageError: a file already exists.
+        OSError: a file cannot be written.
     """
     from numaproof.workdir.output_files import write_file
 
@@ -160,7 +162,7 @@ def _write(folder: Path, texts: dict[str, str]) -> list[Path]:
     there = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if there:
         raise click.UsageError(
-            f"nothing written, because of {', '.join(there)}: choose a new folder"
+            f"{', '.join(there)}: already exists, so nothing was written; choose a new folder"
         )
     written = []
     try:

@@ -1,4 +1,4 @@
-"""The errors that say what a user has to fix: in an input, or on this machine."""
+"""Errors that users can fix, in their input or on their machine."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ INPUT_ERRORS = (
     UnknownReleaseError,
     WriteError,
 )
-"""Errors that end a command with exit code 2; each error's message says what to fix."""
+"""Errors that end a command with exit code 2. Their messages explain what to fix."""

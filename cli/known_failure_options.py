@@ -1,4 +1,4 @@
-"""The options about known failures, shared by the commands that judge by them."""
+"""The options for known failures, shared by several commands."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from numaproof.cli.choice import Date
 from numaproof.cli.outputs import OUTPUT_FILE
 
 if TYPE_CHECKING:
@@ -23,12 +24,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class KnownFailureOptions:
-    """What the options about known failures say.
+    """The values of the options for known failures.
 
     Attributes:
-        file: names what is known; None for nothing.
-        output_file: gets entries for what is new; None for none. What it has already is known, too.
-        today: the day that dates are compared with.
+        file: the file of known failures, if any.
+        output_file: the file that new failures are added to, if any. Its existing entries count as
+            known failures as well.
+        today: the date on which entries are judged.
     """
 
     file: Path | None
@@ -36,14 +38,14 @@ class KnownFailureOptions:
     today: dt.date
 
     def known_failures(self, cases: Iterable[Case] = (), *, whole: bool = False) -> KnownFailures:
-        """What is known.
+        """Reads the known failures.
 
         Args:
-            cases: those of the run.
-            whole: whether it has all of them on all machines.
+            cases: the cases of the run.
+            whole: whether the run plays every case on every machine.
 
         Raises:
-            inputs.DocumentError: a file is wrong.
+            inputs.DocumentError: a file is invalid.
         """
         from numaproof.conformance.cases import naming
         from numaproof.conformance.known_failures.entries import KnownFailures
@@ -58,7 +60,7 @@ class KnownFailureOptions:
         return tuple(entry for file in files for entry in entries.read(file))
 
     def write_from(self, events: Sequence[AnyEvent]) -> None:
-        """Adds what failed in a run, by its events; see `write`."""
+        """Adds the failures among a run's events to the output file; see `write`."""
         if self.output_file is None:
             return
         from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound, RunEnded
@@ -72,24 +74,24 @@ class KnownFailureOptions:
     def write(
         self, runs: Sequence[CaseFinished], scenarios: Mapping[str, str], *, complete: bool
     ) -> None:
-        """Adds what failed to the file that was asked for, or makes that file.
+        """Adds failures to the output file, which is created if necessary.
 
-        After a run that was cut short the file stays as it is: a glob could name cases that were
-        not played.
+        After an incomplete run the file is not changed, because new globs could match cases that
+        were not played.
 
         Args:
             runs: the case runs.
-            scenarios: of generated scenarios that failed, a message by signature.
-            complete: whether the run came to its end.
+            scenarios: a message for each signature of the generated scenarios that failed.
+            complete: whether the run is complete.
 
         Raises:
             OSError: the file cannot be written.
-            inputs.DocumentError: nothing can be added to it.
+            inputs.DocumentError: the file is invalid, so entries cannot be added.
         """
         if self.output_file is None:
             return
         if not complete:
-            click.echo(f"{self.output_file}: not written, as the run was cut short", err=True)
+            click.echo(f"{self.output_file}: not written, because the run is incomplete", err=True)
             return
         from numaproof.conformance.known_failures import entries
         from numaproof.inputs import door
@@ -110,24 +112,25 @@ class KnownFailureOptions:
 
 
 def known_failures_options(command: F) -> F:
-    """Adds --known-failures, --write-known-failures and --today, as `failure_options`."""
+    """Adds --known-failures, --write-known-failures and --today as `failure_options`."""
 
     @click.option(
         "--known-failures",
         "known_file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="YAML file of failures that do not fail the run.",
+        help="YAML file of failures that don't fail the run.",
     )
     @click.option(
         "--write-known-failures",
         "output_file",
         type=OUTPUT_FILE,
-        help="Add new failures to a file for --known-failures, or create one.",
+        help="Add new failures to this file for --known-failures; create it if necessary.",
     )
     @click.option(
         "--today",
-        type=click.DateTime(["%Y-%m-%d"]),
-        help="Date on which known failures are judged (default: today).",
+        type=Date(),
+        metavar="YYYY-MM-DD",
+        help="Date to compare the dates of known failures with (default: today).",
     )
     @wraps(command)
     def apply_options(
@@ -138,7 +141,8 @@ def known_failures_options(command: F) -> F:
         **options: Any,
     ) -> Any:
         day = (today or dt.datetime.now(dt.UTC)).date()
-        made = KnownFailureOptions(known_file, output_file, day)
-        return command(*args, failure_options=made, **options)
+        return command(
+            *args, failure_options=KnownFailureOptions(known_file, output_file, day), **options
+        )
 
     return cast("F", apply_options)

@@ -1,4 +1,4 @@
-"""Machines that users name on the command line: bundled profiles, globs and profile files."""
+"""Resolves the machines that users name: bundled profiles, globs, profile files and trees."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of bundled profiles, for shell completion."""
     from numaproof import fixtures
 
     return [name for name in fixtures.machine_files() if name.startswith(incomplete)]
 
 
 MACHINE: dict[str, Any] = {"metavar": "NAME|FILE", "shell_complete": _complete}
-"""What options and arguments for `load_machine` have in common."""
+"""Settings shared by options and arguments that name a machine for `load_machine`."""
 
 node_machine_option = click.option(
     "--machine",
     metavar="NAME|FILE|TREE",
     shell_complete=_complete,
     required=True,
-    help="A bundled profile, a profile file, or a tree: / for this machine, a directory or a tar.",
+    help="Bundled profile, profile file or tree: / for this machine, a directory or a tar file.",
 )
 profile_option = click.option(
     "--machine", **MACHINE, required=True, help="Bundled profile, profile file or tree."
@@ -48,21 +47,20 @@ node_devices_option = click.option(
     help="Devices of the node, such as vendor.example/nic=4@0 for four NICs near NUMA node 0."
     " Repeatable.",
 )
-"""The options by which commands for node operators learn of the machine and of its devices."""
 
 
 def machines_option(
     help: str = "Use only this machine: a bundled profile, a glob or a profile file. Repeatable.",  # noqa: A002
 ) -> Callable[[F], F]:
-    """The option that limits a command to machines."""
+    """Returns the option that limits a command to some machines."""
     return click.option("--machine", "machine_names", **MACHINE, multiple=True, help=help)
 
 
 def load_machine(name: str) -> fakesys.Profile:
-    """The profile that a user names.
+    """Loads a bundled profile by name, or a profile file.
 
     Raises:
-        click.BadParameter: there is neither such a bundled profile nor such a file.
+        click.UsageError: no bundled profile or file has this name.
         fakesys.DocumentError: the file is not a profile.
     """
     from numaproof import fakesys
@@ -71,21 +69,24 @@ def load_machine(name: str) -> fakesys.Profile:
         return fakesys.load_profile(name)
     if not Path(name).exists():
         close = get_close_matches(name, fakesys.bundled_profiles(), n=1)
-        hint = f"did you mean {close[0]}?" if close else "`numaproof profile list` lists them"
-        raise click.BadParameter(f"{name!r} is neither a bundled machine nor a file; {hint}")
+        hint = f"did you mean {close[0]}?" if close else "see `numaproof profile list`"
+        raise click.UsageError(f"machine {name!r}: neither a bundled profile nor a file; {hint}")
     return fakesys.load_profile(Path(name))
 
 
 def discover_machine(name: str, kubernetes: str) -> MachineInfo:
-    """What a kubelet of the release makes of the machine that a user names.
+    """Discovers a machine as a kubelet of the release would.
 
-    That is as for `load_machine`, or a tree: ``/``, a directory with ``sys`` and ``proc``, or a
-    tar file of one.
+    Args:
+        name: a name for `load_machine`, or a tree: ``/``, a directory with ``sys`` and ``proc``,
+            or a tar file of such a directory.
+        kubernetes: the release.
 
     Raises:
-        click.BadParameter: as for `load_machine`, like its other error.
+        click.UsageError: no bundled profile, file or tree has this name.
+        fakesys.DocumentError: the file is not a profile.
         fakesys.TreeError: the tree cannot be read.
-        DiscoveryError: there is no machine in it.
+        DiscoveryError: the tree does not describe a machine.
     """
     from numaproof import fakesys
     from numaproof.reference.cadvisor.discovery import discover
@@ -103,24 +104,26 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
 
 @contextmanager
 def locate_discovery_error(name: str) -> Iterator[None]:
-    """Says of which machine a discovery is that fails in the block.
+    """Adds the machine's name to a `DiscoveryError` raised in the block.
 
     Raises:
-        DiscoveryError: it failed.
+        DiscoveryError: discovery failed.
     """
     from numaproof.reference.cadvisor.discovery import DiscoveryError
 
     try:
         yield
     except DiscoveryError as error:
-        raise DiscoveryError(f"{name}: {error}; a tree has sys and proc in it") from None
+        raise DiscoveryError(f"{name}: {error}; a tree needs the folders sys and proc") from None
 
 
 def named_machines(names: Iterable[str], folder: Path) -> list[ProfileMachine]:
-    """The machines that the names stand for, all bundled ones for none; trees go to `folder`.
+    """Resolves names and globs to machines whose trees are written to `folder`.
+
+    Without names, returns all bundled machines.
 
     Raises:
-        click.BadParameter: a name stands for nothing.
+        click.UsageError: a name matches nothing.
     """
     from numaproof import fakesys
     from numaproof.conformance.execution.machines import ProfileMachine

@@ -1,8 +1,8 @@
 """The `numaproof` command: subcommands, errors and exit codes.
 
-Exit codes: 0 all passed, 1 something failed, 2 the command or its input was wrong, or the machine
-could not run it (a full disk, for example), 3 the run was cut short. A command that only shows
-something ends by SIGPIPE when its reader is gone.
+Exit codes: 0 everything passed, 1 something failed, 2 the input was wrong or the machine could not
+run the command (for example because of a full disk), 3 the run was interrupted. Commands that only
+print something die of SIGPIPE if their reader exits.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 WRONG_INPUT = 2
 CUT_SHORT = 3
 _READER_GONE = 128 + signal.SIGPIPE
-"""What a shell makes of a program that SIGPIPE ended."""
+"""The exit code that shells report for a program killed by SIGPIPE."""
 
 
 _RUNS = frozenset(
     {"board", "campaign", "check", "diff", "fuzz", "init", "promote", "record"}
     | {"reference", "replay"}
 )
-"""Commands that do more than to show something; the others are over once nobody reads it."""
+"""Commands with effects other than output; all others are pointless without a reader."""
 
 
 class ReaderGoneError(Exception):
-    """The reader of our output is gone, as with ``| head``.
+    """The process that reads our output has exited, as with ``| head``.
 
     Attributes:
-        during_run: whether that cuts a run short.
+        during_run: whether this interrupted a run.
     """
 
     def __init__(self, *, during_run: bool) -> None:
@@ -56,14 +56,14 @@ class _Entry(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         with _reader_needed(ctx):
             result = super().invoke(ctx)
-            # A full disk may show only now.
+            # A full disk may only be noticed here.
             sys.stdout.flush()
             return result
 
 
 @contextmanager
 def _reader_needed(ctx: click.Context | None = None) -> Iterator[None]:
-    """Tells a reader that is gone from an error; click would exit with 1, as if a case failed."""
+    """Raises `ReaderGoneError`; click would exit with 1, as if a case had failed."""
     try:
         yield
     except BrokenPipeError:
@@ -100,16 +100,16 @@ def main() -> NoReturn:
     with shown_streams():
         code = _no_output() if closed else _run()
     if code == _READER_GONE:
-        # As any other program ends: `set -o pipefail` knows such an end.
+        # Die of the signal like any other program, as `set -o pipefail` expects.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
     sys.exit(code)
 
 
 def _complete_whole_lines() -> None:
-    """Lets click's completion for fish split each line at its first comma only.
+    """Makes click's completion for fish split lines only at the first comma.
 
-    Its own script splits at every comma, so descriptions and values lose their ends.
+    click's own script splits at every comma, which truncates descriptions and values.
     """
     from click.shell_completion import FishComplete, add_completion_class
 
@@ -127,7 +127,6 @@ def _no_output() -> int:
 
 
 def _run() -> int:
-    """Runs the command and says what was wrong; the exit code."""
     try:
         code = cli.main(standalone_mode=False)
     except click.ClickException as error:
@@ -154,19 +153,19 @@ def _run() -> int:
 
 
 def _is_input_error(error: Exception) -> bool:
-    # They come from every part of the project, which are loaded only for an error.
+    # Importing these errors loads most of the project, so do it only after an error.
     from numaproof.cli.input_errors import INPUT_ERRORS
 
     return isinstance(error, INPUT_ERRORS)
 
 
 def _drop_output() -> None:
-    """Discards unwritten output: Python would try again at exit, and fail with 120."""
+    """Discards unwritten output; Python would try to write it at exit and fail with 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> None:
-    with suppress(OSError):  # nobody may be left to read it
+    with suppress(OSError):  # the reader may have exited
         click.echo(f"numaproof: {message}", err=True)
 
 

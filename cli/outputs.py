@@ -1,4 +1,4 @@
-"""Where commands write: files and folders that users name, the terminal, and JSON for programs."""
+"""The output of commands: files, report folders, the terminal and JSON."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from numaproof.cli.choice import IntRange
 from numaproof.protocol import codec
 from numaproof.protocol.events import CaseFinished, DivergenceFound, Progress, RunEnded
 
@@ -29,12 +30,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _OutputPath(click.Path):
-    """A path to write to, refused before the work begins if that cannot be written.
+    """A path to write to, checked before the command does any work.
 
     Args:
-        check: the function of `numaproof.workdir.output_files` that refuses it.
-        file: whether it may be a file.
-        folder: whether it may be a folder.
+        check: the function in `numaproof.workdir.output_files` that checks the path.
+        file: whether the path may be a file.
+        folder: whether the path may be a folder.
     """
 
     def __init__(self, check: str, *, file: bool = True, folder: bool = True) -> None:
@@ -42,9 +43,14 @@ class _OutputPath(click.Path):
         self._check = check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path."""
+        """Checks and returns the path."""
+        path = Path(os.fsdecode(value))
+        if path.is_dir() and not self.dir_okay:
+            self.fail(f"'{path}' is a folder; expected a file", param, ctx)
+        if path.is_file() and not self.file_okay:
+            self.fail(f"'{path}' is a file; expected a folder", param, ctx)
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if ctx and ctx.resilient_parsing:  # for completion, which loads as little as possible
+        if ctx and ctx.resilient_parsing:  # shell completion, which must be fast
             return path
         from numaproof.workdir import output_files
 
@@ -61,36 +67,36 @@ OUTPUT_PATH = _OutputPath("resolve_target")
 
 
 def require_new(file: Path) -> None:
-    """Checks that there is no such file, for commands that never overwrite one.
+    """Checks that a file does not exist, for commands that never overwrite files.
 
     Raises:
-        click.UsageError: there is.
+        click.UsageError: it exists.
     """
     if file.exists() or file.is_symlink():
         raise click.UsageError(f"{file} already exists; remove it or choose another name")
 
 
 REPORTS = Path("numaproof-report")
-"""The folder of all reports; each command has one of its own in it, unless --out names another."""
+"""The default folder for reports, with a subfolder for each command."""
 
 
 REPORT_FILES = ("events.jsonl", "junit.xml", "report.html", "report.md", "badge.svg")
-"""The files that commands write to the folder of their reports."""
+"""The files in a report folder."""
 
 
 def out_option(
     command: str, files: Sequence[str] = REPORT_FILES, contents: str = ""
 ) -> Callable[[F], F]:
-    """The option that names the folder of a command's reports, which no other run may write to.
+    """Returns the option for a command's report folder, which is locked during the run.
 
     Args:
-        command: the command.
-        files: the names of the files that it writes to the folder; they must be regular files.
-        contents: how the help calls what it writes (default: the files' names).
+        command: the command's name.
+        files: the names of the files that it writes.
+        contents: describes the files in the help (default: their names).
 
     Raises:
-        FolderInUseError: another run is writing to it.
-        OSError: one of the files cannot be written.
+        FolderInUseError: another run is writing to the folder.
+        OSError: a file cannot be written.
     """
     contents = contents or f"{', '.join(files[:-1])} and {files[-1]}"
     default = REPORTS / command
@@ -120,24 +126,24 @@ def out_option(
 
 repeat_option = click.option(
     "--repeat",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=1,
     metavar="N",
-    help="Play each case N times, each time in a new process; cases whose answers differ are"
+    help="Play each case N times, each time in a new process; a case whose answers differ is"
     " nondeterministic (default: 1).",
 )
 
 
 FINDINGS = "findings"
-"""The folder of case files in that of a command's reports."""
+"""The subfolder for case files in a report folder."""
 
 
 def clear_findings(out: Path, case: str) -> None:
-    """Removes the case files that an earlier run of the same command wrote; other files stay.
+    """Removes the case files of an earlier run of the same command; keeps all other files.
 
     Args:
-        out: the folder of the command's reports.
-        case: the id of the cases that the command writes, with which the files' names begin.
+        out: the command's report folder.
+        case: the prefix of the ids and file names of the command's cases.
     """
     for file in (out / FINDINGS).glob(f"{case}-{'[0-9a-f]' * 8}.yaml"):
         file.unlink()
@@ -152,11 +158,17 @@ def follow(
     findings: str = "",
     afterwards: Callable[[tuple[AnyEvent, ...]], None] | None = None,
 ) -> int:
-    """Shows and records events as they arrive and returns the exit code of the run.
+    """Shows and records events as they arrive, and returns the exit code of the run.
 
-    With `calls`, every call is shown. Where `findings` is the id of the cases that the command
-    writes, those of an earlier run are removed. `afterwards` is called with all events. An
-    interrupt or an error ends the run early; what was measured so far is reported as incomplete.
+    After an interrupt or an error, everything recorded so far is reported as an incomplete run.
+
+    Args:
+        events: the events of the run.
+        out: the folder for the reports.
+        as_json: whether to print the summary as JSON.
+        calls: whether to show every call.
+        findings: the id prefix of case files of an earlier run to remove; empty for none.
+        afterwards: called with all events.
     """
     from numaproof.reports.files import Recorder
     from numaproof.reports.groups import causes
@@ -182,7 +194,7 @@ def follow(
         }
         click.echo(codec.encode(report))
     elif summary.verdict == "nothing tested":
-        # Exit code 2: whoever keeps only standard error learns why.
+        # Standard error must explain exit code 2.
         click.echo("numaproof: nothing was tested: no case ran, or none is supported", err=True)
     if afterwards:
         afterwards(recorded)
@@ -190,7 +202,6 @@ def follow(
 
 
 def _record(events: Iterator[AnyEvent], recorder: Recorder, terminal: Terminal) -> None:
-    """Records and shows events; an interrupt is the end of them."""
     done: Counter[str] = Counter()
     began = time.monotonic()
     try:
@@ -205,15 +216,14 @@ def _record(events: Iterator[AnyEvent], recorder: Recorder, terminal: Terminal) 
         finally:
             terminal.show(cut)
     except Exception as error:
-        with suppress(OSError):  # the error may be that nothing can be written
+        with suppress(OSError):  # the disk may be full
             recorder.record(_early_end(began, done, str(error)))
-        # The message itself goes to standard error, once.
-        terminal.show(_early_end(began, done, "an error ended it"))
+        # The command prints the message itself to standard error.
+        terminal.show(_early_end(began, done, "stopped by an error"))
         raise
 
 
 def _early_end(began: float, outcomes: Counter[str], why: str) -> RunEnded:
-    """The end of a run that is cut short."""
     return RunEnded(time.monotonic() - began, complete=False, outcomes=outcomes, message=why)
 
 

@@ -1,4 +1,4 @@
-"""`numaproof profile`: bundled machine profiles, and a user's own."""
+"""`numaproof profile` and `numaproof discover`: machine profiles and what is discovered on them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MIB = 1 << 20
 
 
 def show_machine(machine: MachineInfo) -> None:
-    """Prints the totals, a table of the NUMA nodes and a drawing of the machine."""
+    """Prints totals, a table of NUMA nodes and a drawing of the machine."""
     from numaproof.reports.console import PLAIN_WIDTH, show, terminal_width
     from numaproof.reports.drawing_text import drawn_text
 
@@ -67,7 +67,7 @@ def _nodes_table(machine: MachineInfo) -> Table:
 
 
 def _huge_pages(pools: Sequence[HugePages]) -> str:
-    """The huge pages of a node, such as ``512 x 2 MiB``, without the sizes it has none of."""
+    """Formats the huge pages of a node, such as ``512 x 2 MiB``."""
     from numaproof.reports.layout import bytes_text
 
     pools = [one for one in pools if one.num_pages]
@@ -76,11 +76,11 @@ def _huge_pages(pools: Sequence[HugePages]) -> str:
 
 
 _MAX_DISTANCES = 64
-"""Distances of a node that are listed; a table of 1,024 by 1,024 helps nobody."""
+"""Maximum number of distances listed for a node; nobody reads a 1,024 by 1,024 table."""
 
 
 def _distances(distances: Sequence[int]) -> str:
-    """The distances in order, or for many nodes how many there are of each."""
+    """Formats the distances in order or, if there are too many, the count of each value."""
     if len(distances) <= _MAX_DISTANCES:
         return " ".join(map(str, distances))
     return ", ".join(f"{count}x{value}" for value, count in sorted(Counter(distances).items()))
@@ -143,7 +143,7 @@ def show_profile(name: str) -> None:
     type=OUTPUT_PATH,
     required=True,
     metavar="DIR|FILE.tar",
-    help="New directory, or a .tar, .tar.gz or .tar.xz file to write.",
+    help="Directory to create, or a .tar, .tar.gz or .tar.xz file to write.",
 )
 def write_tree(name: str, out: Path) -> None:
     """Write the /sys and /proc tree of a machine.
@@ -156,10 +156,10 @@ def write_tree(name: str, out: Path) -> None:
 
     tree = fakesys.build_tree(load_machine(name))
     if not out.parent.is_dir():
-        raise click.UsageError(f"{out.parent} is not a folder; create it first")
+        raise click.UsageError(f"{out}: the folder {out.parent} does not exist; create it first")
     if out.suffix in _OTHER_ARCHIVES:
         raise click.UsageError(
-            f"{out}: unknown archive type; use .tar, .tar.gz, .tar.xz or a directory"
+            f"{out}: unknown archive type; expected .tar, .tar.gz, .tar.xz or a directory"
         )
     if ".tar" in out.suffixes[-2:]:
         fakesys.write_tar(tree, out)
@@ -173,7 +173,7 @@ def write_tree(name: str, out: Path) -> None:
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 def validate(files: Sequence[Path]) -> None:
-    """Check that profile files are well-formed and describe machines that can be discovered.
+    """Check that profile files are valid and describe machines that the kubelet can discover.
 
     \b
     Example:
@@ -193,13 +193,13 @@ def validate(files: Sequence[Path]) -> None:
         else:
             click.echo(f"{file}: {chosen.name} is valid, with {plural(machine.num_cores, 'CPU')}")
     if wrong:
-        raise click.ClickException(f"{wrong} of {plural(len(files), 'file')} not valid")
+        raise click.ClickException(f"{wrong} of {plural(len(files), 'file')} invalid")
 
 
 @profile.command("capture")
 @click.argument("source", type=click.Path(exists=True), metavar="ROOT|FILE.tar.*")
 @click.option(
-    "--name", help="Name of the profile (default: the name of the file written, or of the source)."
+    "--name", help="Name of the profile (default: the name of the output file or the source)."
 )
 @click.option(
     "--out",
@@ -207,9 +207,9 @@ def validate(files: Sequence[Path]) -> None:
     help="File to write (default: standard output).",
 )
 def capture(source: str, name: str | None, out: Path | None) -> None:
-    """Make a profile of a live machine (/) or of a tree.
+    """Capture a profile of this machine (/) or of a tree.
 
-    The profile is compact; the command checks that it gives the same discovery as the source.
+    The command checks that discovery gives the same result for the profile and the source.
 
     \b
     Example:
@@ -227,18 +227,18 @@ def capture(source: str, name: str | None, out: Path | None) -> None:
         made = fakesys.capture(root, name or _name_for(out or Path(source).resolve()))
         if _discover_profile(made) != discover(FolderTree.root(folder, source)):
             raise click.ClickException(
-                f"no profile describes {source} so that discovery gives the same result"
+                f"{source}: a profile cannot describe this machine exactly; pack its /sys and /proc"
+                " into a tar file instead"
             )
     text = fakesys.dump_profile(made)
     if out is None:
-        click.echo(text.encode(), nl=False)  # YAML is UTF-8, whatever the terminal is
+        click.echo(text.encode(), nl=False)  # YAML is UTF-8, even if the terminal is not
     else:
         write_file(out, text, new=True)
         click.echo(f"wrote {out}")
 
 
 def _name_for(path: Path) -> str:
-    """A profile's name made of a file's; a live machine is just that."""
     stem = path.name.lower().partition(".tar")[0].removesuffix(".yaml")
     return re.sub(r"[^a-z0-9._+-]+", "-", stem).strip("-.") or "this-machine"
 
@@ -257,8 +257,8 @@ def _discover_profile(machine_profile: fakesys.Profile) -> MachineInfo:
 def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
     """Show what the kubelet discovers on a machine.
 
-    ROOT is / for this machine, a directory with sys/ and proc/, or such a directory as a .tar,
-    .tar.gz, .tar.xz or .tar.bz2.
+    ROOT is / for this machine, a directory with sys/ and proc/, or a .tar, .tar.gz, .tar.xz or
+    .tar.bz2 file of such a directory.
 
     \b
     Examples:

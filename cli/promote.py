@@ -1,4 +1,4 @@
-"""`numaproof promote`: turns a finding into a case."""
+"""`numaproof promote`: turns a finding into a case of the user's own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST = 400
 
 
 def _defects() -> Choice:
-    """The names of the kubelet's defects, which are loaded only when one is typed."""
+    """Returns the names of the kubelet's defects, loaded on demand."""
     from numaproof.reference.deviations.defects import DEFECTS
 
     return Choice([one.name for one in DEFECTS])
@@ -35,7 +35,7 @@ def _defects() -> Choice:
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--id", "case_id", required=True, metavar="ID", help="Id of the new case; ids never change."
+    "--id", "case_id", required=True, metavar="ID", help="Id of the new case, which is permanent."
 )
 @click.option(
     "--title",
@@ -46,8 +46,8 @@ def _defects() -> Choice:
     "requirements",
     multiple=True,
     metavar="ID",
-    help="Requirement that the case checks, such as CPU-STATIC-001 (default: those that the"
-    " finding names). Repeatable.",
+    help="Requirement that the case checks, such as CPU-STATIC-001 (default: the requirements in"
+    " the finding). Repeatable.",
     shell_complete=complete_requirement,
 )
 @click.option(
@@ -57,20 +57,20 @@ def _defects() -> Choice:
     help=f"Case file to add to (default: {_OWN}; in a checkout, {_CHECKOUT}/promoted.yaml).",
 )
 @targets.program_option(
-    "Program that fails the case. The case expects no more than is needed to show that."
+    "Program that fails the case. The case then expects only what is needed to show the failure."
 )
 @targets.timeout_option
 @targets.release_choice(
     help="Release whose answers to expect (default: the newest that the program claims)."
 )
-@targets.level_option("Level of the case (default: the lowest that shows the failure).")
+@targets.level_option("Level of the case (default: the lowest at which it fails).")
 @targets.baseline_option
 @click.option(
     "--defect",
     metavar="NAME",
     callback=lambda ctx, param, value: value and _defects().convert(value, param, ctx),
     shell_complete=lambda ctx, param, incomplete: _defects().shell_complete(ctx, param, incomplete),
-    help="Named defect of the kubelet that makes it fail the case (docs/findings.md).",
+    help="Named defect that makes the kubelet fail the case; see docs/findings.md.",
 )
 def promote(
     *,
@@ -88,8 +88,8 @@ def promote(
 ) -> int:
     """Turn a finding into a case of your own.
 
-    FILE is a case file that `numaproof fuzz`, `diff` or `campaign` wrote to OUT/findings. The case
-    expects the reference's answers. It is added to a case file, of which nothing else changes.
+    FILE is a case file from OUT/findings, written by `numaproof fuzz`, `diff` or `campaign`. The
+    new case expects the reference's answers and is appended to a case file.
 
     \b
     Examples:
@@ -129,7 +129,9 @@ def promote(
 
     def text() -> str:
         if case.id in _names_in_use(target):
-            raise promotion.PromotionError(f"{target}: another command has just added {case.id}")
+            raise promotion.PromotionError(
+                f"{target}: another command just added {case.id}; choose another --id"
+            )
         return promotion.append_case(_text(target), case, str(target))
 
     update_file(target, text)
@@ -155,13 +157,13 @@ def _finding(file: Path) -> Case:
     cases = loading.read_file(file)
     if len(cases) != 1:
         raise PromotionError(
-            f"{file} has {plural(len(cases), 'case')}; expected one: remove the others"
+            f"{file}: {plural(len(cases), 'case')} (expected 1); remove the others"
         )
     return cases[0]
 
 
 def _names_in_use(file: Path) -> list[str]:
-    """The ids and aliases of bundled cases and of those in a file, if there is one."""
+    """Returns the ids and aliases of all bundled cases and of the cases in a file."""
     from numaproof.conformance.cases import loading
 
     text = _text(file)
@@ -170,7 +172,6 @@ def _names_in_use(file: Path) -> list[str]:
 
 
 def _text(file: Path) -> str:
-    """The text of a file; empty if there is no such file."""
     from numaproof.inputs import door
 
     if not file.exists():

@@ -1,4 +1,4 @@
-"""`numaproof record`: what an implementation answers, kept in a file."""
+"""`numaproof record`: saves an implementation's answers in a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli import targets
+from numaproof.cli.choice import Date
 from numaproof.cli.outputs import OUTPUT_FILE, require_new
 from numaproof.inputs.plurals import plural
 
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 _SCENARIOS = range(300)
 _MERGES = range(500)
 _TOGETHER = 25
-"""Merges in one case."""
+"""Number of merges in each case."""
 
-_UNSUPPORTED = "it is not supported"
+_UNSUPPORTED = "not supported"
 
 
 @click.command()
@@ -34,23 +35,27 @@ _UNSUPPORTED = "it is not supported"
     "--out",
     type=OUTPUT_FILE,
     required=True,
-    help="New file to write, such as kubelet-1.36.jsonl.xz.",
+    help="File to create, such as kubelet-1.36.jsonl.xz.",
 )
 @click.option(
     "--seeds",
     type=targets.SeedsParam(),
     default=_SCENARIOS,
-    help="Seeds of the scenarios (default: 0:300).",
+    help="Seeds of the scenarios, such as 0:300 or 3,7:9 (default: 0:300).",
 )
 @click.option(
-    "--merges", type=targets.SeedsParam(), default=_MERGES, help="Seeds of merges (default: 0:500)."
+    "--merges",
+    type=targets.SeedsParam(),
+    default=_MERGES,
+    help="Seeds of the merges of topology hints (default: 0:500).",
 )
 @targets.release_choice(
     help="Kubernetes release to record (default: the newest that the program claims)."
 )
 @click.option(
     "--date",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=Date(),
+    metavar="YYYY-MM-DD",
     help="Date to write into the file (default: today).",
 )
 @targets.timeout_option
@@ -66,9 +71,9 @@ def record(
 ) -> int:
     """Record an implementation's answers to generated scenarios.
 
-    The file is xz-compressed JSON lines that say which program answered, for which release, from
-    which seeds and when. A scenario in which the program broke or did not answer is skipped with a
-    note. If every scenario is skipped, nothing is written and the exit code is 2.
+    The file contains xz-compressed JSON lines: first the program, its release and the date, then a
+    recording in each line. Scenarios that are unsupported or that break the program are skipped
+    with a note. If every scenario is skipped, no file is written and the exit code is 2.
 
     \b
     Examples:
@@ -117,7 +122,6 @@ _MAX_REASONS = 5
 
 
 def _reasons(skip_reasons: Counter[str], recorded_count: int) -> str:
-    """How many cases were skipped, and the most frequent reasons."""
     count = skip_reasons.total()
     common = skip_reasons.most_common(_MAX_REASONS)
     listed = [f"{why} ({times:,})" for why, times in common]
@@ -134,7 +138,7 @@ def _record(
     scratch: Path,
     skip_reasons: Counter[str],
 ) -> Iterator[Recording]:
-    """The recordings of scenarios and merges; counts those that are skipped by their reasons."""
+    """Records scenarios and merges; counts skipped ones by reason in `skip_reasons`."""
     from numaproof.conformance.differential import recordings
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.reports.terminal import Bar

@@ -1,4 +1,4 @@
-"""Options under the names they had in 0.1, which work for one more release."""
+"""The option names of 0.1, which keep working for one more release."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ RENAMED: dict[str, _Renamed] = {
     "simulate": {"--documented": ("--baseline", "documented")},
     "tree": _OUT,
 }
-"""By command, what replaces an old option: its new name, or the words in its place."""
+"""For each command, the words that replace an old option, usually its new name."""
 
 
 def with_new_names(command: str, words: list[str]) -> list[str]:
-    """The words of a command line with today's names of its options, and a notice for each."""
+    """Replaces old option names on a command line and prints a notice for each."""
     renamed = RENAMED.get(command, {})
     replaced: list[str] = []
     waiting = iter(words)
@@ -36,11 +36,13 @@ def with_new_names(command: str, words: list[str]) -> list[str]:
             replaced.append(word)
             continue
         new = renamed[name]
-        if not new:  # a choice of two that became a flag
+        if not new:  # --profile, a choice of two values, became the flag --explore
             chosen = value if equals else next(waiting, "")
             new, equals, value = ("--explore",), "", ""
             replaced += new if chosen == "explore" else ()
         else:
             replaced += [f"{new[0]}{equals}{value}", *new[1:]]
-        click.echo(f"numaproof: {name} is now {' '.join(new)}; 0.3 drops the old name", err=True)
+        click.echo(
+            f"numaproof: {name} is now {' '.join(new)}; 0.3 will drop the old name", err=True
+        )
     return replaced

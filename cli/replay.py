@@ -1,4 +1,4 @@
-"""`numaproof replay`: replays cases call by call."""
+"""`numaproof replay`: replays cases and shows every call."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ def _complete(
     param: click.Parameter,
     incomplete: str,
 ) -> list[CompletionItem]:
-    """Files, and the ids of bundled cases."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file"), *complete_case(ctx, param, incomplete)]
@@ -61,10 +60,9 @@ def replay(
 ) -> int:
     """Replay cases and show every call with its answer.
 
-    FILE is a case file (written by `numaproof fuzz`, from the documentation, or your own) or a file
-    of recordings, of which only those with a different answer are shown. CASE-ID is a bundled case,
-    played on --machine or on the first machine it applies to, or a bundled recording of the release
-    (recorded-...).
+    FILE is a case file (such as one written by `numaproof fuzz`) or a file of recordings. CASE-ID
+    is a bundled case, which runs on --machine or on the first machine it applies to, or a bundled
+    recording of the release (recorded-...). Recordings are shown only if an answer differs.
 
     \b
     Examples:
@@ -91,8 +89,8 @@ def replay(
             recorded = wanted.of(played.recordings)
             if not runs and not recorded:
                 raise click.UsageError(
-                    f"no case{played.where} applies to Kubernetes {chosen.kubernetes}"
-                    f" at level {chosen.level} on these machines"
+                    f"no case{played.where} applies to these machines at level {chosen.level} for"
+                    f" Kubernetes {chosen.kubernetes}; choose another --machine or --kubernetes"
                 )
             return check(runs, harness_run, recorded, CheckOptions(every_call=True, times=repeat))
 
@@ -109,7 +107,7 @@ def replay(
 
 @dataclass(frozen=True)
 class _ReplaySource:
-    """What is replayed, and where it comes from."""
+    """The cases or recordings to replay, and where they come from."""
 
     cases: tuple[Case, ...] = ()
     recordings: tuple[Recording, ...] = ()
@@ -118,14 +116,14 @@ class _ReplaySource:
 
     @classmethod
     def read(cls, what: str, kubernetes: str) -> _ReplaySource:
-        """The cases or recordings of a file, or the bundled case or recording of an id.
+        """Reads a file of cases or recordings, or finds a bundled case or recording.
 
         Args:
-            what: the file, or the id.
+            what: the file or the id.
             kubernetes: the release of a bundled recording.
 
         Raises:
-            click.UsageError: there is neither such a file nor such a case.
+            click.UsageError: no file, case or recording has this name.
         """
         from numaproof.conformance.cases import loading
         from numaproof.conformance.differential import recordings
@@ -149,34 +147,35 @@ class _ReplaySource:
         found = tuple(one for one in every if one.case_id == name)
         if not found:
             raise click.UsageError(
-                f"neither a file nor a recording of Kubernetes {kubernetes} is called {name!r}"
+                f"no file or recording of Kubernetes {kubernetes} is named {name!r};"
+                " for another release, give --kubernetes"
             )
         return cls(recordings=found, source=source)
 
     @property
     def files(self) -> dict[str, str]:
-        """The file, by the ids of what is in it; empty for what is bundled."""
+        """The file by the id of each case in it; empty for bundled cases."""
         names = [one.id for one in self.cases]
         names += [one.case_id for one in self.recordings]
         return dict.fromkeys(names, self.file) if self.file else {}
 
     @property
     def own(self) -> tuple[Path, ...]:
-        """The file that the cases are in, if there is one."""
+        """The case file, if it is not bundled."""
         return (Path(self.file),) if self.file and self.cases else ()
 
     @property
     def where(self) -> str:
-        """Where the cases are, as messages say it."""
+        """Where the cases are, for messages; empty for bundled cases."""
         return f" in {self.file}" if self.file else ""
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Adds file and line to a `CaseError` about a recorded case.
+        """Adds file and line to a `CaseError` about a recording.
 
         Raises:
-            RecordingError: as the error was raised in the block.
-            CaseError: the case is not recorded.
+            RecordingError: the error is about a recording.
+            CaseError: the error is about a case.
         """
         from numaproof.conformance.cases.loading import CaseError
         from numaproof.conformance.differential.recordings import RecordingError
@@ -184,22 +183,22 @@ class _ReplaySource:
         try:
             yield
         except CaseError as error:
-            # The first line says where the recordings come from.
+            # The first line describes the source of the recordings.
             for line, one in enumerate(self.recordings, 2):
                 if one.case.id == error.case:
-                    raise RecordingError(f"{self.file}, line {line}: {error}") from None
+                    raise RecordingError(f"{self.file}:{line}: {error}") from None
             raise
 
     def check_release(self, target: Target) -> None:
-        """Checks that recordings are of the release of the target.
+        """Checks that recordings and target have the same release.
 
         Raises:
-            click.UsageError: they are not.
+            click.UsageError: they differ.
         """
         source = self.source
         if source and source.kubernetes != target.kubernetes:
             raise click.UsageError(
-                f"{self.file or 'it'} was recorded on Kubernetes {source.kubernetes}, not"
+                f"{self.file or 'the recording'} is of Kubernetes {source.kubernetes}, not"
                 f" {target.kubernetes}; give --kubernetes {source.kubernetes}"
             )
 
@@ -208,5 +207,5 @@ def _bundled_case(name: str) -> Case:
     from numaproof.conformance.cases import loading
 
     if Path(name).suffix or "/" in name:
-        raise click.UsageError(f"there is no file {name!r}")
-    return case_of(name, loading.bundled_cases(), f"there is no file {name!r}, and ")
+        raise click.UsageError(f"file {name!r} does not exist; check the path")
+    return case_of(name, loading.bundled_cases(), f"file {name!r} does not exist, and ")

@@ -1,4 +1,4 @@
-"""The options that select cases, shared by all commands that play or list them."""
+"""The options that select cases, shared by the commands that play or list cases."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _descriptions(rows: Iterable[Any]) -> list[tuple[str, str]]:
 def complete_case(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The ids of bundled cases, for shell completion."""
+    """Completes the ids of bundled cases."""
     from numaproof.conformance.selection import listing
 
     return _items(_descriptions(listing.cases(incomplete)))
@@ -44,7 +44,7 @@ def complete_case(
 def complete_requirement(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The ids of requirements, for shell completion."""
+    """Completes the ids of requirements."""
     from numaproof.conformance.selection import listing
 
     return _items(_descriptions(listing.requirements(incomplete.upper())))
@@ -53,7 +53,7 @@ def complete_requirement(
 def complete_pattern(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Keys and their values, ids of bundled cases and of requirements, for shell completion."""
+    """Completes keys, values of keys, and ids of bundled cases and requirements."""
     from numaproof.conformance.selection import listing
 
     key, colon, _ = incomplete.partition(":")
@@ -66,7 +66,6 @@ def complete_pattern(
 
 
 def _values(key: str) -> Sequence[str]:
-    """What a pattern with a key can match."""
     from numaproof.conformance.selection import listing
 
     if key == "id":
@@ -81,7 +80,7 @@ def _values(key: str) -> Sequence[str]:
 
 
 def _features(case_id: str) -> tuple[str, ...]:
-    """The features that a case needs; only playing it shows them, so others do not load this."""
+    """Returns the features that a case needs; imported late, because it plays the case."""
     from numaproof.conformance.selection import needs
 
     return needs.features_of(case_id)
@@ -93,13 +92,13 @@ exclude_option = click.option(
     "--exclude",
     metavar="PATTERN",
     multiple=True,
-    help="Leave out what matches, as for --select. Repeatable.",
+    help="Leave out cases that match PATTERN, as for --select. Repeatable.",
     shell_complete=complete_pattern,
 )
 
 
 def own_cases_option(help: str) -> Callable[[F], F]:  # noqa: A002 - as click
-    """The option that names case files of the user's own."""
+    """Returns the option that names the user's own case files."""
     path = click.Path(exists=True, path_type=Path)
     return click.option("--cases", "own", type=path, multiple=True, help=help)
 
@@ -124,17 +123,17 @@ def selection(
     where: str = "",
     option: str = "--select ",
 ) -> Selection:
-    """The selection that the options mean.
+    """Turns the options into a selection.
 
     Args:
         select: the values of --select.
         exclude: the values of --exclude.
-        items: what there is to select from.
-        where: said after "no case" where a pattern matches nothing.
-        option: how the user gave `select`.
+        items: the cases and recordings to select from.
+        where: text to add after "no case" in the error for a pattern that matches nothing.
+        option: the option or argument that `select` came from, for errors.
 
     Raises:
-        click.UsageError: a pattern is wrong, or matches nothing.
+        click.UsageError: a pattern is invalid or matches nothing.
     """
     from numaproof.conformance.requirements import load_registry
     from numaproof.conformance.selection.patterns import Selection, SelectionError

@@ -1,4 +1,4 @@
-"""`numaproof reference`: the reference implementation behind the protocol."""
+"""`numaproof reference`: serves the reference implementation over the protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numaproof.cli.targets import own_baseline_option
 @click.command()
 @own_baseline_option
 def reference(*, baseline: str) -> None:
-    """Run the reference implementation on standard input and output.
+    """Serve the reference implementation on standard input and output.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`numaproof simulate`: says whether pods would be admitted, what they would get, and why not."""
+"""`numaproof simulate`: shows which pods a node would admit, what they would get, and why."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli import user_files
+from numaproof.cli.choice import IntRange
 from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.targets import own_baseline_option, release_option
@@ -28,27 +29,27 @@ SOME_REFUSED = 1
     type=user_files.USER_FILE,
     required=True,
     metavar="FILE",
-    help="KubeletConfiguration of the node.",
+    help="The node's KubeletConfiguration.",
 )
 @node_devices_option
 @click.option(
     "--replicas",
-    type=click.IntRange(min=0),
-    help="Pods of each workload on this node (default: all of its replicas).",
+    type=IntRange(min=0),
+    help="Number of pods of each workload on this node (default: all replicas).",
 )
 @release_option
 @own_baseline_option
-@click.option("--explain", is_flag=True, help="Explain admissions as well as refusals.")
+@click.option("--explain", is_flag=True, help="Explain admitted pods as well as refused ones.")
 @click.option(
     "--out",
     type=OUTPUT_FILE,
     metavar="FILE.html|FILE.svg",
-    help="Also write a page or a drawing.",
+    help="Also write the answer as a web page or a drawing.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Exit with 1 also if a known defect of the kubelet shaped an answer.",
+    help="Also exit with 1 if a known defect of the kubelet affects an answer.",
 )
 @user_files.lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -71,11 +72,11 @@ def simulate(
     """Show which pods a node would admit and what they would get.
 
     PODS are manifests of Pods and workloads, admitted in order; - reads standard input. A workload
-    counts as all of its replicas. A warning names every known defect of the kubelet that makes an
-    answer differ from the documented one.
+    stands for all its replicas. Warnings name known defects of the kubelet that make an answer
+    differ from the documentation.
 
-    Exit codes: 0 all pods admitted, 1 a pod or the kubelet's start refused (with --strict, also a
-    warning), 2 wrong input.
+    Exit codes: 0 all pods admitted, 1 a pod was refused or the kubelet does not start (with
+    --strict, also if there are warnings), 2 wrong input.
 
     \b
     Examples:
@@ -96,7 +97,9 @@ def simulate(
 
     if out is not None and out.suffix not in WRITERS:
         kinds = " or ".join(WRITERS)
-        raise click.BadParameter(f"{out}: the name must end with {kinds}", param_hint="--out")
+        raise click.BadParameter(
+            f"{out}: unknown file type; expected a name that ends with {kinds}", param_hint="--out"
+        )
     settings, asked = user_files.read_node(
         config, files, (kubernetes,), lenient=lenient, replicas=replicas
     )
@@ -112,7 +115,7 @@ def simulate(
             notes = (*settings.notes, *asked.notes)
             found = run(question, asked.pods, folder, notes=notes, explain_all=explain)
         except CannotAnswerError:
-            configuration_check.judge(question)  # which raises it again with the field
+            configuration_check.judge(question)  # raises the same error with the field
             raise
     told = answer(found, question, machine)
     if out is not None:
@@ -127,7 +130,6 @@ def simulate(
 
 
 def _show(report: AnswerReport) -> None:
-    """Prints the answer: in colour on a terminal, plain anywhere else."""
     from numaproof.reports.answers import parts
     from numaproof.reports.console import PLAIN_WIDTH, show, terminal_width
 

@@ -1,4 +1,4 @@
-"""Turns a simulation into the answer that users see: rows, owners, stock, stories and defects."""
+"""Turns the result of a simulation into a report for users."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ if TYPE_CHECKING:
     from numaproof.simulation.defects import DefectNote, NamedDefect
 
 
-_SUBJECTS = {"start": "the start", "node": "the node in the end"}
+_SUBJECTS = {"start": "the kubelet's start", "node": "the node after the last pod"}
 _PARTS = {"today": "before the upgrade", "staying": "without a drain", "drained": "with a drain"}
 _NONE = "none"
 
 Difference = tuple[str, str, str]
-"""What differs, what the kubelet answers, and what is documented."""
+"""What differs, the kubelet's answer, and the documented answer."""
 
 
 def shaped_answer(warning: DefectWarning) -> answers.ShapedAnswer:
-    """The answer that a warning is about, as a report shows it."""
+    """Returns the part of the report for a warning."""
     subject = warning.pod or _SUBJECTS[warning.part]
     if warning.container:
         subject += f", container {warning.container}"
     names = " and ".join(defect.name for defect in warning.defects)
     summary = f"differs from the documented answer because of {names}"
     if warning.follows:
-        summary = f"follows from an earlier answer that {names} shaped"
+        summary = f"differs as a consequence of an earlier answer, because of {names}"
     return answers.ShapedAnswer(
         subject,
         summary,
         tuple(differences(warning.kubelet, warning.documented_answer)),
-        # Said once, where they make a difference of their own.
+        # Describe a defect only where it has a direct effect.
         () if warning.follows else tuple(map(_shown_defect, warning.defects)),
     )
 
@@ -62,7 +62,7 @@ def _shown_defect(defect: NamedDefect) -> answers.ShownDefect:
 
 
 def differences(kubelet: Answer | None, documented_answer: Answer | None) -> Iterator[Difference]:
-    """What differs between two answers, in the words of the table of containers."""
+    """Yields the differences between two answers, in the terms of the table of containers."""
     sides = [dict(_describe(one)) for one in (kubelet, documented_answer)]
     for what in dict.fromkeys(key for side in sides for key in side):
         mine, theirs = (side.get(what, _NONE) or _NONE for side in sides)
@@ -71,9 +71,11 @@ def differences(kubelet: Answer | None, documented_answer: Answer | None) -> Ite
 
 
 def note_lines(notes: Sequence[DefectNote], describe: Callable[[Any], str]) -> Iterator[str]:
-    """A line about each answer that defects shaped, and one about where each defect is described.
+    """Yields a line for each answer that defects affect, then a line for each defect.
 
-    `describe` gives the text of an answer, or of None for no such answer.
+    Args:
+        notes: the affected answers.
+        describe: returns the text for an answer, or for None if there is no answer.
     """
     for note in notes:
         about = ", ".join(filter(None, (_PARTS.get(note.part, note.part), note.subject)))
@@ -117,7 +119,7 @@ def _describe_containers(containers: messages.Containers) -> Iterator[tuple[str,
 
 
 def describe_container(container: messages.Container) -> Iterator[tuple[str, str]]:
-    """What a container holds, by the name of each part."""
+    """Yields the resources of a container as pairs of a name and a value."""
     yield "exclusive CPUs", str(container.exclusive)
     if not container.exclusive:
         yield "CPUs of the shared pool", str(container.cpus)
@@ -147,7 +149,7 @@ def _step_text(step: explaining.ExplanationStep) -> str:
 
 
 def block_text(block: messages.MemoryBlock, numa: NUMASet | None = None) -> str:
-    """What a block is of, and where, unless it is where its container is aligned to."""
+    """Formats a memory block, with its nodes unless the container is aligned to them."""
     what = size(block.size) + ("" if block.type == "memory" else f" {block.type}")
     return what if block.numa == numa else f"{what} on {nodes_text(block.numa)}"
 
@@ -158,11 +160,11 @@ _MARKS: dict[explaining.Preference, answers.Mark] = {
     "impossible": "bad",
 }
 _MAX_DEVICES = 4
-_CONFIG_CHECK = "run `numaproof config check` to see everything that is wrong, and how to fix it"
+_CONFIG_CHECK = "run `numaproof config check` to see all errors and how to fix them"
 
 
 def answer(simulation: CheckedSimulation, question: Question, machine: str) -> answers.AnswerReport:
-    """The answer about the machine that the user calls `machine`."""
+    """Returns the report of a simulation on the machine that the user named."""
     node, start = simulation.node, simulation.start
     shaped = tuple(map(shaped_answer, simulation.warnings))
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
@@ -186,7 +188,9 @@ def answer(simulation: CheckedSimulation, question: Question, machine: str) -> a
     pods = plural(len(simulation.pods), "pod")
     title = f"{refused} of {pods} refused" if refused else f"{pods} admitted, none refused"
     if simulation.warnings:
-        title += f"; {plural(len(simulation.warnings), 'answer')} shaped by defects of the kubelet"
+        title += (
+            f"; {plural(len(simulation.warnings), 'answer')} affected by defects of the kubelet"
+        )
     return answers.AnswerReport(
         title=title,
         good=simulation.admitted,
@@ -202,7 +206,7 @@ def answer(simulation: CheckedSimulation, question: Question, machine: str) -> a
 
 
 def _pod_groups(simulation: Simulation) -> Iterator[tuple[str, list[PodResult]]]:
-    """Pods in turn, with replicas together that were refused for the same reason."""
+    """Yields the pods in order; groups replicas that were refused for the same reason."""
 
     def kind(result: PodResult) -> tuple[object, ...]:
         if result.refusal is None or result.explanation is None:
@@ -240,7 +244,7 @@ def _devices(container: messages.Container) -> Iterator[str]:
 
 
 def _owners(simulation: Simulation, node: NodeView) -> Iterator[Owner]:
-    """Who has CPUs or devices of its own, and the reservation."""
+    """Yields the containers with exclusive CPUs or devices, then the reserved CPUs."""
     for one in simulation.pods:
         for container, held in (one.containers or {}).items():
             if held.exclusive or any((held.devices or {}).values()):
@@ -250,7 +254,7 @@ def _owners(simulation: Simulation, node: NodeView) -> Iterator[Owner]:
 
 
 def _stock(node: NodeView, machine: MachineInfo) -> Stock:
-    """Memory and devices by node; an unused node that has only memory says so by its size."""
+    """Returns memory and devices, without the unused memory of nodes without CPUs."""
     with_cpus = {one.node_id for one in machine.topology or () if one.cores}
     return Stock(
         tuple(

@@ -1,4 +1,4 @@
-"""`numaproof state check`: checks a checkpoint file of a node."""
+"""`numaproof state check`: checks a node's checkpoint file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def state() -> None:
 @click.option(
     "--config",
     type=user_files.USER_FILE,
-    help="KubeletConfiguration of the node (default: one that fits the file).",
+    help="The node's KubeletConfiguration (default: one that fits the file).",
 )
 @release_option
 @user_files.lenient_option
@@ -52,9 +52,9 @@ def check(
     lenient: bool,
     as_json: bool,
 ) -> int:
-    """Say what the kubelet would make of a checkpoint FILE, and how to fix it.
+    """Show whether the kubelet would accept a checkpoint FILE, and how to fix it.
 
-    FILE is a cpu_manager_state or a memory_manager_state. Exit codes: 0 nothing to fix,
+    FILE is a cpu_manager_state or memory_manager_state file. Exit codes: 0 nothing to fix,
     1 something to fix, 2 wrong input.
 
     \b

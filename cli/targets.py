@@ -1,10 +1,13 @@
-"""The options that choose what is tested, and the target that they open."""
+"""The options that choose the program under test, and opening it."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -31,30 +34,34 @@ class Duration(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The duration in seconds."""
+        """Returns the duration in seconds."""
         match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)([smh]?)", str(value))
         if match is None or not float(match[1]):
-            self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h", param, ctx)
+            self.fail(
+                f"{value!r} is not a duration; expected one such as 90s, 5m or 1h", param, ctx
+            )
         return float(match[1]) * _UNITS[match[2]]
 
 
 class SeedRangeParam(click.ParamType[range]):
-    """Seeds ``A:B``, from A up to but excluding B; there may be billions."""
+    """Seeds ``A:B``, from A up to but excluding B, possibly billions."""
 
     name = "A:B"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> range:
-        """The seeds, in order."""
+        """Returns the seeds, in order."""
         if isinstance(value, range):
             return value
         first, _, stop = str(value).partition(":")
         try:
             seeds = range(int(first), int(stop))
         except ValueError:
-            self.fail(f"{value!r} is not a range of seeds such as 0:1000", param, ctx)
-        if seeds.start < 0 or not seeds:
+            self.fail(f"{value!r} is not a range of seeds; expected one such as 0:1000", param, ctx)
+        if seeds.start < 0:
+            self.fail(f"{value!r} contains negative seeds; start at 0 or more", param, ctx)
+        if not seeds:
             self.fail(f"{value!r} contains no seeds; put the lower bound first", param, ctx)
         return seeds
 
@@ -62,12 +69,12 @@ class SeedRangeParam(click.ParamType[range]):
 class SeedsParam(click.ParamType["Sequence[int]"]):
     """Seed ranges ``A:B`` and single seeds, separated by commas."""
 
-    name = "A:B"
+    name = "A:B,C,..."
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Sequence[int]:
-        """The seeds in the order given, without repetition."""
+        """Returns the seeds in the given order, without duplicates."""
         if not isinstance(value, str):
             return list(value)
         seeds: dict[int, None] = {}
@@ -82,7 +89,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Several options as one decorator, in their order."""
+    """Combines options into one decorator, in order."""
 
     def decorate(command: F) -> F:
         for option in reversed(options):
@@ -93,18 +100,18 @@ def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 def release_choice(*names: str, help: str, **more: Any) -> Callable[[F], F]:  # noqa: A002 - as click
-    """An option that takes a Kubernetes release (default: --kubernetes)."""
+    """Returns an option for a Kubernetes release, named --kubernetes by default."""
     names = names or ("--kubernetes",)
     return click.option(*names, type=Choice(RELEASES), help=help, **more)
 
 
 def level_option(help: str, levels: Sequence[Level] = LEVELS) -> Callable[[F], F]:  # noqa: A002
-    """The option that takes a level."""
+    """Returns the option for a level."""
     return click.option("--level", type=Choice(levels), help=help)
 
 
 def program_option(help: str, *names: str, **more: Any) -> Callable[[F], F]:  # noqa: A002
-    """An option that takes the command of a program (default: --implementation)."""
+    """Returns an option for a program's command, named --implementation by default."""
     names = names or ("--implementation",)
     return click.option(*names, metavar='"CMD ..."', help=help, **more)
 
@@ -113,7 +120,7 @@ timeout_option = click.option(
     "--timeout",
     type=Duration(),
     default="30s",
-    help="Time limit for one call to the program (default: 30s).",
+    help="Time limit for each call to the program (default: 30s).",
 )
 
 
@@ -123,7 +130,7 @@ baseline_option = click.option(
     "baseline",
     type=Choice(BASELINE_CHOICES),
     help="Which behaviour to expect where the kubelet contradicts its documentation (default:"
-    " kubelet at level kubelet and for the reference, otherwise either).",
+    " kubelet at level kubelet and for the reference, either for all others).",
 )
 own_baseline_option = click.option(
     "--baseline",
@@ -138,7 +145,7 @@ target_options = all_of(
     program_option("Program that speaks the protocol (default: the reference)."),
     timeout_option,
     release_choice(
-        help="Kubernetes release to test against (default: the newest the program claims)."
+        help="Kubernetes release to test against (default: the newest that the program claims)."
     ),
     level_option("How closely to compare answers (default: the level that the program claims)."),
     baseline_option,
@@ -156,7 +163,7 @@ def open_target(
     *,
     patient: bool = False,
 ) -> Iterator[Target]:
-    """Opens the target that the options name, as `numaproof.conformance.opening` does.
+    """Opens the target named by the options; see `numaproof.conformance.opening`.
 
     Raises:
         click.ClickException: the options do not fit the implementation or each other.
@@ -172,21 +179,38 @@ def open_target(
         with opening.open_target(options, harness, patient=patient) as target:
             yield target
     except CannotStartError as error:
-        raise click.UsageError(str(error)) from None
+        given = [implementation] if isinstance(implementation, str) else implementation or ()
+        programs = [word for command in given for word in shlex.split(command)[:1]]
+        failed = next((word for word in programs if repr(word) in str(error)), "")
+        raise click.UsageError(f"{error}; {start_hint(failed)}") from None
     except opening.TargetError as error:
         if not error.choice:
             raise click.UsageError(str(error)) from None
         raise click.BadParameter(str(error), param_hint=f"--{error.choice}") from None
 
 
+def start_hint(program: str) -> str:
+    """Suggests how to fix a program that can't be started."""
+    path = Path(program or "(unknown)")
+    if path.is_dir():
+        return "expected a program, not a directory"
+    if path.exists() and "/" not in program:
+        return f"for a file in this directory, write ./{program}"
+    if path.exists() and not os.access(program, os.X_OK):
+        return f"make it executable: chmod +x {program}"
+    if path.exists():
+        return "a script needs a first line such as #!/usr/bin/env python3"
+    return "check the path" if "/" in program else "install it, or give its path"
+
+
 @contextmanager
 def report_failure(*, log: bool = False) -> Iterator[None]:
-    """Says what is wrong with a program that fails in the block, for commands without a report.
+    """Turns a failure of the program into an error, for commands without a report.
 
-    With `log`, it also shows what the program wrote to standard error.
+    With `log`, the error includes the program's standard error.
 
     Raises:
-        click.ClickException: it failed.
+        click.ClickException: the program failed.
     """
     from numaproof.conformance.execution.implementation import ImplementationFailure
 

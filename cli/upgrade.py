@@ -1,4 +1,4 @@
-"""`numaproof upgrade`: says what becomes of a node when its kubelet changes to another release."""
+"""`numaproof upgrade`: shows how changing the kubelet's release would affect a node."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ ATTENTION = 1
 
 
 @click.command()
-@release_choice("--from", "before", required=True, help="Kubernetes release that the node runs.")
+@release_choice("--from", "before", required=True, help="The node's current Kubernetes release.")
 @release_choice(
     "--to",
     "after",
     required=True,
-    help="Kubernetes release to change to; an older one is a downgrade.",
+    help="Kubernetes release to change to, newer or older.",
 )
 @node_machine_option
 @click.option(
     "--config",
     type=user_files.USER_FILE,
     metavar="FILE",
-    help="KubeletConfiguration of the node (default: the kubelet's defaults).",
+    help="The node's KubeletConfiguration (default: the kubelet's defaults).",
 )
 @click.option(
     "--state",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="The node's /var/lib/kubelet or a copy of it; only read (default: what the pods leave).",
+    help="The node's /var/lib/kubelet or a copy, which is not changed (default: the files that the"
+    " pods would leave).",
 )
 @click.option(
     "--pods",
@@ -52,8 +53,7 @@ ATTENTION = 1
 )
 @node_devices_option
 @program_option(
-    "Kubelet that speaks the protocol (default: the reference). Repeatable, with one for each"
-    " release.",
+    "Kubelet that speaks the protocol (default: the reference). Repeatable: one for each release.",
     multiple=True,
 )
 @timeout_option
@@ -61,7 +61,7 @@ ATTENTION = 1
 @click.option(
     "--strict",
     is_flag=True,
-    help="Exit with 1 also if a known defect of a kubelet shaped an answer.",
+    help="Also exit with 1 if a known defect of a kubelet affects an answer.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def upgrade(
@@ -81,11 +81,10 @@ def upgrade(
 ) -> int:
     """Show what a kubelet upgrade or downgrade would change on a node.
 
-    That is: what the new kubelet refuses in the configuration, which feature gates and options
-    change, which state files must be deleted, which pods keep their CPUs, memory and devices and
-    which do not, and what a drain costs.
+    The answer covers configuration errors, changed feature gates and policy options, state files
+    to delete, pods that would lose their CPUs, memory or devices, and the cost of a drain.
 
-    Exit codes: 0 nothing to do, 1 something to do or to know, 2 wrong input.
+    Exit codes: 0 nothing to do, 1 something to do or to consider, 2 wrong input.
 
     \b
     Examples:
@@ -136,11 +135,11 @@ def upgrade(
 def _kubelet(
     commands: tuple[str, ...], timeout: float, releases: tuple[str, ...]
 ) -> Iterator[Implementation]:
-    """The kubelets of the releases: the given programs, or the reference.
+    """Opens the kubelets for the releases: the given programs, or the reference.
 
     Raises:
         click.UsageError: no program claims one of the releases.
-        click.ClickException: one of them broke.
+        click.ClickException: a program broke.
     """
     from numaproof.conformance.execution.implementation import ImplementationFailure
 
@@ -150,8 +149,8 @@ def _kubelet(
             missing = [release for release in releases if release not in claimed]
             if missing:
                 raise click.UsageError(
-                    f"no program claims {missing[0]}, only {', '.join(claimed)}: each release needs"
-                    " an --implementation"
+                    f"no program claims Kubernetes {missing[0]}, only {', '.join(claimed)}; give an"
+                    " --implementation for each release"
                 )
             yield target.implementation
     except ImplementationFailure as failure:

@@ -1,4 +1,4 @@
-"""Tells an upgrade to a user, line by line."""
+"""Formats the result of `numaproof upgrade` as lines of text."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SIGNS = {"good": ("✓", "green"), "note": ("~", "yellow"), "bad": ("✗", "red
 _FATES: dict[Effect, str] = {"stays": "good", "moves": "note", "changes": "bad", "refused": "bad"}
 _OTHERWISE: dict[Effect, str] = {"moves": "moved", "changes": "changed", "refused": "refused"}
 _SHARED = "the shared pool"
-_READ = {"read": "read as it is", "rewritten": "read, and written in the new form"}
+_READ = {"read": "read unchanged", "rewritten": "read and converted to the new format"}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the user gave: the machine by its name, the configuration, pods and state or none."""
+    """The input: the machine's name, the configuration, and whether pods and state were given."""
 
     machine: str
     document: Document | None
@@ -40,7 +40,7 @@ class Setting:
 
 
 def upgrade_lines(answer: Upgrade, setting: Setting) -> Iterator[Text]:
-    """The lines that say what becomes of the node."""
+    """Yields the lines of the answer."""
     for line in _UpgradeReport(answer, setting).lines():
         text = line if isinstance(line, Text) else Text(line)
         for sign, color in _SIGNS.values():
@@ -93,8 +93,9 @@ class _UpgradeReport:
         if what:
             return f"{kubelet} starts; of {pods} on the node, {_and(what)}"
         lost = len(answer.after_drain.having("changes")) + len(answer.after_drain.having("refused"))
-        keep = "keeps what it has" if one else "keep what they have"
-        drain = f"; after a drain, {plural(lost, 'pod')} would not get it again" if lost else ""
+        keep = "keeps its resources" if one else "keep their resources"
+        again = "its resources" if lost == 1 else "their resources"
+        drain = f"; after a drain, {plural(lost, 'pod')} would not get {again} back" if lost else ""
         return f"{kubelet} starts, and {pods} {keep}{drain}"
 
     # Each part
@@ -136,10 +137,10 @@ class _UpgradeReport:
     def _staying(self) -> Iterator[str]:
         answer = self._answer
         for uid in answer.unknown:
-            text = "holds CPUs or memory by the files, and is not among the pods"
+            text = "has CPUs or memory in the state files, but is not among the pods"
             yield self._line("note", f"{uid}: {text}")
         for name in answer.never_here:
-            text = f"refused by the kubelet of {answer.before}, so not on the node"
+            text = f"refused by the kubelet of {answer.before}, so it is not on the node"
             yield self._line("note", f"{name}: {text}")
         shared = [pod for pod in answer.staying.pods if _is_shared(pod)]
         for pod in answer.staying.pods:
@@ -147,9 +148,9 @@ class _UpgradeReport:
                 yield from self._pod(pod)
         if shared:
             pods = plural(len(shared), "pod")
-            yield self._line("good", f"{pods} with nothing of their own: in the shared pool")
+            yield self._line("good", f"{pods} without exclusive resources: in the shared pool")
         if self._setting.state and not self._setting.pods:
-            yield self._line("note", "name the pods with --pods to see which of them move")
+            yield self._line("note", "give the node's pods with --pods to see what they would lose")
 
     def _pod(self, pod: PodOutcome) -> Iterator[str]:
         mark = _FATES[pod.effect]
@@ -168,37 +169,35 @@ class _UpgradeReport:
     def _drain_lines(self) -> Iterator[str]:
         drained = self._answer.after_drain
         for file in drained.refused_files:
-            yield self._line("bad", f"{file}: refused even after all pods have left")
+            yield self._line("bad", f"{file}: refused even without pods on the node")
         if not drained.pods:
             return
         others = [pod for pod in drained.pods if pod.effect != "stays"]
         lost = any(pod.effect != "moves" for pod in others)
         counts = {fate: len(drained.having(fate)) for fate in ("moves", "changes", "refused")}
-        said = f"{counts['moves']} elsewhere, {counts['changes']} with something else"
+        said = f"{counts['moves']} moved, {counts['changes']} changed"
         yield self._line(
             "bad" if lost else "good",
-            f"{plural(len(drained.pods), 'pod')} to stop and start again: {said}, "
-            f"{counts['refused']} refused",
+            f"{plural(len(drained.pods), 'pod')} to restart: {said}, {counts['refused']} refused",
         )
         for pod in others:
             yield from self._pod(pod)
 
     def _steps(self) -> Iterator[str]:
-        """What to do, in order."""
         answer, staying = self._answer, self._answer.staying
         if answer.today:
-            yield f"make the kubelet of {answer.before} start: run `numaproof config check`"
+            yield f"make the kubelet of {answer.before} start; see `numaproof config check`"
         if answer.errors:
-            yield "fix the configuration; the rest of this answer is about the fixed one"
+            yield "fix the configuration; the rest of this answer assumes that it is fixed"
         if not staying.starts:
-            yield "fix the configuration: run `numaproof config check`"
+            yield "fix the configuration; see `numaproof config check`"
         files = tuple(dict.fromkeys((*staying.refused_files, *answer.after_drain.refused_files)))
         if files:
             yield "drain the node and stop the kubelet"
             yield f"delete {_and([f'{STATE_DIR}/{file}' for file in files])}"
-            yield f"start the kubelet of {answer.after}, which writes a new file"
+            yield f"start the kubelet of {answer.after}, which creates new files"
         elif len(staying.having("stays")) < len(staying.pods):
-            yield "drain the node before the upgrade, so that no running pod loses what it holds"
+            yield "drain the node before the upgrade, so that no running pod loses resources"
 
     # Words
 
@@ -217,8 +216,7 @@ class _UpgradeReport:
 
 
 def _outcome(answer: object) -> str:
-    """An answer that a defect shaped, in a few words."""
-    text = "nothing of that"
+    text = "no such change"
     match answer:
         case StartRefused():
             text = f"the kubelet does not start: {answer.message}"
@@ -239,7 +237,7 @@ def _outcome(answer: object) -> str:
 
 
 def _is_shared(pod: PodOutcome) -> bool:
-    """Whether a pod has, and had, nothing of its own."""
+    """Whether a pod has no exclusive resources, before or after."""
     held = (*pod.before.values(), *(pod.after or {}).values())
     return pod.effect == "stays" and all(_own_resources(one) == _SHARED for one in held)
 
@@ -249,7 +247,6 @@ def _and(items: Sequence[str]) -> str:
 
 
 def _own_resources(container: Container) -> str:
-    """What a container has of its own, or that it has nothing."""
     exclusive = container.exclusive
     parts = [format_numbers("CPU", exclusive) if exclusive else _SHARED]
     parts += [block_text(block) for block in container.memory if block.size]

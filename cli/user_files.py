@@ -1,4 +1,4 @@
-"""Files that a command reads, of which standard input can be one."""
+"""Input files of commands, including standard input."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ STDIN = "<stdin>"
 
 @dataclass(frozen=True)
 class UserFile:
-    """A file that the user named, or standard input; read when it is needed."""
+    """A file that the user named, or standard input, read on demand."""
 
     name: str
 
     def read(self, most: int) -> bytes:
-        """Its bytes.
+        """Reads the file's bytes.
 
         Raises:
-            DocumentError: it is no regular file, or is larger than `most`.
+            DocumentError: it is not a regular file, or is larger than `most`.
         """
         from numaproof.inputs import door
 
@@ -39,10 +39,10 @@ class UserFile:
         return door.read(self.name, most=most)
 
     def text(self) -> str:
-        """Its text, of one or more documents.
+        """Reads the file's text, which may contain several documents.
 
         Raises:
-            DocumentError: as `read`, or it is not UTF-8.
+            DocumentError: as for `read`, or the text is not UTF-8.
         """
         from numaproof.inputs import door
 
@@ -50,20 +50,20 @@ class UserFile:
 
 
 class UserFileParam(click.ParamType[UserFile]):
-    """The name of a file; ``-`` is standard input."""
+    """A file name; ``-`` is standard input."""
 
     name = "filename"
 
     def convert(
         self, value: str | UserFile, param: click.Parameter | None, ctx: click.Context | None
     ) -> UserFile:
-        """The file of that name, which must exist."""
+        """Returns the file, which must exist."""
         if isinstance(value, UserFile):
             return value
         if value == "-":
             return UserFile(STDIN)
         if not Path(value).exists():
-            self.fail(f"'{value}': No such file or directory", param, ctx)
+            self.fail(f"file '{value}' does not exist; check the path", param, ctx)
         return UserFile(value)
 
 
@@ -78,14 +78,14 @@ lenient_option = click.option(
 def read_configuration(
     file: UserFile, releases: Sequence[str], *, lenient: bool
 ) -> ConfigurationFile:
-    """The KubeletConfiguration in a file; its notes say which fields were ignored, too.
+    """Reads a KubeletConfiguration and prints its notes to standard error.
 
-    They go to standard error.
+    With `lenient`, unknown fields are ignored with a note.
 
     Raises:
-        DocumentError: the file does not have one, or has a value of the wrong type or, unless
-            `lenient`, an unknown field.
-        DocumentErrors: it has several such fields.
+        DocumentError: the file is not a KubeletConfiguration, a value has the wrong type, or a
+            field is unknown.
+        DocumentErrors: several fields are wrong.
     """
     from numaproof.simulation import documents
 
@@ -106,14 +106,14 @@ def read_node(
     replicas: int | None = None,
     running: bool = False,
 ) -> tuple[ConfigurationFile | None, pods.Reading]:
-    """The configuration in a file and the pods in others, for kubelets of these releases.
+    """Reads a configuration and pods for kubelets of these releases.
 
-    The other arguments are as for `numaproof.simulation.pods.read`.
+    For the other arguments, see `numaproof.simulation.pods.read`.
 
     Raises:
         click.UsageError: standard input is named twice.
-        DocumentError: something is wrong with one of them.
-        DocumentErrors: several things are, in the pods, the configuration or both.
+        DocumentError: a file is invalid.
+        DocumentErrors: the files have several errors.
     """
     from numaproof.simulation import documents, pods
 
@@ -130,23 +130,25 @@ def read_node(
 
 
 def require_pods(reading: pods.Reading, files: Sequence[UserFile]) -> None:
-    """Checks that there are pods in files.
+    """Checks that the files contain pods.
 
     Raises:
-        click.UsageError: there are none.
+        click.UsageError: they do not.
     """
+    if not files:
+        raise click.UsageError("no manifests of pods; name a file, or - for standard input")
     if not reading.pods:
         named = ", ".join(file.name for file in files)
-        raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
+        raise click.UsageError(f"{named}: no pods; expected manifests of Pods or workloads")
 
 
 @contextmanager
 def locate_unsupported(document: Document | None) -> Iterator[None]:
-    """Names the configuration's file, and the line, in what cannot be answered about it.
+    """Adds the configuration's file and line to a `CannotAnswerError` raised in the block.
 
     Raises:
-        DocumentError: the configuration asks for what is not supported.
-        CannotAnswerError: as it was raised in the block, without a configuration.
+        DocumentError: the configuration uses something that is not supported.
+        CannotAnswerError: the same without a configuration file.
     """
     from numaproof.simulation.admission import CannotAnswerError
 
@@ -162,7 +164,7 @@ def check_read_once(files: Iterable[UserFile | None]) -> None:
     """Checks that at most one of the files is standard input.
 
     Raises:
-        click.UsageError: it is not so.
+        click.UsageError: several are.
     """
     if sum(file is not None and file.name == STDIN for file in files) > 1:
-        raise click.UsageError("standard input can be read once: only one file can be -")
+        raise click.UsageError("standard input can be read only once; use - for a single file")

@@ -1,4 +1,4 @@
-"""`numaproof check`: every selected case on its machines, then the recordings of a kubelet."""
+"""`numaproof check`: plays the selected cases on their machines, then the kubelet's recordings."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ if TYPE_CHECKING:
 
 
 FEW = 400
-"""Runs that are over, in one process, before another one would have begun to help."""
+"""The number of runs below which starting more processes doesn't pay off."""
 
 _UNIT = 40
-"""Consecutive runs that a process does at a time: a fifth of a second."""
+"""The number of consecutive runs per work item, about a fifth of a second."""
 
 
 @dataclass(frozen=True)
 class CaseRuns:
-    """Cases that are played on their machines, and recordings that are compared.
+    """Cases to play on their machines, and recordings to compare with.
 
-    The bundled reference runs in several processes, one for each core. A program under test may use
-    a resource that exists only once, so its runs stay sequential.
+    The reference runs in several processes, one per core. Programs under test may use exclusive
+    resources, so their runs stay sequential.
 
     Attributes:
-        every: the cases, each with its machine, and recordings.
-        harness_run: whose target they are played against.
-        every_call: whether the events of cases that pass list their calls, too.
-        times: how often each case is played, each time in a new process. Where answers differ, the
+        every: the cases with their machines, and the recordings.
+        harness_run: the run, with its target.
+        every_call: whether the events of passed cases include their calls.
+        times: how often to play each case, each time in a new process. If the answers differ, the
             outcome is ``nondeterministic``.
     """
 
@@ -61,14 +61,14 @@ class CaseRuns:
     times: int
 
     def play(self, scratch: Path) -> Generator[CaseFinished, None, None]:
-        """Plays them and yields their results in order.
+        """Plays everything and yields the results in order.
 
         Args:
-            scratch: an empty place for state directories.
+            scratch: an empty directory for state directories.
 
         Raises:
-            CaseError: a case can't be played as it is written.
-            WorkerError: a process ended that played some of them.
+            CaseError: a case can't be played as written.
+            WorkerError: a worker process ended.
         """
         cores = len(os.sched_getaffinity(0))
         in_process = isinstance(self.harness_run.target.implementation, InProcess)
@@ -92,9 +92,9 @@ class CaseRuns:
 
 @dataclass(frozen=True)
 class _Unit:
-    """Consecutive runs: the number of the first, what they came to, and the error that ended them.
+    """Consecutive runs: the number of the first, their results, and the error that ended them.
 
-    The error is what a `CaseError` is made of.
+    `error` holds the arguments of a `CaseError`.
     """
 
     first: int
@@ -103,7 +103,7 @@ class _Unit:
 
 
 class _Player:
-    """Plays cases by their number in one process."""
+    """Plays cases by number in one process."""
 
     def __init__(self, runs: CaseRuns, scratch: Path) -> None:
         self._runs = runs
@@ -112,7 +112,7 @@ class _Player:
         self._again = DeterminismCheck(runs.harness_run.target, scratch / "again")
 
     def unit(self, numbers: range) -> _Unit:
-        """Plays consecutive cases, until one can't be."""
+        """Plays consecutive cases until one can't be played."""
         finished: list[CaseFinished] = []
         error = None
         try:
@@ -120,12 +120,12 @@ class _Player:
                 finished.extend(map(self.play, numbers))
         except CaseError as found:
             error = found.case, found.step, found.message
-        # Done here, removal is shared by all processes; at the end, one would do it alone.
+        # Removing here distributes the work over all processes.
         remove_tree(self._scratch)
         return _Unit(numbers.start, finished, error)
 
     def play(self, number: int) -> CaseFinished:
-        """Plays a case as often as it is to be."""
+        """Plays a case the requested number of times."""
         runs, one = self._runs, self._runs.every[number]
         if isinstance(one, Recording):
             return recordings.run_recording(one, runs.harness_run, self._scratch)
@@ -133,7 +133,7 @@ class _Player:
         return self._repeat(played, one)
 
     def _repeat(self, played_case: PlayedCase, selected_case: SelectedCase) -> CaseFinished:
-        """The result of a case after it was played again `times` - 1 times."""
+        """Repeats a case and returns its final result."""
         finished = played_case.event
         if finished.outcome == "unsupported":
             return finished
@@ -153,21 +153,21 @@ class _Player:
 
 
 def _player(runs: CaseRuns, scratch: Path) -> Callable[[range], _Unit]:
-    """Makes the function that plays consecutive cases, in a process of its own."""
+    """Creates the function that plays consecutive cases in a worker process."""
     return _Player(runs, scratch).unit
 
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """How cases are played and judged.
+    """How to play and judge cases.
 
     Attributes:
-        every_call: whether the events of cases that pass list their calls, too.
-        times: how often each case is played, each time in a new process. Where answers differ, the
+        every_call: whether the events of passed cases include their calls.
+        times: how often to play each case, each time in a new process. If the answers differ, the
             outcome is ``nondeterministic``.
-        known_failures: the failures that are known, and do not fail the run.
-        whole: whether the whole table of cases was asked for. Only then the run ends with the
-            requirements that no case can test.
+        known_failures: failures that don't fail the run.
+        whole: whether all cases were selected. Only then does the run report untestable
+            requirements.
     """
 
     every_call: bool = False
@@ -185,12 +185,12 @@ def check(
     recordings: Sequence[Recording] = (),
     options: CheckOptions = ONCE,
 ) -> Iterator[events.AnyEvent]:
-    """Plays cases, then recordings, and yields what happens.
+    """Plays cases, then recordings, and yields events.
 
-    The stream always ends with `RunEnded`, unless the consumer stops reading.
+    The last event is a `RunEnded`, unless the consumer stops early.
 
     Raises:
-        CaseError: a case can't be played as it is written.
+        CaseError: a case can't be played as written.
     """
     used = {one.machine.name: one.machine for one in cases}
     known = {name: machine.info for name, machine in used.items() if machine.info}

@@ -1,4 +1,4 @@
-"""Checks an implementation from a program, without the command line."""
+"""`check` for programs that use numaproof as a library."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ def check(
     baseline: BaselineChoice | None = None,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Iterator[AnyEvent]:
-    """Plays the bundled cases against an implementation, and yields events as they happen.
+    """Plays the bundled cases against an implementation and yields events as they happen.
 
     The last event is a `RunEnded`. Closing the iterator early ends the program.
 
     Args:
-        implementation: the command line of a program that speaks the protocol, or those of
-            several, each for the releases that it claims; None for the reference.
-        select: patterns of the cases to play, as for `numaproof check --select`; all if empty.
-        exclude: patterns of those to leave out.
+        implementation: the command line of a program that speaks the protocol, or of several
+            programs for different releases; None for the reference.
+        select: patterns of cases to play, as for `numaproof check --select`; all if empty.
+        exclude: patterns of cases to leave out.
         machines: names of bundled machines; all if empty.
         kubernetes: the release to test against; None for the newest that the program claims.
         level: how closely to compare answers; None for the level that the program claims.
-        baseline: what is right where kubelets contradict their documents.
-        timeout: seconds that one call may take.
+        baseline: which behaviour to expect where the kubelet contradicts its documentation.
+        timeout: the time limit of a call in seconds.
 
     Raises:
-        TargetError: an argument does not fit the implementation.
-        SelectionError: a pattern is wrong, or matches nothing.
+        TargetError: an argument doesn't fit the implementation.
+        SelectionError: a pattern is invalid or matches nothing.
         ProfileError: there is no such machine.
-        ImplementationFailure: the program did not answer `hello`.
+        ImplementationFailure: the program didn't answer `hello`.
     """
     cases = loading.bundled_cases()
     registry = load_registry()

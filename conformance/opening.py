@@ -1,4 +1,4 @@
-"""Opens what is under test: the reference, or programs that speak the protocol."""
+"""Opens the implementation under test: the reference, or programs that speak the protocol."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TargetError(ValueError):
-    """An argument does not fit the implementation; `choice` is its name, empty for none."""
+    """An argument doesn't fit the implementation; `choice` is the argument's name, or empty."""
 
     def __init__(self, choice: str, message: str) -> None:
         super().__init__(message)
@@ -37,16 +37,16 @@ class TargetError(ValueError):
 
 @dataclass(frozen=True)
 class TargetOptions:
-    """What is to be tested, and as what.
+    """What to test, and how to judge it.
 
     Attributes:
-        implementation: the command line of a program, or those of several, each for the releases
-            that it claims; None for the reference.
-        timeout: seconds that one call may take.
+        implementation: the command line of a program, or of several programs for different
+            releases; None for the reference.
+        timeout: the time limit of a call in seconds.
         kubernetes: the release to test against; None for the newest that the program claims.
         level: how closely to compare answers; None for the level that the program claims.
-        baseline: what is right where kubelets contradict their documents; None for what
-            is usual for what the program claims to be.
+        baseline: which behaviour to expect where the kubelet contradicts its documentation; None
+            for the default for the program's claims.
     """
 
     implementation: str | Sequence[str] | None = None
@@ -60,19 +60,19 @@ class TargetOptions:
 def open_target(
     options: TargetOptions, harness: str = "numaproof", *, patient: bool = False
 ) -> Iterator[Target]:
-    """Opens a target and closes it when the block ends.
+    """Opens a target and closes it at the end of the block.
 
-    The reference itself follows the baseline that it is judged by.
+    The reference follows the baseline that it is judged by.
 
     Args:
         options: what to open.
-        harness: the name by which the harness introduces itself in `hello`.
-        patient: if the program is killed before it answers `hello`, asks it a second time.
+        harness: the harness's name in `hello`.
+        patient: whether to repeat `hello` once if the program is killed before it answers.
 
     Raises:
-        TargetError: an option does not fit the implementation, or a command line cannot be read.
-        CannotStartError: the program cannot be started.
-        ImplementationFailure: the program did not answer `hello`.
+        TargetError: an option doesn't fit the implementation, or a command line is invalid.
+        CannotStartError: the program can't be started.
+        ImplementationFailure: the program didn't answer `hello`.
     """
     given = () if options.implementation is None else options.implementation
     commands = [_words(one) for one in ((given,) if isinstance(given, str) else given)]

@@ -1,8 +1,8 @@
-"""Turns a finding into a case of the suite: concrete steps get expectations.
+"""Turns a finding into a case of the suite by adding expectations to its steps.
 
-The reference's documented answers are the expectations, as few of them as still show the failure:
-at the lowest level at which the failing implementation fails, the last step in full, and of the
-steps before it only whether they are accepted.
+The expectations are the reference's documented answers, reduced to those that show the failure: at
+the lowest level at which the implementation fails, the full answer to the last step, and whether
+the earlier steps are accepted.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _CHECKSUMS = frozenset({"checksum", "dataChecksum"})
 def accepted_or_refused(
     answer: messages.Answer, readmissions: Mapping[str, messages.Answer]
 ) -> Expected:
-    """Whether a step was accepted, and the documented reason where it was not.
+    """The expectation that a step is accepted, or refused with the documented reason.
 
     Args:
-        answer: to the step.
-        readmissions: the answers to the pods, by uid, that a start admitted again.
+        answer: the answer to the step.
+        readmissions: the answers to the admissions after a start, by pod uid.
     """
     match answer:
         case messages.StartRefused(stage=word) | messages.AdmissionRefused(reason=word):
@@ -72,15 +72,15 @@ def accepted_or_refused(
 
 
 class Expecting:
-    """What can be expected of answers at a level.
+    """Derives expectations from answers at a level.
 
-    Below ``placement`` an implementation picks the CPUs and nodes itself, so sets become counts;
-    below ``kubelet`` it need not have the kubelet's words and files.
+    Below ``placement``, implementations choose CPUs and nodes themselves, so sets become counts.
+    Below ``kubelet``, they need not have the kubelet's messages and files.
 
     Args:
-        level: how much counts.
-        session: in which the answers were given, with the devices that were reported last.
-        shared: the shared pool after the answer; None where it is not known.
+        level: how closely answers are compared.
+        session: the session with the answers, and the devices last reported.
+        shared: the shared pool after the answer; None if unknown.
     """
 
     def __init__(self, level: Level, session: Session, shared: CPUSet | None) -> None:
@@ -90,7 +90,7 @@ class Expecting:
         self._shared = shared
 
     def all_of(self, answer: messages.Answer, expected: Expected) -> Expected:
-        """Everything that an answer says and that counts, added to `expected`."""
+        """Adds everything in an answer that counts at the level to `expected`."""
         return msgspec.structs.replace(expected, **self._fields(answer))
 
     def _fields(self, answer: messages.Answer) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class Expecting:
         return UpdateExpected(pod_name(update.uid), update.container, self._runs_on(update.cpus))
 
     def _message(self, answer: messages.StartRefused | messages.AdmissionRefused) -> dict[str, Any]:
-        """The text of a refusal, unless it names any one of several options."""
+        """The text of a refusal, unless it names an arbitrary one of several options."""
         told = self._session.normal(answer)
         if not self._verbatim or any_option(told) != told:
             return {}
@@ -168,7 +168,7 @@ class Expecting:
         return dict(sums)
 
     def _devices(self, container: Container) -> dict[str, Any]:
-        """How many; or their nodes where the affinity leaves no choice of these."""
+        """The number of devices, or their nodes if the affinity leaves no choice."""
         wanted: dict[str, Any] = {}
         for resource, ids in (container.devices or {}).items():
             nodes = nodes_of(resource, self._session.devices)
@@ -192,13 +192,13 @@ class Expecting:
 
 
 def _block(block: MemoryBlock) -> BlockExpected:
-    """A block, whose type is left out where it need not be said."""
+    """Converts a block to an expectation and omits the default type."""
     said = {"type": block.type} if block.type != "memory" else {}
     return BlockExpected(tuple(block.numa), block.size, **said)
 
 
 def _file(text: str) -> str | dict[str, Any]:
-    """A checkpoint by what it says, without the checksum over that."""
+    """The content of a checkpoint without its checksums."""
     try:
         content = codec.decode_any(text)
     except codec.ProtocolError:
@@ -212,20 +212,20 @@ _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+")
 
 
 class PromotionError(ValueError):
-    """A finding can't become a case; the message says how to fix it."""
+    """A finding can't be promoted; the message suggests a fix."""
 
 
 @dataclass(frozen=True)
 class PromotionOptions:
-    """What a person says about the new case.
+    """The user's choices for the new case.
 
     Attributes:
-        id: its id.
-        title: the behaviour as a sentence; None for the statement of its first requirement.
-        requirements: that it checks; empty for those that the finding names.
-        kubernetes: the release whose answers are expected.
-        level: its level; None for the lowest that shows the failure.
-        defect: by which a kubelet is known to fail it.
+        id: the id of the case.
+        title: the behaviour as a sentence; None for the statement of the first requirement.
+        requirements: the requirements it checks; empty for those in the finding.
+        kubernetes: the release to expect the answers of.
+        level: the level of the case; None for the lowest that shows the failure.
+        defect: the named defect that makes a kubelet fail the case.
     """
 
     id: str
@@ -238,7 +238,7 @@ class PromotionOptions:
 
 @dataclass(frozen=True)
 class Promotion:
-    """A finding that has become a case; how the implementation fails it, if one was at hand."""
+    """The new case, and the implementation's failure if one was available."""
 
     case: Case
     failure: RunResult | None = None
@@ -251,20 +251,19 @@ def promote(
     taken_ids: Iterable[str],
     target: Target | None,
 ) -> Promotion:
-    """The case that a finding becomes.
+    """Turns a finding into a case.
 
     Args:
-        finding: concrete steps on a machine of its own, as `numaproof fuzz` writes them.
-        options: what a person says of the case.
-        registry: the requirements that there are.
-        taken_ids: ids that other cases have.
-        target: an implementation with the failure, which the case must fail on; None where
-            there is none at hand.
+        finding: concrete steps on its own machine, as written by `numaproof fuzz`.
+        options: the user's choices for the case.
+        registry: the requirements.
+        taken_ids: the ids of other cases.
+        target: an implementation that must fail the case; None if none is available.
 
     Raises:
         PromotionError: the id or a requirement is unsuitable, or nothing can be expected.
-        CaseError: the finding names no requirement that there is, or can't be played to its end.
-        ImplementationFailure: the implementation did not answer at all.
+        CaseError: the finding names an unknown requirement, or can't be played to its end.
+        ImplementationFailure: the implementation didn't answer.
     """
     _check_id(options.id, frozenset(taken_ids))
     try:
@@ -274,7 +273,7 @@ def promote(
             raise
         raise loading.CaseError(finding.id, 0, str(error)) from None
     if finding.machine is None:
-        raise PromotionError(f"{finding.id} brings no machine of its own: write it as a case")
+        raise PromotionError(f"{finding.id} has no machine of its own: write it as a case")
     statement = registry.by_id()[requirements[0]].statement
     begun = msgspec.structs.replace(
         finding,
@@ -288,7 +287,7 @@ def promote(
     try:
         return _promote(begun, finding, options, target)
     except loading.CaseError as error:
-        # In its file it still has its own id.
+        # The finding keeps its original id in its file.
         raise loading.CaseError(finding.id, error.step, error.message) from error
 
 
@@ -298,7 +297,7 @@ def _promote(
     rehearsal = _rehearse(draft, options.kubernetes)
     levels = (options.level,) if options.level else LEVELS
     if target is None:
-        # A broken invariant shows at any level, a difference from the reference not below this.
+        # Broken invariants show at any level, differences from the reference from level placement.
         level: Level = options.level or ("invariants" if finding.requirements else "placement")
         made = Promotion(
             _with_expectations(draft, rehearsal, level, with_state=level != "invariants")
@@ -312,11 +311,11 @@ def _promote(
 def _check_id(name: str, taken_ids: frozenset[str]) -> None:
     if not _ID.fullmatch(name):
         raise PromotionError(
-            f"{name!r} is no id: write its area and what it is about in small letters and digits"
-            " with hyphens between, such as remove-frees-what-was-held"
+            f"{name!r} is not a valid id: join the area and the behaviour in lower-case words"
+            " with hyphens, such as remove-frees-what-was-held"
         )
     if name in taken_ids:
-        raise PromotionError(f"there is a case {name} already: choose another id")
+        raise PromotionError(f"a case {name} already exists: choose another id")
 
 
 def _requirements(names: Sequence[str], registry: Registry) -> tuple[str, ...]:
@@ -324,23 +323,27 @@ def _requirements(names: Sequence[str], registry: Registry) -> tuple[str, ...]:
     for name in names:
         if name not in rows:
             close = get_close_matches(name.upper(), rows, n=3)
-            hint = f"did you mean {' or '.join(close)}?" if close else "docs/cases.md says which"
+            hint = (
+                f"did you mean {' or '.join(close)}?"
+                if close
+                else "docs/requirements.md lists them"
+            )
             raise PromotionError(f"there is no requirement {name}; {hint}")
     if not names:
         raise PromotionError(
-            "the finding names no requirement: give --requirement, an id of"
-            " conformance/requirements.yaml such as CPU-STATIC-001"
+            "the finding names no requirement: add --requirement with an id from"
+            " conformance/requirements.yaml, such as CPU-STATIC-001"
         )
     return tuple(dict.fromkeys(names))
 
 
 def _least(case: Case, rehearsal: _Rehearsal, levels: Sequence[Level], target: Target) -> Promotion:
-    """The case that expects least among those that fail on the target."""
+    """The case with the fewest expectations that fails on the target."""
     claimed = [one for one in levels if loading.applies(one, target.level)]
     if not claimed:
         raise PromotionError(
-            f"{target.hello.name} claims level {target.level}, at which a case of level"
-            f" {levels[0]} is not played"
+            f"{target.hello.name} claims level {target.level}, so cases of level"
+            f" {levels[0]} are not played"
         )
     alone = replace(target, is_compared=False)
     for level in claimed:
@@ -348,16 +351,18 @@ def _least(case: Case, rehearsal: _Rehearsal, levels: Sequence[Level], target: T
             made = _with_expectations(case, rehearsal, level, with_state=asked)
             if not (verdict := _verdict(made, alone)).good:
                 return Promotion(made, verdict)
-    # Then only the comparison with the reference, call by call, may still show it.
+    # Otherwise only the comparison with the reference, call by call, may still show the failure.
     if not (verdict := _verdict(made, target)).good:
         return Promotion(made, verdict)
-    message = f"{target.hello.name} passes it at level {claimed[-1]}: there is no failure to keep"
+    message = (
+        f"{target.hello.name} passes the case at level {claimed[-1]}: there is no failure to keep"
+    )
     raise PromotionError(message)
 
 
 @dataclass(frozen=True)
 class _PlayedStep:
-    """A step that the reference made, its answer, and whether it was accepted."""
+    """A step played on the reference, its answer, and whether it was accepted."""
 
     step: Step
     answer: messages.Answer | None
@@ -370,10 +375,10 @@ class _Rehearsal:
 
     Attributes:
         run: the run, after all steps.
-        steps: those that the reference made.
-        state: its state after them, if the node was up then.
-        is_forced: whether every correct implementation accepts what is accepted here, wherever it
-            puts it.
+        steps: the steps that were not skipped.
+        state: the final state, if the node was running.
+        is_forced: whether every correct implementation accepts the same steps, wherever it places
+            pods.
     """
 
     run: Run
@@ -404,8 +409,8 @@ def _rehearse(case: Case, kubernetes: str) -> _Rehearsal:
     state = made.pop() if made and made[-1].step is look else None
     if not any(one.step.tamper is None for one in made):
         raise PromotionError(
-            "nothing can be expected: the reference skips every step, for each needs a running"
-            " node, or a pod on it"
+            "nothing can be expected: the reference skips every step, because each needs a"
+            " running node or a pod on it"
         )
     return _Rehearsal(run, tuple(made), None if made[-1].step.verb == "state" else state, forced)
 
@@ -413,16 +418,16 @@ def _rehearse(case: Case, kubernetes: str) -> _Rehearsal:
 def _make(
     run: Run, action: Callable[[], None], number: int
 ) -> tuple[messages.Answer, Expected] | None:
-    """Makes a step, or begins: the answer, and whether it is accepted; None if it is skipped.
+    """Plays a step; returns the answer and whether it was accepted, or None if it was skipped.
 
     Raises:
-        CaseError: the reference does not answer it well.
+        CaseError: the reference refuses to play the step.
     """
     made = run.player.session.calls
     before = len(made)
     result = run.judge(action)
     if result.outcome != "pass":
-        message = f"the reference goes no further: {result.outcome}: {result.message}"
+        message = f"the reference can't play the step: {result.outcome}: {result.message}"
         raise loading.CaseError(run.case.id, number, message)
     answers = [(call.args, call.answer) for call in made[before:] if call.answer is not None]
     if not answers:
@@ -436,7 +441,7 @@ def _make(
 
 
 def _without_strangers(step: Step, pods: Iterable[str]) -> Step:
-    """A start without the pods, among those gone, that were not on the node."""
+    """Removes pods from a start's `removed_pods` that were not on the node."""
     if step.start is None:
         return step
     gone = tuple(name for name in step.start.removed_pods if manifests.uid(name) in pods)
@@ -450,7 +455,7 @@ _POLICIES = {"topologyManagerPolicy": "none", "memoryManagerPolicy": "None"}
 
 
 def _is_forced(config: Mapping[str, Any], step: Step) -> bool:
-    """Whether a step is accepted or refused by amounts alone, wherever things were put before."""
+    """Whether a step's outcome depends only on amounts, not on earlier placement."""
     changed = step.start is not None and step.start != StartStep(
         config=step.start.config, devices=step.start.devices
     )
@@ -465,7 +470,7 @@ def _is_forced(config: Mapping[str, Any], step: Step) -> bool:
 def _with_expectations(
     case: Case, rehearsal: _Rehearsal, level: Level, *, with_state: bool
 ) -> Case:
-    """The case with what is expected at a level; `with_state` adds a final state check."""
+    """Adds the expectations at a level to a case; `with_state` adds a final state check."""
     played = [*rehearsal.steps, *([rehearsal.state] if with_state and rehearsal.state else [])]
     open_ended = level == "invariants" and not rehearsal.is_forced
     view = rehearsal.run.player.checker.now
@@ -478,10 +483,10 @@ def _with_expectations(
         if open_ended or (level == "invariants" and one.outcome.refused):
             expect = "anything"
         if one.step.expect != "anything":
-            expect = one.step.expect  # somebody has said it
+            expect = one.step.expect  # the user's own expectation
         steps.append(msgspec.structs.replace(one.step, expect=expect))
     made = msgspec.structs.replace(case, level=level, steps=tuple(steps))
-    # What is tried is what will be read.
+    # Read the case back, so that what is tested is what was written.
     (read,) = loading.parse(writing.text(made), made.id)
     return read
 
@@ -493,7 +498,7 @@ def _verdict(case: Case, target: Target) -> RunResult:
 
 
 def _releases(case: Case, kubernetes: str) -> str:
-    """The releases in which the reference passes the case, around the one that was asked for."""
+    """The range of releases in which the reference passes the case, around the requested one."""
     good = [
         one
         for one in RELEASES
@@ -501,8 +506,8 @@ def _releases(case: Case, kubernetes: str) -> str:
     ]
     if kubernetes not in good:
         raise PromotionError(
-            f"a kubelet {kubernetes} is known to answer this otherwise: name the --defect by"
-            " which it does (docs/findings.md)"
+            f"a kubelet {kubernetes} answers this differently: name the defect with --defect"
+            " (docs/findings.md lists them)"
         )
     first = last = RELEASES.index(kubernetes)
     while first and RELEASES[first - 1] in good:
@@ -520,17 +525,15 @@ def _passes(case: Case, kubernetes: str) -> Iterator[bool]:
 
 
 def append_case(text: str, case: Case, file: str) -> str:
-    """The text of a case file with one more case at its end, or of a new file.
-
-    The case stays what it is, whatever the defaults of the file are.
+    """Appends a case to the text of a case file, independently of the file's defaults.
 
     Args:
-        text: of the file; empty for a new one.
+        text: the text of the file; empty for a new file.
         case: the case.
-        file: the file's name in messages.
+        file: the file's name for messages.
 
     Raises:
-        documents.DocumentError: the text is not a table of cases, or none that can be added to.
+        documents.DocumentError: the text is not a case file, or the case can't be added.
     """
     if not text:
         return f"cases:\n{writing.item(case)}"
@@ -544,7 +547,7 @@ def append_case(text: str, case: Case, file: str) -> str:
 
 
 def _explicit_fields(case: Case, data: dict[str, Any]) -> dict[str, Any]:
-    """The fields that the case must spell out so that the defaults of the file do not change it."""
+    """The fields that must be explicit to override the defaults of the file."""
     defaults = data.get("defaults") or {}
     said: dict[str, Any] = {}
     taken_away = dict.fromkeys(defaults.get("config") or {}, None)
@@ -556,7 +559,7 @@ def _explicit_fields(case: Case, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reads_as(text: str, expected_cases: tuple[Case, ...]) -> bool:
-    """Whether all other cases read as before, and the new one as intended."""
+    """Whether the new text contains the existing cases unchanged, and the new one."""
     try:
         *others, last = loading.parse(text, "")
     except documents.DocumentError:

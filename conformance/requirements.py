@@ -1,4 +1,4 @@
-"""The registry of documented requirements: each has its cases, and carries its sentences."""
+"""The registry of documented requirements and the sentences that they come from."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 PLANNED = "planned"
-"""The maturity of what is announced for a release that is yet to come."""
+"""The maturity of requirements announced for a future release."""
 
 NODE_IDS = "node_ids"
 """The ids of NUMA nodes, apart from their CPUs."""
 
 MISSING_CPUS, EXTRA_CPUS = "missing_cpus", "extra_cpus"
-"""CPUs of a machine that are not discovered, and CPUs that are and should not be."""
+"""CPUs of a machine that are not discovered, and discovered CPUs that don't exist."""
 
 UNTOLD_CACHES = "untold_caches"
-"""Caches where a machine's files do not tell of any that count."""
+"""Caches reported although the machine's files describe none."""
 
 ASPECTS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -43,16 +43,18 @@ ASPECTS: Mapping[str, frozenset[str]] = MappingProxyType(
         UNTOLD_CACHES: frozenset({"caches", "uncore_caches", "node_caches"}),
     }
 )
-"""What of a machine a requirement may be about, and the names in ``hello`` any of which tell it."""
+"""The aspects of a machine that requirements cover, with the fields in ``hello`` that reveal each.
+"""
 
-# `pkg/kubelet/cm/cpumanager/cpu_manager.go, manager.Start, v1.36.3`, and more after a semicolon.
+# For example `pkg/kubelet/cm/cpumanager/cpu_manager.go, manager.Start, v1.36.3`, possibly with more
+# after a semicolon.
 _CITATION = re.compile(r"[\w./-]+\.go, \w+(\.\w+)?, v\d+\.\d+\.\d+(; .+)?")
 
 
 class SourceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document that requirements are taken from, and the release it describes.
+    """A document that requirements cite, and the release it describes.
 
-    `code` marks source code, which a requirement cites by file, function and tag.
+    `code` marks source code, which requirements cite by file, function and tag.
     """
 
     title: str
@@ -63,11 +65,11 @@ class SourceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One normative statement. `id` never changes; `level` is the lowest that reveals a violation.
+    """A normative statement. `id` never changes; `level` is the lowest that reveals a violation.
 
-    `untestable_reason` says why no case can test it; `releases` says what differs by release. One
-    that is about discovery names in `discovers` the `ASPECTS` of a machine that it is about, by any
-    of which a violation shows; `everywhere` is whether it is about every machine.
+    `untestable_reason` says why no case can test it, and `releases` how releases differ.
+    `discovers` lists the `ASPECTS` of a machine that a requirement about discovery covers; any of
+    them can reveal a violation. `everywhere` marks requirements that apply to every machine.
     """
 
     id: str
@@ -86,35 +88,35 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_planned(self) -> bool:
-        """Whether it is announced for a release that is yet to come."""
+        """Whether it is announced for a future release."""
         return self.maturity == PLANNED
 
     @property
     def is_tested(self) -> bool:
-        """Whether it has a case: all do but those that none can test, and those to come."""
+        """Whether it must have a case: it is testable and not planned."""
         return not (self.untestable_reason or self.is_planned)
 
     def event(self) -> events.ReportedRequirement:
-        """The requirement as reports show it."""
+        """Converts the requirement for reports."""
         return events.ReportedRequirement(
             self.id, self.area, self.statement, self.document, self.section
         )
 
 
 class Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All requirements and the documents that they come from."""
+    """All requirements and the documents that they cite."""
 
     documents: dict[str, SourceDocument]
     requirements: tuple[Requirement, ...]
 
     def by_id(self) -> Mapping[str, Requirement]:
-        """Requirements by id."""
+        """The requirements by id."""
         return {row.id: row for row in self.requirements}
 
 
 @cache
 def load_registry() -> Registry:
-    """The project's registry, which is read once.
+    """The project's registry, cached.
 
     Raises:
         documents.DocumentError: the file is not a registry.
@@ -126,13 +128,13 @@ def load_registry() -> Registry:
 
 
 def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
-    """Everything wrong with the registry and the cases, one sentence each.
+    """All problems of the registry and the cases, as sentences.
 
-    Ids must not repeat, a requirement must cite documents that exist, and source code by file,
-    function and tag, a case must name requirements that exist, and a requirement must have
-    either a case or a reason why it has none. What is planned has none, and names the release that
-    it is planned for. A case above a requirement's level does not test it for whoever claims no
-    more than that level, so there must be another.
+    Ids must be unique. Requirements must cite existing documents, and source code by file, function
+    and tag. Cases must name existing requirements. Every requirement must have either a case or a
+    reason for having none; planned ones have no case and name a future release. A case above a
+    requirement's level isn't played for implementations that claim only that level, so each
+    requirement needs a case at its own level or below.
     """
     found = _wrong_rows(registry)
     rows = registry.by_id()
@@ -155,10 +157,10 @@ def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
             marked = PLANNED if row.is_planned else "untested"
             found.append(f"requirement {row.id} is marked {marked} but has a case")
         if row.is_tested and row.id not in used:
-            found.append(f"requirement {row.id} has neither a case nor a reason why not")
+            found.append(f"requirement {row.id} has neither a case nor a reason for having none")
         if row.is_tested and used.get(row.id, 0) > LEVELS.index(row.level):
             found.append(
-                f"requirement {row.id} is of level {row.level}, and all its cases are above that"
+                f"requirement {row.id} has level {row.level}, but all its cases have higher levels"
             )
     return found
 
@@ -179,8 +181,8 @@ def _wrong_rows(registry: Registry) -> list[str]:
         ]
         if row.is_planned and (row.since is None or row.since in RELEASES):
             found.append(
-                f"requirement {row.id} is planned, and must name a release after {RELEASES[-1]}"
-                f" as its first, not {row.since}"
+                f"planned requirement {row.id} must start with a release after {RELEASES[-1]},"
+                f" not {row.since}"
             )
         document = registry.documents.get(row.document)
         if document and document.code and not _CITATION.fullmatch(row.section):
@@ -196,17 +198,17 @@ def _duplicates(names: Iterable[str]) -> set[str]:
 
 
 class Sentence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One sentence, heading, list item or code sample of a document.
+    """A sentence, heading, list item or code sample of a document.
 
-    Those of each document are in a file of ``documents/``. A sentence has the requirements that say
-    (a part of) what it says, the reason why none need, or what of it is missing from the registry.
+    Each document has a file in ``documents/``. A sentence has requirements, or a reason for having
+    none, or a missing statement.
 
     Attributes:
-        lines: where it stands, such as ``41`` or ``41-43``.
-        says: what it says, in English.
-        rows: the requirements that carry it, in order.
-        why: why no requirement carries it.
-        missing: what of it no requirement carries yet, as a testable statement.
+        lines: its line numbers, such as ``41`` or ``41-43``.
+        says: its content in English.
+        rows: the requirements that cover it, in order.
+        why: why no requirement covers it.
+        missing: the part that no requirement covers yet, as a testable statement.
     """
 
     lines: str
@@ -217,7 +219,7 @@ class Sentence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def span(self) -> range:
-        """The numbers of its lines."""
+        """Its line numbers."""
         first, _, last = self.lines.partition("-")
         return range(int(first), int(last or first) + 1)
 
@@ -231,10 +233,10 @@ class TracedDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def traced_documents() -> tuple[TracedDocument, ...]:
-    """The documents whose sentences are traced, by the names of their files.
+    """The documents whose sentences are traced, ordered by file name.
 
     Raises:
-        documents.DocumentError: a file is wrong.
+        documents.DocumentError: a file is invalid.
     """
     folder = resources.files("numaproof.conformance") / "documents"
     files = sorted(folder.iterdir(), key=lambda file: file.name)
@@ -248,10 +250,10 @@ def traced_documents() -> tuple[TracedDocument, ...]:
 
 
 def trace_problems(documents_traced: Iterable[TracedDocument], registry: Registry) -> Iterator[str]:
-    """Everything in which the sentences and the registry do not agree, one sentence each.
+    """All inconsistencies between the sentences and the registry, as sentences.
 
-    A sentence must have requirements, a reason or what is missing; its requirements must exist and
-    cite its document, and each requirement that cites a traced document must carry one of its
+    Every sentence needs requirements, a reason or a missing statement. Its requirements must exist
+    and cite its document, and every requirement that cites a traced document must cover one of its
     sentences.
     """
     rows = registry.by_id()
@@ -264,7 +266,7 @@ def trace_problems(documents_traced: Iterable[TracedDocument], registry: Registr
             place = f"{key}, line {sentence.lines}"
             carrying.update(sentence.rows)
             if not (sentence.rows or sentence.why or sentence.missing):
-                yield f"{place}: it has no requirement, no reason, and nothing is missing"
+                yield f"{place}: expected a requirement, a reason or a missing statement"
             for one in sentence.rows:
                 if one not in rows:
                     yield f"{place}: there is no requirement {one}"
@@ -272,4 +274,4 @@ def trace_problems(documents_traced: Iterable[TracedDocument], registry: Registr
                     yield f"{place}: {one} does not cite the document"
         for row in registry.requirements:
             if key in (row.document, *row.also) and row.id not in carrying:
-                yield f"{row.id} cites {key}, and no sentence there has it"
+                yield f"{row.id} cites {key}, but covers none of its sentences"

@@ -1,8 +1,7 @@
-"""The two forms of a machine's tree.
+"""A machine's tree, in memory or in a directory.
 
-A program finds the tree in a directory. What runs in this process is given one that pyfakefs holds:
-nothing is written, and only the files are made that somebody reads. Each form is made on first use
-and kept.
+Programs read the tree from a directory. Code in this process reads it through pyfakefs, which
+creates only the files that are read. Each form is created on first use and kept.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ if TYPE_CHECKING:
 
 
 class MachineTree(Protocol):
-    """The tree of a machine, of which an implementation is told where it finds it."""
+    """The tree of a machine, in either form."""
 
     def directory(self) -> Path:
-        """The directory that holds ``sys/`` and ``proc/``."""
+        """The directory that contains ``sys/`` and ``proc/``."""
 
     def in_process_path(self) -> str:
-        """The path at which an implementation in this process finds them."""
+        """The path of the tree for implementations in this process."""
 
 
 @dataclass(frozen=True)
 class InMemoryTree:
-    """A tree that pyfakefs holds once somebody reads it."""
+    """A tree in pyfakefs, created when it is first read."""
 
     tree: fakesys.Tree
 
@@ -50,17 +49,17 @@ class InMemoryTree:
 
     @cached_property
     def path(self) -> str:
-        """The path at which an implementation in this process finds it, as long as this is kept."""
+        """The path for implementations in this process, valid as long as this object exists."""
         return trees.hold(self.root)
 
 
 @dataclass(frozen=True)
 class GeneratedTree:
-    """A tree that is made up.
+    """A generated tree.
 
     Attributes:
-        make: makes it.
-        target: the directory that it is written to, which must be empty or missing.
+        make: creates the tree.
+        target: the directory to write it to, which must be empty or missing.
     """
 
     make: Callable[[], InMemoryTree]
@@ -68,7 +67,6 @@ class GeneratedTree:
 
     @cached_property
     def in_memory_tree(self) -> InMemoryTree:
-        """The tree."""
         return self.make()
 
     @cached_property
@@ -77,55 +75,55 @@ class GeneratedTree:
         return self.target
 
     def directory(self) -> Path:
-        """The directory, which is written now if it was not yet."""
+        """The tree's directory, written on first use."""
         return self._written_directory
 
     def in_process_path(self) -> str:
-        """The path at which this process finds the tree, as long as this is kept."""
+        """The path for implementations in this process, valid as long as this object exists."""
         return self.in_memory_tree.path
 
 
 @dataclass(frozen=True)
 class ExistingTree:
-    """A tree that somebody has left in a directory."""
+    """A tree in an existing directory."""
 
     path: Path
 
     def directory(self) -> Path:
-        """That directory."""
         return self.path
 
     def in_process_path(self) -> str:
-        """The same."""
         return str(self.path)
 
 
 _KIB = 1 << 10
 _KEPT = 64
-"""Machines whose trees are kept: a scenario is played, compared, repeated and made smaller."""
+"""The number of machines whose trees are cached. A scenario is played, compared, repeated and
+shrunk on the same machine.
+"""
 
 
 class NoTreeError(ValueError):
-    """No tree is discovered as this machine; the message says why."""
+    """Discovery can't return this machine from any tree; the message says why."""
 
 
 def tree_of(machine: MachineInfo) -> InMemoryTree:
-    """A tree in which exactly this machine is discovered.
+    """A tree in which discovery finds exactly this machine.
 
-    Not every description has one: a discovery reports shared caches in a certain place, and counts
-    cores in its own way. What is discovered in the tree of any description has one.
+    Not every description has such a tree, because discovery reports shared caches in a certain
+    place and counts cores in its own way. Machines returned by discovery always have one.
 
     Raises:
-        NoTreeError: there is none.
+        NoTreeError: there is no such tree.
     """
     tree, found = _build(msgspec.json.encode(profile_of(machine)))
     if found != machine:
-        raise NoTreeError("what is discovered in the tree of this machine is another one")
+        raise NoTreeError("discovery finds a different machine in the tree of this machine")
     return tree
 
 
 def as_discovered(machine: MachineInfo) -> MachineInfo | None:
-    """A machine as its tree tells it, which `tree_of` has a tree for; None if there is none."""
+    """What discovery finds in the tree of a machine; None if it has no tree."""
     try:
         _, found = _build(msgspec.json.encode(profile_of(machine)))
         tree_of(found)
@@ -136,7 +134,7 @@ def as_discovered(machine: MachineInfo) -> MachineInfo | None:
 
 @lru_cache(_KEPT)
 def _build(profile: bytes) -> tuple[InMemoryTree, MachineInfo]:
-    """The tree of a profile, and what is discovered in it."""
+    """The tree of a profile and the machine discovered in it."""
     try:
         tree = fakesys.build_tree(msgspec.json.decode(profile, type=Profile), detail="discovery")
         held = InMemoryTree(tree)
@@ -149,9 +147,9 @@ def profile_of(machine: MachineInfo) -> Profile:
     """The profile of a machine with these CPUs, nodes, caches and sizes.
 
     Raises:
-        NoTreeError: it has no nodes, or only some of them have distances.
+        NoTreeError: the machine has no nodes, or only some nodes have distances.
     """
-    # A profile has the distances of its nodes by ascending id.
+    # Profiles list the distances of nodes by ascending id.
     nodes = tuple(sorted(machine.topology or (), key=lambda node: node.node_id))
     if not nodes:
         raise NoTreeError("it has no NUMA nodes")
@@ -214,7 +212,7 @@ def _distances(nodes: tuple[Node, ...]) -> tuple[str, ...] | None:
 
 
 def _caches(nodes: tuple[Node, ...]) -> Iterator[CacheRow]:
-    """A row for each kind of cache, with all caches of the kind by the CPUs that share them."""
+    """A row for each kind of cache, with the CPUs that share each cache."""
     sharers: dict[UncoreCache, CPUSet] = {}
     for cache, cpus in _shared(nodes):
         if cpus:

@@ -1,7 +1,7 @@
-"""An answer about a node, as shown to people: a table, a drawing, and the reasons.
+"""Renders an answer about a node, as text, HTML or SVG: a table, a drawing and the reasons.
 
-The page loads nothing and runs nothing: its content security policy allows only its own style,
-by hash. Jinja escapes every value, and hidden characters are made visible.
+The page loads and runs nothing: its content security policy allows only its own style, by hash.
+Jinja escapes every value, and hidden characters are made visible.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ HEADS = {
     "devices": "devices",
     "alignment": "aligned to",
 }
-"""The column heads of the table of rows."""
+"""The column heads of the table of containers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that was considered, its mark, and why."""
+    """A candidate with its mark and the reason for it."""
 
     mark: Mark
     subject: str
@@ -80,9 +80,9 @@ class StoryStep:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Why a pod, or several identical ones, was refused or admitted.
+    """Explains why a pod, or several identical ones, was refused or admitted.
 
-    `message` is the kubelet's message, `summary` ours.
+    `message` is the kubelet's message, `summary` is numaproof's.
     """
 
     pod: str
@@ -95,7 +95,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class ShownDefect:
-    """A named defect of the kubelet: what happens, and where it is described, by page and issue."""
+    """A named defect of the kubelet, with the addresses of its description and its issue."""
 
     name: str
     what: str
@@ -103,19 +103,19 @@ class ShownDefect:
     issue: str
 
     def __str__(self) -> str:
-        """The defect in a line, with where it is described."""
+        """Returns the first sentence about the defect, with its addresses."""
         where = " · ".join(filter(None, (self.page, self.issue)))
-        return f"{self.name}: {self.what} ({where})"
+        return f"{self.name}: {self.what.partition('. ')[0].removesuffix('.')} ({where})"
 
 
 @dataclass(frozen=True, slots=True)
 class ShapedAnswer:
-    """An answer that defects of the kubelet shaped.
+    """An answer that defects of the kubelet affect.
 
     Attributes:
-        subject: what the answer is about.
-        summary: what came about how, in one sentence.
-        differences: what differs, the kubelet's answer and the documented one.
+        subject: the pod, container or part of the node that the answer is about.
+        summary: how the defects affect the answer.
+        differences: triples of what differs, the kubelet's answer and the documented one.
         defects: the defects.
     """
 
@@ -127,7 +127,7 @@ class ShapedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerReport:
-    """The whole answer; `setting` holds the names and values of what it applies to."""
+    """The whole answer; `setting` describes the node as pairs of a name and a value."""
 
     title: str
     good: bool
@@ -142,14 +142,14 @@ class AnswerReport:
 
 
 def mark_of(answer: AnswerReport) -> Mark:
-    """Good, bad, or fair: the answer is good, but not by the documents."""
+    """Returns the mark of an answer: fair if it is good but not as documented."""
     if not answer.good:
         return "bad"
     return "fair" if answer.shaped_answers else "good"
 
 
 def visible_columns(rows: tuple[ContainerRow, ...]) -> list[str]:
-    """The columns to show: those that are not empty, and those that a refusal needs."""
+    """Returns the columns that are not empty, and those that refusals need."""
     return [
         key for key in HEADS if key in {"pod", "container"} or any(getattr(r, key) for r in rows)
     ]
@@ -161,7 +161,7 @@ _STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
 
 
 def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
-    """The answer as renderables: a head, the table, a drawing `width` columns wide, and stories."""
+    """Yields the answer: a head, the table, a drawing `width` columns wide, and explanations."""
     mark = mark_of(answer)
     head = Text(f"{SIGNS[mark]} {answer.title}", style=f"bold {_STYLES[mark]}")
     yield Group(head, Text(" · ".join(f"{name} {value}" for name, value in answer.setting), "dim"))
@@ -185,7 +185,7 @@ def _table(rows: tuple[ContainerRow, ...]) -> Table:
         mark: Mark = "bad" if row.refusal else "good"
         cells = {key: whole_line(getattr(row, key)) for key in keys}
         if row.refusal:
-            # The reason is long and appears in the story.
+            # The reason is long and part of the explanation.
             cells["container"] = "refused"
         style = "red" if row.refusal else ""
         texts = (Text(cell, style) for cell in cells.values())
@@ -238,7 +238,7 @@ _WORDS: Mapping[Mark, str] = {"good": "preferred", "fair": "possible", "bad": "i
 
 
 def html(answer: AnswerReport) -> str:
-    """The whole answer as a page."""
+    """Renders the answer as an HTML page."""
     template = environment().get_template("answer.html.j2")
     return template.render(
         answer=answer,
@@ -253,7 +253,7 @@ def html(answer: AnswerReport) -> str:
 
 
 def svg(answer: AnswerReport) -> str:
-    """The drawing alone, as an SVG file."""
+    """Renders only the drawing, as an SVG file."""
     drawing = str(_drawing(answer)).replace("<svg ", '<svg color="#1b2129" ', 1)
     ground = '</title><rect width="100%" height="100%" fill="#fff"/>'
     drawing = drawing.replace("</title>", ground, 1)
@@ -265,4 +265,4 @@ def _drawing(answer: AnswerReport) -> Markup:
 
 
 WRITERS: Mapping[str, Callable[[AnswerReport], str]] = {".html": html, ".svg": svg}
-"""The writer for each file name extension."""
+"""The writer for each file extension."""

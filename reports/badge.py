@@ -1,4 +1,4 @@
-"""A small SVG badge with the verdict of a run."""
+"""Draws a small SVG badge with the verdict of a run."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _TEMPLATE = environment().get_template("badge.svg.j2")
 
 
 def badge(summary: Summary) -> str:
-    """The badge as an SVG document: the Kubernetes release and the result."""
+    """Returns the badge of a run: its Kubernetes release and its result."""
     started = summary.start
     label = f"kubernetes {release_and_level(started)[0]}" if started else "numaproof"
     return shield(label, _message(summary), _COLOURS[summary.verdict])
 
 
 def shield(label: str, message: str, colour: str) -> str:
-    """A badge with any label and message, on a colour that white text can be read on."""
+    """Returns a badge with a label and a message; `colour` must be legible with white text."""
     drawn = _TEMPLATE.render(
         label=one_line(label, 40),
         message=one_line(message, 40),

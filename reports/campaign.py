@@ -1,4 +1,4 @@
-"""The result of a campaign, as files and for a terminal: same summary, same bytes."""
+"""Formats the result of a campaign, for files and terminals; deterministic."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ _MAX_NOTES = 20
 
 
 def as_json(summary: CampaignSummary) -> bytes:
-    """The summary for programs."""
+    """Formats the summary as JSON."""
     return msgspec.json.format(codec.encode(summary), indent=1) + b"\n"
 
 
 def as_text(summary: CampaignSummary, folder: Path | None = None) -> str:
-    """The summary for people, as lines.
+    """Formats the summary as text.
 
     Args:
         summary: the summary.
-        folder: of the campaign, which case files are named with; None to name them as in it.
+        folder: the campaign's folder, to add to the names of case files; None to leave them
+            relative to it.
     """
     return "\n".join(_lines(summary, folder)) + "\n"
 
 
 def notes_text(notes: Sequence[str]) -> str:
-    """What was noted beside the findings, as lines; empty where nothing was."""
+    """Formats notes that don't count as findings; empty if there are none."""
     if not notes:
         return ""
     lines = [f"  {one_line(one, _LONGEST)}" for one in notes[:_MAX_NOTES]]
@@ -86,12 +87,12 @@ def _finding(finding: CampaignFinding, folder: Path | None) -> Iterator[str]:
     )
     yield f"    {plural(finding.count, 'time')}, first {finding.first}"
     if finding.reproduce:
-        # Whole, for it is there to be copied.
+        # Not shortened, so that it can be copied.
         yield f"    {visible(_reproduce(finding, folder))}"
 
 
 def _reproduce(finding: CampaignFinding, folder: Path | None) -> str:
-    """The command that reproduces a finding, which names its file below the folder."""
+    """Returns the command that reproduces a finding, with its file's path in the folder."""
     if folder is None or not finding.file:
         return finding.reproduce
     named = quote_words([str(folder / finding.file)])
@@ -114,7 +115,7 @@ def write_summary(summary: CampaignSummary, folder: Path) -> None:
 
 
 def clear_summary(folder: Path) -> None:
-    """Removes an earlier summary, which is not to be taken for that of what runs now.
+    """Removes an earlier summary, so that nobody mistakes it for a new one.
 
     Raises:
         OSError: a file cannot be removed.
@@ -133,11 +134,11 @@ class Standing:
     """The state of a campaign.
 
     Attributes:
-        units_done: units finished, including those of earlier runs.
-        total: all units.
-        failures: case runs and scenarios that failed.
-        signatures: distinct failures among those.
-        here: units that this run has finished.
+        units_done: the number of finished units, including those of earlier runs.
+        total: the number of all units.
+        failures: the number of failed case runs and scenarios.
+        signatures: the number of distinct failures.
+        here: the number of units finished by this run.
         seconds: time since this run started its first unit.
     """
 
@@ -150,12 +151,12 @@ class Standing:
 
     @property
     def rate(self) -> float:
-        """Units per second of this run."""
+        """Units per second in this run."""
         return self.here / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimated seconds for the rest; None while unknown."""
+        """Estimated seconds until the end; None while unknown."""
         return (self.total - self.units_done) / self.rate if self.rate else None
 
     def __str__(self) -> str:
@@ -176,12 +177,12 @@ def _clock(seconds: float) -> str:
 
 
 class CampaignProgress(Bar):
-    """Shows the progress as it changes; a context manager.
+    """Shows the progress of a campaign; a context manager.
 
     Args:
         stream: where to write.
-        environment: the variables that decide between live and plain output (default: those of
-            the process).
+        environment: the environment variables that decide between live and plain output (default:
+            those of the process).
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] | None = None) -> None:
@@ -189,7 +190,7 @@ class CampaignProgress(Bar):
         self._next = 0.0
 
     def show(self, standing: Standing) -> None:
-        """Shows the progress: live at once, as plain lines every now and then and at the end."""
+        """Shows the progress, live or as plain lines every 10 seconds and at the end."""
         if self.live:
             self.move(standing.units_done, standing.total, str(standing))
         elif standing.seconds >= self._next or standing.units_done == standing.total:

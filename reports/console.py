@@ -1,4 +1,4 @@
-"""Where a person reads: how lines and tables are printed on a terminal, and anywhere else."""
+"""Prints lines and tables, in colour on a terminal and plain anywhere else."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
 UNLIMITED = 10_000
-"""The width of what no terminal shows, in columns: lines are as long as their text."""
+"""The width without a terminal, in columns, so that lines are never wrapped."""
 
 
 class ShownConsole(Console):
-    """rich's console, whose texts are made visible and never read as markup.
+    """A rich console that makes hidden characters visible and does not interpret markup.
 
-    Only a terminal limits the width. `COLUMNS`, which shells export, is about the terminal and must
-    not squeeze a table that goes through a pipe.
+    Only a terminal limits the width: `COLUMNS`, which shells export, must not narrow a table that
+    is written to a pipe.
 
     Args:
         stream: where to write (default: standard output).
-        options: as for rich's own.
+        options: options of rich's console.
     """
 
     def __init__(self, stream: TextIO | None = None, **options: Any) -> None:
@@ -43,14 +43,14 @@ class ShownConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Pieces of text with their styles."""
+        """Yields pieces of text with their styles."""
         for segment in super().render(renderable, options):
             text, style, control = segment
             yield segment if control else Segment(visible(text), style)
 
     def on_broken_pipe(self) -> None:
-        """Leaves the error to the command; rich would exit with 1, as if something had failed."""
-        raise  # noqa: PLE0704 - rich calls this where it handles the error
+        """Passes the error on to the command; rich would exit with 1, as if a case had failed."""
+        raise  # noqa: PLE0704 - rich calls this while it handles the error
 
 
 PLAIN_WIDTH = 100
@@ -60,7 +60,7 @@ _ASCII = str.maketrans("├└│─·…✓✗○◔∅≈≠≁†⟨⟩", "|`
 
 
 def is_live(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether a stream is a terminal on which lines may be redrawn and coloured."""
+    """Whether a stream is a terminal that can redraw and colour lines."""
     encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "")
     return (
         stream.isatty()
@@ -72,12 +72,12 @@ def is_live(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 def print_part(console: Console, part: RenderableType) -> None:
-    """Prints a part of the summary; a text that must not be wrapped may exceed the width."""
+    """Prints a part of the summary; text with `no_wrap` may exceed the width."""
     console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
 
 
 def encodable(text: str, stream: TextIO) -> str:
-    """The text in the stream's encoding; drawing characters become ASCII if necessary."""
+    """Makes text encodable for a stream; drawing characters become ASCII if necessary."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -87,16 +87,16 @@ def encodable(text: str, stream: TextIO) -> str:
 
 
 def terminal_width() -> int | None:
-    """The columns of the terminal on standard output; None where nothing is coloured."""
+    """Returns the width of the terminal on standard output; None if output is plain."""
     return ShownConsole().width if is_live(sys.stdout, os.environ) else None
 
 
 def show(parts: Iterable[RenderableType], *, fold: bool = False) -> None:
-    """Prints lines and tables: in colour on a terminal, plain anywhere else.
+    """Prints lines and tables, in colour on a terminal and plain anywhere else.
 
     Args:
         parts: what to print.
-        fold: whether a terminal folds long lines; nothing else does.
+        fold: whether to wrap long lines on a terminal.
     """
     console = ShownConsole() if is_live(sys.stdout, os.environ) else None
     for part in parts:
@@ -109,7 +109,7 @@ def show(parts: Iterable[RenderableType], *, fold: bool = False) -> None:
 
 
 def as_plain(part: RenderableType) -> str:
-    """What rich prints for a renderable, without colour and as wide as it needs to be."""
+    """Renders a part as plain text of unlimited width."""
     written = StringIO()
     console = ShownConsole(written, color_system=None, legacy_windows=False, force_terminal=False)
     print_part(console, part)

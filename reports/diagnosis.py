@@ -1,4 +1,4 @@
-"""A dialogue with a program as text: what was said, and what is wrong with each line."""
+"""Formats the diagnosis of `numaproof doctor`: the dialogue, with problems below each line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.diagnosis import Diagnosis, Exchange, Finding
 
 PLAIN_WIDTH = 150
-"""Columns to which requests and answers are shortened where there is no terminal."""
+"""Width of requests and answers without a terminal, in columns."""
 
 _INDENT = 9
 _MAX_LINES = 4
@@ -26,12 +26,12 @@ _LOG_LINES = 8
 
 
 def diagnosis_lines(diagnosis: Diagnosis, width: int) -> Iterator[Text]:
-    """The whole diagnosis, line by line; what was said is shortened to the width, in columns."""
+    """Yields the lines of a diagnosis; shortens messages to `width` columns."""
     told: set[str] = set()
     for exchange in diagnosis.exchanges:
         yield from _exchange(exchange, told, width - _INDENT)
     if diagnosis.not_claimed:
-        yield Text(f"not claimed, not asked: {', '.join(diagnosis.not_claimed)}", "dim")
+        yield Text(f"not claimed, so not tested: {', '.join(diagnosis.not_claimed)}", "dim")
     yield Text()
     yield verdict(diagnosis)
     yield Text("What to do next:", "bold")
@@ -43,7 +43,7 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int) -> Iterator[Text]:
 
 
 def verdict(diagnosis: Diagnosis) -> Text:
-    """The outcome in one line."""
+    """Returns the outcome in one line."""
     name = one_line(diagnosis.name, 40) or "the program"
     calls = plural(sum(bool(one.request) for one in diagnosis.exchanges), "request")
     took = f"{calls} in {diagnosis.seconds:.1f} s"
@@ -52,7 +52,7 @@ def verdict(diagnosis: Diagnosis) -> Text:
     wrong = {
         one.cause for exchange in diagnosis.exchanges for one in exchange.findings if not one.advice
     }
-    return Text(f"✗ {name}: {plural(len(wrong), 'thing')} wrong, {took}", "bold red")
+    return Text(f"✗ {name}: {plural(len(wrong), 'problem')}, {took}", "bold red")
 
 
 def _exchange(exchange: Exchange, shown_problems: set[str], room: int) -> Iterator[Text]:

@@ -1,8 +1,7 @@
-"""Draws a machine: as SVG for pages, as text for terminals.
+"""Draws machines as SVG and as text.
 
-Both show sockets, NUMA nodes, uncore caches, cores and threads. Each thread has its CPU number and
-its owner; memory in use and the owners of devices are drawn if they are known. Letters or hatching
-identify owners as well as colours do.
+Drawings show sockets, NUMA nodes, uncore caches, cores and threads, with the owner of each CPU and,
+if known, of memory and devices. Owners differ in letters and hatching, not only in colour.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_svg", "draw_text"]
 
 
-def draw_text(  # noqa: PLR0913  # what is drawn and how, most of it by name
+def draw_text(  # noqa: PLR0913  # most are keyword-only
     machine: MachineInfo,
     owners: Iterable[Owner] = (),
     shared: str = "",
@@ -31,15 +30,15 @@ def draw_text(  # noqa: PLR0913  # what is drawn and how, most of it by name
     width: int = 80,
     color: bool = False,
 ) -> str:
-    """The machine as lines of text, without a trailing line break.
+    """Draws a machine as text, without a trailing newline.
 
     Args:
         machine: the machine to draw.
         owners: as in `draw_svg`.
         shared: as in `draw_svg`.
         stock: as in `draw_svg`.
-        width: maximum width in columns; a core with many threads may exceed a narrow width.
-        color: whether to add rich's markup; otherwise the text is plain.
+        width: maximum width in columns; a core with many threads may be wider.
+        color: whether to add rich's markup.
     """
     drawn = drawn_text(machine, owners, shared, stock=stock, width=width)
     return drawn.markup if color else drawn.plain

@@ -1,8 +1,7 @@
-"""A machine as SVG: nested boxes, laid out in rows of even length.
+"""Draws a machine as SVG: nested boxes in rows of even length.
 
-All styling is in presentation attributes, so the drawing needs no style sheet (a page's content
-security policy may forbid styles). Hatching is drawn line by line, because pattern ids would clash
-between drawings on one page.
+All styling is in presentation attributes, because a page's content security policy may forbid
+styles. Hatching consists of single lines, because pattern ids of drawings on one page would clash.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ _HEIGHT = 18
 """Height of a swatch, in CSS pixels."""
 
 _LETTER = 6.9
-"""Upper bound of a letter's average width, in CSS pixels."""
+"""Upper bound for the average width of a letter, in CSS pixels."""
 
 _GAP, _PAD, _LABEL = 6, 8, 16
 _SHELF, _BAR, _SHELF_GAP = 330, 8, 4
 
-# Distinguishable with every common kind of colour blindness; dark text is legible on all of them.
+# Distinguishable with common kinds of colour blindness; dark text is legible on all of them.
 _COLOURS = (
     *("#56b4e9", "#f0a531", "#5fc9a4", "#f0e442"),
     *("#d68fb8", "#e58a66", "#9fb2ff", "#c3bb96"),
@@ -46,7 +45,7 @@ _LOOKS: Mapping[layout.Kind, str] = {
     "offline": 'fill="#f4f4f4" stroke="#999" stroke-dasharray="2 2"',
     "nobody": 'fill="none" stroke="#d9822b" stroke-dasharray="3 2"',
 }
-"""How a swatch is filled and framed, if it is not of a container or the shared pool."""
+"""Fill and stroke of swatches other than those of containers and the shared pool."""
 
 _MEMORY = {
     "free": 'fill="currentColor" fill-opacity=".12"',
@@ -63,14 +62,14 @@ def draw_svg(
     *,
     stock: layout.Stock = layout.NOTHING,
 ) -> Markup:
-    """The machine as an ``<svg>`` element, for a page or for a separate file.
+    """Draws a machine as an ``<svg>`` element, for a page or a file.
 
-    It needs no style sheet and takes the colour of lines and labels from the surrounding text.
+    It needs no style sheet. Lines and labels have the colour of the surrounding text.
 
     Args:
         machine: the machine to draw.
-        owners: who owns which CPUs. The names ``reserved`` and ``offline`` mean the reservation
-            and offline CPUs; every other name is a container.
+        owners: the owners of CPUs. The names ``reserved`` and ``offline`` stand for reserved and
+            offline CPUs; all other names are containers.
         shared: the CPUs of the shared pool, in the Linux list format.
         stock: memory and devices; an owner may have devices but no CPUs.
     """
@@ -94,7 +93,7 @@ def draw_svg(
 
 
 class _Box(NamedTuple):
-    """A part of the drawing: its size, and its elements with its corner at a place."""
+    """A part of the drawing: its size, and a function that draws it at a position."""
 
     width: int
     height: int
@@ -103,20 +102,20 @@ class _Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """The width of a thread's cell, set by the longest CPU number, the nodes' stock, the owners."""
+    """The parameters of a drawing; `cell` is the width of a thread, for the longest CPU number."""
 
     cell: int
     stock: layout.Stock
     ownership: layout.Ownership
 
     def group(self, group: layout.Group, limit: int) -> _Box:
-        """A group as a box with what is in it, no wider than `limit` if that is possible."""
+        """Draws a group and its contents, no wider than `limit` if possible."""
         bare = group.kind == "machine"
         pad, top = (0, 0) if bare else (_PAD, _LABEL + 6)
         boxes = [self.group(part, limit - 2 * pad) for part in group.groups]
         parts = boxes or [self.core(core) for core in group.cores]
         gap = _GAP if boxes else 4
-        # Nodes without CPUs are small, so they get separate rows after the others.
+        # Nodes without CPUs are small, so they get rows of their own after the others.
         full = sum(
             bool(part.groups or (part.cores and part.kind != "elsewhere")) for part in group.groups
         )
@@ -140,7 +139,7 @@ class _Drawing:
         return _Box(width, height, draw)
 
     def core(self, core: layout.DrawnCore) -> _Box:
-        """A core: its threads in one column up to SMT 2, in two rows beyond."""
+        """Draws a core: its threads in one column, or in two rows if there are more than two."""
         rows = min(len(core.cpus), 2)
         columns = ceil(len(core.cpus) / max(rows, 1))
         width, height = columns * self.cell + 4, rows * _HEIGHT + 4
@@ -155,7 +154,7 @@ class _Drawing:
         return _Box(width, height, draw)
 
     def thread(self, core: layout.DrawnCore, cpu: int, x: int, y: int) -> str:
-        """A thread with its number and its owner."""
+        """Draws a thread with its number and owner."""
         holder = self.ownership.holders[cpu]
         where = f"CPU {cpu}" + (f", core {core.core}" if core.core is not None else "")
         whose = f": {escape(holder.name)}" if holder.name else ""
@@ -166,7 +165,7 @@ class _Drawing:
         return f"<g><title>{where}{whose}</title>{_swatch(holder, x, y, self.cell)}{text}</g>"
 
     def shelf(self, stock: layout.Stock) -> _Box:
-        """Memory and devices, one below the other."""
+        """Draws memory, then devices below it."""
         parts: list[str] = []
         y = 0
         texts = [_text_width(_memory_text(one)) for one in stock.memory]
@@ -192,7 +191,6 @@ class _Drawing:
     def _rows(
         self, devices: list[layout.DrawnDevice]
     ) -> list[tuple[int, int, int, layout.DrawnDevice]]:
-        """The devices side by side in rows: position, row and width of each."""
         placed, x, row = [], 0, 0
         for device in devices:
             wide = _text_width(self._label(device)) + 12
@@ -220,7 +218,7 @@ class _Drawing:
         return f"<g><title>{title}</title>{ground}{text}</g>"
 
     def legend(self, top: int, width: int) -> tuple[list[str], int]:
-        """The legend's elements below `top`, and their height."""
+        """Returns the legend's elements below `top`, and their height."""
         parts: list[str] = []
         x, y = 0, top + 6
         for holder, cpus in self.ownership.legend:
@@ -240,7 +238,7 @@ def _flow(boxes: Sequence[_Box], limit: int, gap: int) -> tuple[list[tuple[int, 
     """Arranges boxes in rows of even length, no wider than `limit`.
 
     Returns:
-        The position of each, and the total width and height.
+        The position of each box, and the total width and height.
     """
     if not boxes:
         return [], 0, 0
@@ -297,7 +295,7 @@ def _frame(
 
 
 def _swatch(holder: layout.Holder, x: int, y: int, width: int) -> str:
-    """The background of a cell: a colour, with lines where colour alone is not enough."""
+    """Draws the background of a cell: a colour, with lines if colour alone is ambiguous."""
     wide, high = width - 1, _HEIGHT - 1
     colours = [_COLOURS[number % len(_COLOURS)] for number in (holder.number, *holder.parts)]
     own = colours[0] if holder.kind == "container" else _SHARED
@@ -330,7 +328,7 @@ def _bar(memory: layout.DrawnMemory, y: int, width: int) -> str:
         ("reserved", 0.0, reserved),
         ("allocated", reserved, allocated),
     )
-    # However small, a segment that exists must be visible.
+    # Even the smallest segment must be visible.
     drawn = (
         _rect(f"{x:.1f}", y, f"{max(wide, 1.5):.1f}", _BAR, _MEMORY[share])
         for share, x, wide in segments

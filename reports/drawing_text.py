@@ -1,4 +1,4 @@
-"""A machine as lines of text: a tree of its parts, each core's threads in a row."""
+"""Draws a machine as text: a tree of its parts, with each core's threads in a row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import Owner
     from numaproof.protocol.machine import MachineInfo
 
-# Colours from the terminal's own palette, which suit its background.
+# The terminal's own palette suits its background.
 _CONTAINER_STYLES = (
     "black on bright_cyan",
     "black on bright_yellow",
@@ -46,14 +46,14 @@ def drawn_text(
     stock: layout.Stock = layout.NOTHING,
     width: int = 80,
 ) -> Text:
-    """The machine as lines of text with colours, without a trailing line break.
+    """Draws a machine as coloured text, without a trailing newline.
 
     Args:
         machine: the machine to draw.
         owners: as in `numaproof.reports.drawing_svg.draw_svg`.
         shared: as in `draw_svg`.
         stock: as in `draw_svg`.
-        width: maximum width in columns; a core with many threads may exceed a narrow width.
+        width: maximum width in columns; a core with many threads may be wider.
     """
     held = layout.ownership(layout.cpus_of(machine), owners, shared)
     drawing = _Drawing(width, len(str(max(held.holders, default=0))), stock, held)
@@ -65,7 +65,7 @@ def drawn_text(
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """How a machine is drawn: the width, that of a CPU's number, the nodes' stock, the owners."""
+    """The parameters of a drawing; `digits` is the width of a CPU number."""
 
     width: int
     digits: int
@@ -110,10 +110,10 @@ class _Drawing:
                 branch, label = below, Text(" " * column)
 
     def _label_column(self, parts: list[layout.Group], indent: int) -> int:
-        """The width of labels to the left of the cores, or 0 to put the cores below their label.
+        """Returns the width of labels to the left of the cores, or 0 for labels above the cores.
 
-        Caches are many and small, so their cores are always beside them; so are those of other
-        parts with a single core each.
+        Labels are on the left if the parts are caches, which are many and small, or if they have
+        a single core each.
         """
         beside = bool(parts) and all(
             part.cores
@@ -125,7 +125,7 @@ class _Drawing:
         return column if beside and indent + column < self.width // 2 else 0
 
     def _memory_only_together(self, groups: tuple[layout.Group, ...]) -> list[layout.Group]:
-        """The groups, with identical neighbouring nodes without CPUs merged into one."""
+        """Merges identical neighbouring nodes without CPUs."""
         merged: list[tuple[layout.Group, list[int]]] = []
         for group in groups:
             bare = group.kind == "node" and not (group.cores or group.groups)
@@ -142,7 +142,7 @@ class _Drawing:
         ]
 
     def _rows(self, cores: tuple[layout.DrawnCore, ...], indent: int) -> Iterator[Text]:
-        """Rows of cores that fit beside `indent` columns, separated by lines."""
+        """Yields rows of cores that fit next to `indent` columns, separated by lines."""
         holders = self.ownership.holders
         cell = self.digits + (0 if holders[cores[0].cpus[0]].kind == "plain" else 1)
         column = max(len(core.cpus) for core in cores) * (cell + 1)
@@ -158,7 +158,6 @@ class _Drawing:
             yield Text("│").join(drawn)
 
     def _stock_lines(self, stock: layout.Stock, rail: str) -> Iterator[Text]:
-        """Memory and devices of a node, one line per memory type and resource."""
         column = max((len(one.kind) for one in stock.memory), default=0)
         for memory in stock.memory:
             room = self.width - len(rail) - column - len(memory.text) - 4
@@ -179,7 +178,7 @@ class _Drawing:
 
 def _bar(memory: layout.DrawnMemory, length: int) -> str:
     reserved, allocated = (round(length * share) for share in memory.shares)
-    # However small, a segment that exists must be visible.
+    # Even the smallest segment must be visible.
     reserved = max(reserved, memory.reserved > 0)
     allocated = max(allocated, memory.allocated > 0)
     free = "." * max(length - reserved - allocated, 0)

@@ -1,7 +1,7 @@
-"""The reports of a run as files: written during the run, or regenerated from its events.
+"""Writes the reports of a run, during the run or from saved events.
 
-``events.jsonl`` grows line by line, so a run that is killed keeps everything recorded so far. The
-other files are made when the run ends, each written atomically, from the run's own events: another
+``events.jsonl`` grows line by line, so nothing recorded is lost if the run is killed. The other
+files are written atomically when the run ends. They are made from events in memory, because another
 process may have replaced the file.
 """
 
@@ -39,7 +39,7 @@ _MAKERS: Mapping[str, Callable[[Summary], str | bytes]] = {
 }
 
 FILES: tuple[str, ...] = (EVENTS, *_MAKERS)
-"""The names of all files in a folder of reports."""
+"""The names of all files in a report folder."""
 
 
 class EventsError(Exception):
@@ -47,10 +47,10 @@ class EventsError(Exception):
 
 
 def clear_reports(folder: Path) -> None:
-    """Removes the reports of an earlier run, which are not to be taken for those of the next.
+    """Removes the reports of an earlier run, so that nobody mistakes them for new ones.
 
     Raises:
-        OSError: one cannot be removed.
+        OSError: a file cannot be removed.
     """
     for name in FILES:
         (folder / name).unlink(missing_ok=True)
@@ -58,14 +58,13 @@ def clear_reports(folder: Path) -> None:
 
 
 class Recorder:
-    """Writes a run's events as they come, and its reports at the end; a context manager.
+    """Writes a run's events as they arrive, and its reports at the end; a context manager.
 
-    The folder is created if necessary. Reports of an earlier run are removed at the start, so that
-    they cannot be mistaken for reports of this one; other files stay. However the run ends, reports
-    are written of what was recorded.
+    At the start, creates the folder if necessary and removes reports of an earlier run; other files
+    are kept. At the end, even after an error, writes reports of all recorded events.
 
     Args:
-        folder: where the files go.
+        folder: the folder for the files.
 
     Attributes:
         has_reports: whether the reports have been written.
@@ -94,23 +93,23 @@ class Recorder:
         if self._stream is not None:
             self._stream.close()
             self._stream = None
-            # An error in the block says more than that the reports cannot be written either.
+            # An error in the block is more informative than a failure to write reports.
             with suppress(OSError) if error else nullcontext():
                 write_reports(summarize(self.events()), self.folder)
                 self.has_reports = True
 
     def events(self) -> tuple[AnyEvent, ...]:
-        """Everything recorded, as a reader of the file gets it unless the disk is full."""
+        """Returns all recorded events as a reader of the file would get them."""
         return tuple(saved_events.read_lines(self._lines))
 
     def record(self, event: AnyEvent) -> None:
-        """Writes an event to the file at once; a line that does not fit on the disk is cut off.
+        """Writes an event to the file immediately; discards a line that doesn't fit on the disk.
 
-        Progress is not kept. An end with an earlier time than other events, as an interrupted run
-        may have, gets the latest time seen.
+        Progress is not recorded. If the end of an interrupted run is earlier than other events, it
+        gets the latest time.
 
         Raises:
-            OSError: it cannot be written; names the file.
+            OSError: the event cannot be written. The error names the file.
         """
         if self._stream is None:
             raise ValueError("the recorder is not open")
@@ -135,7 +134,7 @@ class Recorder:
 
 
 def read_events(path: Path) -> tuple[AnyEvent, ...]:
-    """The events of a saved stream.
+    """Reads the events of a saved stream.
 
     Raises:
         EventsError: the file cannot be read, or a line is not an event.
@@ -147,7 +146,7 @@ def read_events(path: Path) -> tuple[AnyEvent, ...]:
         raise EventsError(f"{path}: {error.strerror or error}") from None
     except codec.ProtocolError as error:
         raise EventsError(
-            f"{path}: {error}; is it an {EVENTS} from this version of numaproof?"
+            f"{path}: {error}; expected an {EVENTS} of this version of numaproof"
         ) from None
 
 
@@ -164,7 +163,7 @@ def render(path: Path, folder: Path) -> Summary:
 
 
 def write_reports(summary: Summary, folder: Path) -> None:
-    """Writes the reports of a summary to a folder, which is created if necessary.
+    """Writes the reports of a summary; creates the folder if necessary.
 
     Raises:
         OSError: a report cannot be written.

@@ -1,9 +1,9 @@
-"""Groups failures by cause: one bug of an implementation shows in many cases, on many machines.
+"""Groups failures by cause, because one bug often fails many cases on many machines.
 
 Failures with the same signature have the same cause. A bug that breaks several rules has several
-signatures: a group also takes in those of which one broke the invariants of both, and wrong
-answers without a broken invariant to cases that share a requirement with it and no other group.
-Each group lists the signatures in it, so that nothing is hidden.
+signatures, so two groups are merged if a failure in one of them broke the invariants of both.
+Wrong answers that break no invariant join a group if it is the only one with which they share a
+requirement. Each group lists its signatures, so that nothing is hidden.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import Summary
 
 
-# Numbers and lists of them (CPU sets) differ between machines where the bug does not.
+# The same bug shows different numbers and CPU sets on different machines.
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+(?:[-,.]\d+)*")
 _INVARIANT = "invariant "
 _UNKNOWN = 1 << 30
-"""The size of a machine that neither the run nor the case describes."""
+"""The size of a machine without a description."""
 
 
 def likeness(name: str, outcome: Outcome, message: str) -> str:
-    """What stands for a signature where a stream has none: without numbers, of one case."""
+    """Returns a substitute for a missing signature: the case and its message without numbers."""
     return f"{name}: {outcome}: {_NUMBERS.sub('#', message)}"
 
 
@@ -43,9 +43,9 @@ class FailureGroup:
     """Failures with one cause.
 
     Attributes:
-        first: the smallest of them: the fewest calls, then the smallest machine.
-        others: the rest, in the order of the run.
-        signatures: how often each signature occurs, that of `first` before the others.
+        first: the smallest failure: the fewest calls, then the smallest machine.
+        others: all other failures, in the order of the run.
+        signatures: how often each signature occurs, starting with that of `first`.
     """
 
     first: Failure
@@ -58,13 +58,13 @@ class FailureGroup:
         return 1 + len(self.others)
 
     def also(self) -> str:
-        """How else the cause shows; empty if it always shows in the same way."""
+        """Describes the other signatures of the cause; empty if there are none."""
         _, *more = self.signatures.items()
         said = "; ".join(f"{one_line(one, 160)} ({count:,})" for one, count in more)
         return f"also seen as {said}" if said else ""
 
     def elsewhere(self, most: int) -> str:
-        """Where else it failed, naming up to `most` cases or machines; empty if nowhere."""
+        """Names up to `most` other cases or machines that failed; empty if there are none."""
         if not self.others:
             return ""
         places: dict[str, list[str]] = {}
@@ -78,7 +78,7 @@ class FailureGroup:
         return f"and in {runs}: {_few(named, most)}"
 
     def plain(self) -> Cause:
-        """The group as plain JSON values, for programs."""
+        """Returns the group as JSON values."""
         return {
             "signature": next(iter(self.signatures)),
             "count": self.size,
@@ -103,12 +103,12 @@ def _place(failure: Failure) -> FailurePlace:
 
 
 def causes(summary: Summary) -> tuple[FailureGroup, ...]:
-    """The failures of a run, grouped; the largest group comes first."""
+    """Groups the failures of a run by cause, the largest group first."""
     return group_failures(all_failures(summary))
 
 
 def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
-    """Groups failures by cause; the largest group comes first."""
+    """Groups failures by cause, the largest group first."""
     alike: dict[str, list[Failure]] = {}
     for number, failure in enumerate(failures):
         like = likeness(failure.name or str(number), failure.outcome, failure.message)
@@ -127,7 +127,7 @@ def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
             own.add(one)
     seen: Counter[str] = Counter()
     rank: dict[str, int] = {}
-    for name in alike:  # of causes that are equally frequent, each case's first comes before others
+    for name in alike:  # among equally large groups, the first of each case comes first
         case = alike[name][0].name
         rank[name] = seen[case] if case else 0
         seen[case] += name in merged
@@ -138,7 +138,7 @@ def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
 
 
 class _Merged:
-    """Failures that have one cause, as far as is known yet."""
+    """A group that may still grow."""
 
     def __init__(self, signatures: list[str], failures: list[Failure]) -> None:
         self.signatures = signatures
@@ -154,7 +154,7 @@ class _Merged:
         self.all_answered = all(one.outcome == "fail" and one.signature for one in failures)
 
     def same_cause(self, larger: Mapping[str, _Merged]) -> _Merged | None:
-        """The one of larger groups that these failures belong to."""
+        """Returns the larger group that these failures belong to, if any."""
         (name,) = self.signatures
         if name.startswith(_INVARIANT):
             groups = larger.values()
@@ -167,7 +167,7 @@ class _Merged:
         return near[0] if len(near) == 1 else None
 
     def breaks(self, *names: str) -> bool:
-        """Whether any of these failures broke an invariant with such a signature."""
+        """Whether any failure broke one of these invariants."""
         return not self.invariants.isdisjoint(names)
 
     def add(self, other: _Merged) -> None:
@@ -185,7 +185,6 @@ class _Merged:
 
 
 def _cpus(failure: Failure) -> int:
-    """The CPUs of the machine: as the run describes it, or else as the case does."""
     if failure.machine_info is not None:
         return failure.machine_info.num_cores
     told = (step.args.get("machine") for step in failure.steps)
@@ -194,7 +193,7 @@ def _cpus(failure: Failure) -> int:
 
 
 def counts_line(summary: Summary) -> str:
-    """How much ran, how much of it failed by how many causes, and with what outcomes."""
+    """Summarizes the run: failed and total case runs, causes, and counts by outcome."""
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.tally.counts.items())
     what = plural(summary.tally.total, "example" if summary.fuzz else "case run")
     if summary.tally.bad:
@@ -205,7 +204,7 @@ def counts_line(summary: Summary) -> str:
 
 
 def verdict_line(summary: Summary) -> str:
-    """The verdict and the counts behind it in one sentence."""
+    """Returns the verdict and the counts in one sentence."""
     head = summary.verdict.capitalize()
     if summary.gaps and summary.verdict != "incomplete":
         head += ", incomplete"

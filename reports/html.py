@@ -1,8 +1,8 @@
-"""The run as a self-contained HTML page: no network, no fonts, nothing to install.
+"""Renders a run as a self-contained HTML page that loads nothing.
 
 Jinja escapes every value, and hidden characters (controls, direction marks) are made visible. The
-page's content security policy allows only its own style and script, by hash, so text that got
-through as markup after all could do nothing.
+content security policy allows only the page's own style and script, by hash, so even markup that
+escaped escaping would be harmless.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 ROOM = 6_000_000
-"""Approximate number of characters for all cards together; further failures get a line."""
+"""Approximate maximum size of all cards, in characters; further failures get only a line."""
 
 MAX_LINES = 5_000
-"""Maximum number of failures that get a line."""
+"""Maximum number of failures that get only a line."""
 
 _VALUE, _DIFF, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 200, 60, 40
 _LINE = 500
@@ -45,9 +45,9 @@ _LINE = 500
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A call as the page shows it: formatted JSON, and the lines of the difference.
+    """A call on the page: formatted JSON, and the lines of the difference.
 
-    `bad` is whether the failure involves this call, `before` what the harness did before it.
+    `bad` is whether the call is part of the failure. `before` lists what the harness did before it.
     """
 
     number: int
@@ -62,10 +62,10 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A cause by its smallest failure, with its steps formatted and its pictures drawn.
+    """A cause, shown by its smallest failure.
 
-    `others` holds the other failures by this cause, `also` how else it shows, `left_out` counts
-    omitted steps.
+    `others` holds the other failures with this cause. `also` describes its other signatures.
+    `left_out` counts omitted steps.
     """
 
     failure: Failure
@@ -88,7 +88,7 @@ class Card:
 
 
 def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
-    """A card for each cause, and the failures that did not fit."""
+    """Returns a card for each cause, and the failures for which there was no space."""
     groups = causes(summary)
     cards: list[Card] = []
     room = ROOM
@@ -106,7 +106,7 @@ def _card(group: FailureGroup) -> Card:
     failure = group.first
     numbered = list(enumerate(failure.steps, 1))
     bad = {one.number for one in bad_steps(failure)}
-    # A long sequence fails at its end.
+    # Long sequences fail at the end.
     kept = numbered[-_STEPS:]
     pictures: tuple[tuple[str, Markup], ...] = ()
     if failure.machine_info is not None:
@@ -143,7 +143,7 @@ def _format_value(value: Any) -> str:
 
 
 def _diff(step: ReportedCall) -> tuple[tuple[str, str], ...]:
-    """The changed lines with a little context; gaps are marked by dots."""
+    """Returns the changed lines with some context; an ellipsis marks omitted lines."""
     lines = diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH)
     if len(lines) > _DIFF:
         left = f"{plural(len(lines) - _DIFF, 'more line')} in events.jsonl"
@@ -155,7 +155,7 @@ _MAX_DRAWN_CPUS = 8_000
 
 
 def html(summary: Summary) -> str:
-    """The run as an HTML page."""
+    """Renders the run as an HTML page."""
     style, script = package_file("report.css"), package_file("report.js")
     cards, remaining = failure_cards(summary)
     areas = [*summary.areas, *([summary.kind] if summary.fuzz else [])]
@@ -189,7 +189,7 @@ def _links(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def is_web_address(address: str) -> bool:
-    """Whether an address from an implementation may become a link: plain http or https."""
+    """Whether an address from an implementation may become a link: only plain http or https."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -198,7 +198,6 @@ def is_web_address(address: str) -> bool:
 
 
 def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
-    """Drawings of the machines without owners, up to the limit for one page."""
     drawn = 0
     for name, machine in (summary.start.machines if summary.start else {}).items():
         drawn += machine.num_cores
@@ -208,7 +207,6 @@ def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
 
 
 def _cases(summary: Summary) -> list[dict[str, Any]]:
-    """One row per case, with its runs."""
     return [
         {"first": runs[0], "area": summary.area(runs[0]), "runs": runs}
         for runs in group_values((run.case, run) for run in summary.runs).values()
@@ -216,19 +214,16 @@ def _cases(summary: Summary) -> list[dict[str, Any]]:
 
 
 def _registry(summary: Summary) -> dict[str, list[ReportedRequirement]]:
-    """The requirements by area, both in the order of the registry."""
     return group_values((one.area, one) for one in summary.requirements.values())
 
 
 def _defects(summary: Summary) -> dict[str, list[CaseFinished]]:
-    """The runs that showed each named defect, or known failure."""
     expected = ((run.defect or "unnamed defect", run) for run in summary.expected_failures)
     known = ((f"known: {run.signature}", run) for run in summary.known_failures)
     return group_values((*expected, *known))
 
 
 def _runs_by_baseline(summary: Summary) -> dict[str, list[CaseFinished]]:
-    """The runs that took each side that kubelets and their documents part into."""
     taken = (
         (baseline_text(run.baseline_divergence), run)
         for run in summary.runs
@@ -238,7 +233,6 @@ def _runs_by_baseline(summary: Summary) -> dict[str, list[CaseFinished]]:
 
 
 def _worst(tally: OutcomeTally) -> Outcome:
-    """The worst outcome of a tally, which sets its colour."""
     return next(outcome for outcome in SYMBOLS if tally.of(outcome))
 
 

@@ -1,6 +1,6 @@
-"""The JSON that commands print, as types; ``docs/schemas`` publishes them as JSON Schemas."""
+"""The types of the JSON that commands print; ``docs/schemas`` has them as JSON Schemas."""
 
-# The schemas are made from these annotations, so the names in them must exist at run time.
+# The schemas are generated from these annotations, so their names must exist at run time.
 # ruff: noqa: TC001
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Verdict = Literal["passed", "failed", "incomplete", "nothing tested"]
 
 
 class FailedRun(TypedDict):
-    """A case run, as `events.CaseFinished` describes it."""
+    """A case run; see `events.CaseFinished`."""
 
     case: str
     machine: str
@@ -29,7 +29,7 @@ class FailedRun(TypedDict):
 
 
 class Divergence(TypedDict):
-    """A failure that fuzzing found, as `events.DivergenceFound` describes it."""
+    """A failure found by fuzzing; see `events.DivergenceFound`."""
 
     title: str
     outcome: Outcome
@@ -41,7 +41,7 @@ class Divergence(TypedDict):
 
 
 class ChanceAnswer(TypedDict):
-    """A call that the right side answered differently the second time."""
+    """A call that the right side answered differently when it was repeated."""
 
     scenario: str
     call: int
@@ -50,7 +50,7 @@ class ChanceAnswer(TypedDict):
 
 
 class CoverageCounts(TypedDict):
-    """What fuzzing covered, as `events.Coverage` describes it."""
+    """What fuzzing covered; see `events.Coverage`."""
 
     examples: int
     counts: dict[str, dict[str, int]]
@@ -58,7 +58,7 @@ class CoverageCounts(TypedDict):
 
 
 class Claims(TypedDict):
-    """What the run shows of the implementation's claims, as `events.ClaimsReview` describes it."""
+    """A review of the implementation's claims; see `events.ClaimsReview`."""
 
     assumes_features: bool
     missing_claims: dict[str, int]
@@ -68,10 +68,10 @@ class Claims(TypedDict):
 
 
 class RunSummary(TypedDict):
-    """The summary of a run: its verdict, its counts by outcome, and everything that failed.
+    """The summary of a run: verdict, counts by outcome, and failures.
 
-    `outcomes` counts case runs, or examples when fuzzing; `areas` and `machines` count case runs.
-    `gaps` says why an incomplete run is incomplete.
+    `outcomes` counts case runs or, when fuzzing, examples. `areas` and `machines` count case runs.
+    `gaps` explains why a run is incomplete.
     """
 
     verdict: Verdict
@@ -95,7 +95,7 @@ class RunSummary(TypedDict):
 
 
 class FailurePlace(TypedDict):
-    """Where a cause shows; `case` is empty for a generated scenario."""
+    """A failure with a given cause; `case` is empty for a generated scenario."""
 
     case: str
     title: str
@@ -105,7 +105,7 @@ class FailurePlace(TypedDict):
 
 
 class Cause(TypedDict):
-    """Failures with one cause; `signatures` counts each way in which it shows."""
+    """Failures with the same cause; `signatures` counts them by signature."""
 
     signature: str
     count: int
@@ -121,7 +121,7 @@ class RunReport(RunSummary):
 
 
 class ConfigurationProblem(TypedDict):
-    """A problem that `config check` reports; `section` names the section of the documents."""
+    """A problem that `config check` reports; `section` is the section of the documentation."""
 
     severity: Literal["error", "warning", "fault"]
     field: str

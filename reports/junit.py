@@ -1,11 +1,10 @@
-"""JUnit XML, as GitHub, GitLab and Jenkins read it.
+"""Renders JUnit XML for GitHub, GitLab and Jenkins.
 
-There is a test suite for each requirement area and a test case for each case on a machine. CI
-systems identify a test by its ``classname`` and ``name``, and drop all but one with the same. Here
-both depend on the case and the machine alone, and are unique; properties say what failed. A wrong
-answer is a ``failure``; a program that broke, or a case that never ran, is an ``error``; an
-unsupported case, an expected failure or a known one is ``skipped`` with its reason. An incomplete
-run, or one that tested nothing, has an additional error.
+Each requirement area is a test suite, and each case run a test case. CI systems identify a test by
+``classname`` and ``name`` and drop duplicates, so both depend only on the case and the machine and
+are unique. Properties list what failed. Wrong answers are a ``failure``; a broken program or a case
+that did not run is an ``error``; unsupported cases, expected failures and known failures are
+``skipped`` with a reason. A run that is incomplete or tested nothing has an additional error.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _LOG = 100
 
 
 def junit(summary: Summary) -> bytes:
-    """The run as a JUnit XML document in UTF-8."""
+    """Renders the run as a JUnit XML document in UTF-8."""
     root = ET.Element("testsuites", name="numaproof")
     by_area = group_values((summary.area(run), run) for run in summary.runs)
     for area in summary.areas:
@@ -111,7 +110,7 @@ def _fuzz_cases(summary: Summary) -> list[ET.Element]:
             ET.SubElement(played, "skipped", message="unsupported")
         cases.append(played)
     for divergence in summary.divergences:
-        # Titles quote values, which differ from run to run.
+        # Titles contain values that differ between runs.
         case = _element(summary.kind, divergence.signature or divergence.title, 0)
         _add_outcome(case, summary, divergence)
         cases.append(case)
@@ -143,7 +142,7 @@ def _run_errors(summary: Summary) -> list[ET.Element]:
 
 
 def _add_violated(case: ET.Element, failure: Failure) -> None:
-    """What failed: the requirements, and their areas, which need not be that of the case."""
+    """Adds the violated requirements and their areas, which can differ from the case's area."""
     requirements = failure.requirements
     for name, values in (
         ("requirements", [one.id for one in requirements]),
@@ -161,7 +160,7 @@ def _add_property(case: ET.Element, name: str, value: str) -> None:
 
 
 def _number_duplicates(root: ET.Element) -> None:
-    """Numbers test cases with equal names, from the second on: CI systems would keep only one."""
+    """Numbers test cases with equal names; CI systems would keep only one of them."""
     used: set[tuple[str | None, str]] = set()
     for case in root.iter("testcase"):
         given = name = case.get("name", "")

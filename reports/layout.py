@@ -1,7 +1,7 @@
-"""What a drawing shows: a machine as nested groups, who owns its CPUs, and its memory and devices.
+"""The content of a drawing: a machine as nested groups, the owners of CPUs, memory and devices.
 
-Usually a socket contains NUMA nodes. If a node spans several sockets (virtual machines, old
-servers), nodes contain sockets instead, so that no node is drawn in pieces.
+Usually a socket contains NUMA nodes. If a node spans several sockets (on virtual machines and old
+servers), nodes contain sockets instead, so that each node stays in one piece.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GroupKind = Literal["machine", "socket", "node", "cache", "elsewhere"]
 
 @dataclass(frozen=True, slots=True)
 class DrawnCore:
-    """A physical core: its id, its socket, and the CPUs that are its threads."""
+    """A physical core: its id, and the CPUs that are its threads."""
 
     core: int | None
     cpus: tuple[int, ...]
@@ -35,10 +35,10 @@ class DrawnCore:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A part of the machine drawn as a box around smaller groups or cores.
+    """A part of the machine, drawn as a box around smaller groups or cores.
 
-    `label` names it, `detail` describes its size, `note` is for a tooltip; `node` is the NUMA
-    node's id if the group is a whole node.
+    `label` is its name, `detail` its size, `note` a tooltip. `node` is the NUMA node's id if the
+    group is a whole node.
     """
 
     kind: GroupKind
@@ -51,7 +51,7 @@ class Group:
 
 
 def cpus_of(machine: MachineInfo) -> frozenset[int]:
-    """All logical CPUs in the machine's topology."""
+    """Returns all logical CPUs in the machine's topology."""
     return frozenset(
         cpu
         for node in machine.topology or ()
@@ -61,11 +61,11 @@ def cpus_of(machine: MachineInfo) -> frozenset[int]:
 
 
 def arrange(machine: MachineInfo, elsewhere: Iterable[int] = ()) -> Group:
-    """The machine as nested groups.
+    """Arranges a machine as nested groups.
 
     Args:
         machine: the machine to draw.
-        elsewhere: CPUs that have an owner but are not in the topology (offline or wrong ones);
+        elsewhere: CPUs that have an owner but are not in the topology (offline or invalid ones);
             they come last, in a separate group.
     """
     # The kubelet lists node 10 before node 2.
@@ -111,7 +111,6 @@ def _nodes_of_sockets(nodes: list[Node]) -> list[Group]:
 
 
 def _node(node: Node, cores: Iterable[Core], sockets: tuple[Group, ...] = ()) -> Group:
-    """A node that contains its cores, or the sockets that it spans."""
     caches = [_cache_name(cache) for cache in node.caches or ()]
     empty = [] if node.cores else ["no CPUs"]
     pages = [_pages(one) for one in node.hugepages or () if one.num_pages]
@@ -128,7 +127,7 @@ def _node(node: Node, cores: Iterable[Core], sockets: tuple[Group, ...] = ()) ->
 
 
 def _with_caches(group: Group, cores: Iterable[Core]) -> Group:
-    """The group with its cores, in boxes by uncore cache if there are several."""
+    """Adds cores to a group, in boxes by uncore cache if there are several caches."""
     found = group_values(
         (tuple(cache.id for cache in core.uncore_caches or ()), core)
         for core in sorted(cores, key=lambda core: min(core.thread_ids or (0,)))
@@ -177,7 +176,7 @@ def _size(cores: list[Core]) -> str:
 
 
 def bytes_text(size: int) -> str:
-    """A number of bytes in the largest binary unit, with at most one decimal place."""
+    """Formats bytes in the largest binary unit, with at most one decimal place."""
     value, unit = float(size), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < 1024:  # noqa: PLR2004  # the step between binary units
@@ -187,10 +186,10 @@ def bytes_text(size: int) -> str:
 
 
 RESERVED = "reserved"
-"""The owner's name that means CPUs reserved for the system."""
+"""The owner name for CPUs reserved for the system."""
 
 OFFLINE = "offline"
-"""The owner's name that means offline CPUs."""
+"""The owner name for offline CPUs."""
 
 Kind = Literal["container", "shared", "reserved", "offline", "several", "nobody", "plain"]
 
@@ -204,17 +203,17 @@ _LOOKS: Mapping[Kind, tuple[str, str]] = {
     "nobody": ("-", "no owner"),
     "plain": ("", ""),
 }
-"""The symbol and the name of CPUs that no container has of its own."""
+"""The symbol and the name for CPUs that are not exclusive to a container."""
 
 _SPECIAL: Mapping[str, Kind] = {RESERVED: "reserved", OFFLINE: "offline"}
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What a CPU looks like: its kind, its symbol, and its owner in words.
+    """How a CPU is drawn: its kind, its symbol and its owner's name.
 
-    `number` counts containers from zero and selects the colour; `parts` holds the numbers of the
-    colours if a CPU has more than one owner.
+    `number` counts containers from zero and selects the colour. `parts` holds the numbers of all
+    owners if there are several.
     """
 
     kind: Kind
@@ -226,10 +225,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The holder of each CPU, and the legend: each holder with its CPUs.
-
-    `by_name` maps the names of owners to holders.
-    """
+    """The holder of each CPU, the legend with the CPUs of each holder, and holders by name."""
 
     holders: Mapping[int, Holder]
     legend: tuple[tuple[Holder, str], ...]
@@ -238,18 +234,18 @@ class Ownership:
 
 
 def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Ownership:
-    """Determines who owns each CPU of a machine.
+    """Determines the holder of each CPU.
 
-    A CPU that is both reserved and in the shared pool counts as reserved, because the kubelet keeps
-    reserved CPUs in the shared pool. Without owners and without a shared pool, every CPU is plain.
+    A CPU that is reserved and in the shared pool is drawn as reserved, because the kubelet keeps
+    reserved CPUs in the shared pool. Without owners and shared pool, all CPUs are plain.
 
     Args:
         cpus: the CPUs of the machine.
-        owners: who owns which CPUs; `RESERVED` and `OFFLINE` are special names, every other name
-            is a container.
+        owners: the owners of CPUs. The names `RESERVED` and `OFFLINE` are special; all other names
+            are containers.
         shared: the shared pool, in the Linux list format.
     """
-    # Containers are numbered in their own order, whatever comes between them.
+    # Containers come first, so that special names don't affect their numbers.
     ordered = sorted(owners, key=lambda owner: owner.name in _SPECIAL)
     if not ordered and not shared:
         plain = Holder("plain", *_LOOKS["plain"])
@@ -273,7 +269,7 @@ def _holder(name: str, number: int) -> Holder:
 
 
 def _parse_cpus(text: str) -> CPUSet:
-    # A picture may come from a damaged or foreign file; whatever cannot be parsed is not drawn.
+    # A picture may come from a damaged file. Draw what can be parsed.
     try:
         return CPUSet.parse(text)
     except ListFormatError:
@@ -281,7 +277,6 @@ def _parse_cpus(text: str) -> CPUSet:
 
 
 def _combined_holder(claims: list[Holder]) -> Holder:
-    """The look of a CPU that these holders claim."""
     kinds = {holder.kind for holder in claims}
     if len(claims) == 1 or kinds == {"reserved", "shared"}:
         return claims[0]
@@ -299,7 +294,7 @@ def _legend(
     rows = [
         (holder, str(claimed))
         for holder, claimed in sets
-        if claimed or holder.kind == "container"  # which may have devices alone
+        if claimed or holder.kind == "container"  # containers may have only devices
     ]
     kinds: tuple[Kind, ...] = ("several", "nobody")
     for kind in kinds:
@@ -316,8 +311,8 @@ _LONGEST = 60
 class DrawnMemory:
     """Memory of one type on one NUMA node, in bytes.
 
-    `reserved` is for the system, `allocated` is held by containers. `group` names the nodes used
-    together with this one; it is empty for a node used on its own.
+    `reserved` is for the system, `allocated` belongs to containers. `group` lists the nodes of the
+    group that includes this one; it is empty for a node outside a group.
     """
 
     node: int
@@ -329,7 +324,7 @@ class DrawnMemory:
 
     @property
     def shares(self) -> tuple[float, float]:
-        """The fractions of the total that are reserved and allocated; together at most 1."""
+        """The reserved and the allocated fraction of the total; their sum is at most 1."""
         if not self.total:
             return 0.0, 0.0
         reserved = min(self.reserved / self.total, 1.0)
@@ -346,7 +341,7 @@ class DrawnMemory:
 
 @dataclass(frozen=True, slots=True)
 class DrawnDevice:
-    """A device near NUMA nodes; `owner` is the name of an owner, or empty for a free device."""
+    """A device near NUMA nodes; `owner` is the owner's name, empty for a free device."""
 
     resource: str
     id: str
@@ -356,13 +351,13 @@ class DrawnDevice:
 
     @property
     def label(self) -> str:
-        """The id, made safe and short."""
+        """The id, escaped and shortened."""
         return one_line(self.id, _LONGEST)
 
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """Memory and devices of one group in a drawing, or of a whole machine."""
+    """The memory and devices of a group or of a whole machine."""
 
     memory: tuple[DrawnMemory, ...] = ()
     devices: tuple[DrawnDevice, ...] = ()
@@ -372,7 +367,7 @@ class Stock:
         return bool(self.memory or self.devices)
 
     def by_resource(self) -> Mapping[str, list[DrawnDevice]]:
-        """The devices by their resource."""
+        """Returns the devices by resource."""
         return group_values((one_line(one.resource, _LONGEST), one) for one in self.devices)
 
 
@@ -380,7 +375,7 @@ NOTHING = Stock()
 
 
 def of_node(stock: Stock, node: int | None) -> Stock:
-    """What belongs to exactly this node."""
+    """Returns the memory of a node and the devices near this node only."""
     return Stock(
         tuple(one for one in stock.memory if one.node == node),
         tuple(one for one in stock.devices if one.nodes == (node,)),
@@ -388,7 +383,7 @@ def of_node(stock: Stock, node: int | None) -> Stock:
 
 
 def without_node(stock: Stock) -> Stock:
-    """The devices near several nodes, or near none."""
+    """Returns the devices near no node or several nodes."""
     return Stock(
         (),
         tuple(

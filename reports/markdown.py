@@ -1,7 +1,7 @@
-"""A report in GitHub's Markdown, small enough for a comment or a step summary.
+"""Renders a report in GitHub's Markdown, small enough for a comment or a step summary.
 
-Characters that Markdown or HTML could read as markup, a mention or a link become character
-references; blocks of text are fenced with more backticks than any run inside.
+Characters that could start markup, a mention or a link become character references. Fences around
+blocks of text have more backticks than any run of backticks inside.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import Summary
 
 LIMIT = 60_000
-"""Maximum bytes in a report: below the 65,536 characters of a GitHub comment."""
+"""Maximum size of a report in bytes, below the 65,536 characters of a GitHub comment."""
 
 _SIGNS = {"passed": "✅", "failed": "❌", "incomplete": "⚠", "nothing tested": "⚠"}
 _STORY, _LOG, _LISTED, _DRAWN_WIDTH = 4_000, 30, 40, 110
 
 
 def markdown(summary: Summary, limit: int = LIMIT) -> str:
-    """The run as Markdown of at most `limit` bytes; a note says what was cut."""
+    """Renders the run as Markdown of at most `limit` bytes, with a note about omissions."""
     head, foot = _PARTS.head(summary), _PARTS.foot(summary) or "\n"
     room = limit - len(head.encode()) - len(foot.encode()) - 200
     groups = causes(summary)
@@ -54,7 +54,7 @@ def markdown(summary: Summary, limit: int = LIMIT) -> str:
 
 
 def escape(text: str, limit: int = 120) -> str:
-    """The text on one line, escaped for Markdown, HTML and GitHub's automatic links."""
+    """Returns the text on one line, escaped for Markdown, HTML and GitHub's automatic links."""
     shown = one_line(text, limit)
     # A word joiner after @ and # keeps GitHub from creating a mention or an issue link.
     return (
@@ -69,7 +69,7 @@ def escape(text: str, limit: int = 120) -> str:
 
 
 def code(text: str) -> str:
-    """The text as inline code, in which GitHub creates no mentions or links."""
+    """Returns the text as inline code without mentions or links."""
     return f"<code>{escape(text)}</code>"
 
 
@@ -88,7 +88,6 @@ def _known_failure_counts(summary: Summary) -> Counter[tuple[str, str, str]]:
 
 
 def _drawing(failure: Failure) -> str:
-    """The last picture of a failure."""
     assert failure.machine_info is not None
     last = failure.pictures[-1]
     return drawn_text(failure.machine_info, last.owners, last.shared, width=_DRAWN_WIDTH).plain

@@ -1,4 +1,4 @@
-"""What pages are made from: our own files, their hashes, and templates that escape everything."""
+"""The basis of HTML pages: packaged files, hashes for security policies, escaping templates."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from numaproof.reports.untrusted_text import visible
 
 
 def package_file(name: str, package: str = "numaproof.reports") -> Markup:
-    """The text of a file installed beside the modules of a package, which is not escaped."""
+    """Returns the text of a file in a package, marked as safe so that it is not escaped."""
     return Markup(resources.files(package).joinpath(name).read_text("utf-8"))  # noqa: S704
 
 
 def _source_hash(text: str) -> str:
-    """The hash of the text as a source expression for a content security policy."""
+    """Returns the text's hash as a source expression for a content security policy."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"sha256-{digest}"
 
 
 def environment(package: str = "numaproof.reports") -> jinja2.Environment:
-    """Templates of a package: every value is escaped, hidden characters are made visible."""
+    """Returns a template environment that escapes values and makes hidden characters visible."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader(package, ""),
         autoescape=True,

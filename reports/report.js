@@ -1,5 +1,5 @@
 "use strict";
-// Filters failures and cases. The page is complete without it.
+// Filters failures and cases. The page works without it.
 (() => {
   const form = document.getElementById("filter");
   const fields = form.elements;
@@ -22,7 +22,7 @@
     const active = Boolean(outcome || area || machine || words.length);
     let count = 0;
     for (const row of rows) {
-      // A failure is a run itself and lists similar ones; a case only has runs.
+      // A failure is a run and lists similar runs; a case only lists runs.
       const failure = "m" in row.element.dataset;
       const own = failure ? [row.element, ...row.runs] : row.runs;
       const hits = own.filter((run) => fits(run, outcome, machine));

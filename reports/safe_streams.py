@@ -1,8 +1,7 @@
-"""The streams that people look at: whatever is written to them, nothing drives the terminal.
+"""Standard streams that make all output visible, so that nothing can drive the terminal.
 
-The command puts `shown_streams` around everything that it does, so that no message, of whichever
-part or library, can go past `visible`. Only a `numaproof.reports.terminal.ShownConsole` writes
-control sequences.
+The command does all its work inside `shown_streams`, so messages of every part and library go
+through `visible`. Only a `numaproof.reports.console.ShownConsole` writes control sequences.
 """
 
 from __future__ import annotations
@@ -20,36 +19,34 @@ if TYPE_CHECKING:
 
 
 class ShownStream(io.TextIOWrapper):
-    """Text that is made visible as it is written.
+    """A text stream that makes hidden characters visible.
 
     Attributes:
-        inner_stream: the stream below, for the control sequences of a `ShownConsole`.
+        inner_stream: the wrapped stream, for the control sequences of a `ShownConsole`.
     """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(
             cast("Any", stream.buffer),
             encoding=stream.encoding,
-            # What the encoding lacks is no reason to fail, least of all in a message.
+            # Printing a message must not fail because of the encoding.
             errors="backslashreplace",
             line_buffering=getattr(stream, "line_buffering", False),
         )
         self.inner_stream = stream
 
     def write(self, text: str, /) -> int:
-        """Writes the text, with what is hidden in it as code points."""
+        """Writes the text, with hidden characters as code points."""
         super().write(visible(text))
         return len(text)
 
     @property
     def buffer(self) -> Any:
-        """Takes bytes in UTF-8, which are JSON: in them, what is hidden becomes an escape."""
+        """A binary stream for JSON in UTF-8, in which hidden characters are escaped."""
         return _ShownBytes(self)
 
 
 class _ShownBytes(io.RawIOBase):
-    """Bytes for a `ShownStream`."""
-
     def __init__(self, stream: ShownStream) -> None:
         self._stream = stream
 
@@ -62,7 +59,7 @@ class _ShownBytes(io.RawIOBase):
         return len(content)
 
     def close(self) -> None:
-        """Leaves the stream open: whoever wraps this is gone before it."""
+        """Does nothing, because wrappers are closed before the stream."""
 
     def flush(self) -> None:
         self._stream.flush()
@@ -76,13 +73,13 @@ class _ShownBytes(io.RawIOBase):
 
 @contextmanager
 def shown_streams() -> Iterator[None]:
-    """Makes standard output and standard error `ShownStream`, until the end of the block.
+    """Replaces standard output and standard error by a `ShownStream` within the block.
 
-    A stream that was closed before the command began takes everything and keeps nothing.
+    Streams that were closed at the start are replaced by /dev/null.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     nowhere = [_open_devnull(number) if one is None else one for number, one in enumerate(before)]
-    # What is still in it belongs before what follows.
+    # Text that is still buffered comes before new output.
     for one in nowhere[1:]:
         one.flush()
     shown = [ShownStream(one) for one in nowhere[1:]]
@@ -92,13 +89,13 @@ def shown_streams() -> Iterator[None]:
     finally:
         sys.stdin, sys.stdout, sys.stderr = before
         for one in shown:
-            # Who could still be told has been told.
+            # Nobody is left to report an error to.
             with suppress(OSError, ValueError):
                 one.detach()
 
 
 def _open_devnull(number: int) -> TextIO:
-    """A stream in the place of a closed one, whose number would go to the next file opened."""
+    """Opens /dev/null as a closed standard stream, before another file gets its number."""
     opened = os.open(os.devnull, os.O_RDWR)
     if opened != number:
         os.dup2(opened, number)

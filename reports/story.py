@@ -1,4 +1,4 @@
-"""Everything that reports say about a failure, whatever the format."""
+"""The content of reports about a failure, for all formats."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 
 BROKEN: frozenset[events.Outcome] = frozenset({"fault", "crash", "time-out", "protocol error"})
-"""Outcomes in which the program broke; the last call of the run is the one that broke it."""
+"""Outcomes with a broken program; it broke in the last call of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A case that did not pass on a machine, or a divergence that fuzzing found.
+    """A failed case run, or a divergence found by fuzzing.
 
-    `name` is the case's id, empty for a divergence; `machine_info` is the machine if the stream
-    describes it. Requirements missing from the registry say so.
+    `name` is the case's id, empty for a divergence. `machine_info` is None if the stream does not
+    describe the machine. Requirements that are not in the registry have a note instead of a
+    statement.
     """
 
     name: str
@@ -51,35 +52,35 @@ class Failure:
 
     @property
     def sentence(self) -> events.Sentence:
-        """The message."""
+        """The message as a sentence."""
         return events.sentence_of(self.message, self.finding)
 
     @property
     def extra_sentence(self) -> events.Sentence:
-        """The message, or empty if the title says the same; the sides stand at their step."""
+        """The message, or empty if the title already contains it."""
         return "" if self.title.startswith(events.headline(self.sentence)) else self.sentence
 
     @property
     def log_name(self) -> str:
-        """The heading of `stderr`, which holds the trace of a fault."""
+        """The heading of `stderr`, which contains the trace after a fault."""
         return "Trace" if self.outcome == "fault" else "Standard error"
 
 
 @dataclass(frozen=True, slots=True)
 class BadStep:
-    """A call involved in a failure; `number` counts from 1."""
+    """A call that is part of a failure; `number` counts from 1."""
 
     number: int
     step: events.ReportedCall
     differences: tuple[Difference, ...]
-    """Where the answer differs from what was expected, without what the problems say."""
+    """The differences from the expected answer that the problems don't mention."""
     answer: str
-    """The answer as JSON or why there is none; empty if the differences say enough."""
+    """The answer as JSON, or a note that there is none; empty if there are differences."""
 
 
 @dataclass(frozen=True, slots=True)
 class HarnessStep:
-    """What the harness did to the node before a call; `number` is the call's."""
+    """A change that the harness made to the node before call `number`."""
 
     number: int
     deed: str
@@ -89,7 +90,7 @@ class HarnessStep:
 
 
 def failure_of(summary: Summary, event: events.CaseFinished | events.DivergenceFound) -> Failure:
-    """The failure of a case run, or the one that a divergence is."""
+    """Returns the failure of a case run or a divergence."""
     both = {name: getattr(event, name) for name in _OF_BOTH.split()}
     if isinstance(event, events.CaseFinished):
         machines = summary.start.machines if summary.start else {}
@@ -116,28 +117,28 @@ def failure_of(summary: Summary, event: events.CaseFinished | events.DivergenceF
 _OF_BOTH = (
     "title outcome message steps pictures stderr reproduce baseline_divergence signature finding"
 )
-"""The fields of a failure that case runs and divergences have by the same names."""
+"""The fields that case runs and divergences share with `Failure`."""
 
 
 def all_failures(summary: Summary) -> tuple[Failure, ...]:
-    """Every failure of a run: case runs first, then divergences, each in order."""
+    """Returns all failures of a run: case runs, then divergences, each in order."""
     found = (one for one in summary.divergences if one.outcome not in events.GOOD)
     failed: tuple[events.CaseFinished | events.DivergenceFound, ...] = (*summary.failures, *found)
     return tuple(failure_of(summary, one) for one in failed)
 
 
 def step_differences(step: events.ReportedCall) -> tuple[Difference, ...]:
-    """The differences between a step's answer and what was expected; none if nothing was."""
+    """Returns the differences from a step's expected answer, if it has one."""
     if step.expected is None:
         return ()
     return differences(step.expected, step.answer if step.answer is not None else {})
 
 
 def bad_steps(failure: Failure) -> Iterator[BadStep]:
-    """The calls with wrong answers, and the last call if the program broke in it."""
+    """Yields the calls with wrong answers, and the last call if the program broke."""
     for number, step in enumerate(failure.steps, 1):
         broke = failure.outcome in BROKEN and number == len(failure.steps)
-        # Without an answer everything expected is missing, which is no information.
+        # If there is no answer, listing every missing field would not help.
         found = () if broke and step.answer is None else step_differences(step)
         if step.problems or found or broke:
             more = tuple(one for one in found if not _is_reported(one, step))
@@ -145,12 +146,11 @@ def bad_steps(failure: Failure) -> Iterator[BadStep]:
 
 
 def _is_reported(difference: Difference, step: events.ReportedCall) -> bool:
-    """Whether a problem of the step is about the same place."""
     return any(difference.path == one.rule for one in step.findings)
 
 
 def story_steps(failure: Failure) -> Iterator[BadStep | HarnessStep]:
-    """What a failure is told by, in order: the bad calls, and what the harness did meanwhile."""
+    """Yields the bad calls and the actions of the harness, in order."""
     bad = {one.number: one for one in bad_steps(failure)}
     for number, step in enumerate(failure.steps, 1):
         yield from (HarnessStep(number, deed) for deed in step.before)
@@ -164,12 +164,12 @@ def _answer(failure: Failure, step: events.ReportedCall) -> str:
 
 
 def plain_story(failure: Failure) -> str:
-    """The failure as plain text: message, requirements, bad steps, how to reproduce it."""
+    """Formats a failure as plain text: message, requirements, bad steps, how to reproduce it."""
     return "\n".join([*_extra_lines(failure), *_heading(failure), *_events(failure)])
 
 
 def plain_events(failure: Failure) -> str:
-    """The same without title and requirements, which some formats show differently."""
+    """Formats a failure like `plain_story`, but without title and requirements."""
     return "\n".join([*_extra_lines(failure), *_events(failure)])
 
 
@@ -219,15 +219,15 @@ _TRACE = re.compile(
     r"Traceback \(most recent call last\)|panic: |fatal error: |Exception in thread "
     r"|thread '.*' panicked at |(?:Uncaught )?[\w.$]*(?:Error|Exception)\b"
 )
-"""How the first line of a trace begins: in Python, Go, Java, Rust and JavaScript."""
+"""The start of a trace in Python, Go, Java, Rust and JavaScript."""
 
 
 def both_ends(log: str, most: int) -> str:
-    """About `most` lines of a log, hidden characters made visible.
+    """Returns up to about `most` lines of a log, hidden characters made visible.
 
-    What says why a program ended stands at the head of a trace in some languages and at its end in
-    others. Of a longer log the head of the trace and the end are shown, and a note counts the
-    lines between them.
+    The cause of a crash is at the start of a trace in some languages and at its end in others. For
+    longer logs, returns the start of the trace and the end of the log, with a note about the
+    omitted lines.
     """
     lines = [_shorten_line(line) for line in visible(log).strip("\n").split("\n")]
     if len(lines) <= most:
@@ -249,15 +249,15 @@ def _shorten_line(line: str) -> str:
 
 
 _VALUE = 300
-"""Maximum length of a call's arguments or answer; the saved events have them in full."""
+"""Maximum length of a call's arguments or answer in a transcript."""
 
 _MANIFEST = ("uid", "name", "namespace")
 
 
 def transcript(run: events.CaseFinished) -> Iterator[str]:
-    """The lines that show a case run, call by call.
+    """Yields lines that show a case run call by call.
 
-    `run` must have its steps; see `numaproof.conformance.check`.
+    `run` must include its steps; see `numaproof.conformance.check`.
     """
     yield f"{run.case} on {run.machine}: {run.title}"
     for number, step in enumerate(run.steps, 1):
@@ -278,7 +278,6 @@ def transcript(run: events.CaseFinished) -> Iterator[str]:
 
 
 def _arguments(step: events.ReportedCall) -> dict[str, Any]:
-    """The arguments, with the machine and the pods of a start abbreviated."""
     args = without_machine(step.args)
     pods = args.get("pods")
     if isinstance(pods, list) and pods:

@@ -1,4 +1,4 @@
-"""Folds a stream of events into a summary, from which every report is made."""
+"""Folds events into a summary, the basis of all reports."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 OUTCOMES: tuple[events.Outcome, ...] = get_args(events.Outcome)
-"""Every outcome, in the order in which reports list them."""
+"""All outcomes, in the order of reports."""
 
 NO_AREA = "(no requirement)"
-"""The area of a case that names no known requirement."""
+"""The area of cases without a known requirement."""
 
 KNOWN_FAILURES = "known failures"
-"""The area of an entry for a known failure that no case run matched: the entry failed, no case."""
+"""The area for known-failure entries that no case run matched; the entry failed, not a case."""
 
 EXIT_CODES: Mapping[Verdict, int] = {
     "passed": 0,
@@ -60,29 +60,29 @@ class OutcomeTally:
 
     @property
     def pass_count(self) -> int:
-        """How many passed."""
+        """The number of passes."""
         return self.counts.get("pass", 0)
 
     @property
     def bad(self) -> int:
-        """How many fail the run."""
+        """The number of outcomes that fail the run."""
         return sum(count for outcome, count in self.counts.items() if outcome not in events.GOOD)
 
     def of(self, outcome: events.Outcome) -> int:
-        """How many had this outcome."""
+        """Returns the count of an outcome."""
         return self.counts.get(outcome, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A stream of events, counted.
+    """The summary of a run.
 
-    A case counts in the area of its first requirement, so the areas add up to the total, and a case
-    that fails stays where it counts when it passes. When
-    fuzzing, `tally` counts examples, and `runs` and the tables by area, case and machine are
-    empty; a scenario that ran into a named defect is among the `expected_failures`.
-    `runs` holds the case runs in order and `failures` the bad ones among them; `gaps` says in
-    sentences why the run is incomplete, and is empty if it is complete.
+    A case always counts in the area of its first requirement, so the areas add up to the total.
+    `runs` holds the case runs in order, `failures` the bad ones among them. `gaps` has sentences
+    that explain why the run is incomplete; it is empty for a complete run.
+
+    When fuzzing, `tally` counts examples, `runs` and the tables by area, case and machine are
+    empty, and `expected_failures` includes scenarios that hit a named defect.
     """
 
     start: events.RunStarted | None
@@ -106,27 +106,27 @@ class Summary:
 
     @property
     def fuzz(self) -> bool:
-        """Whether the run played generated examples, to fuzz or to compare two sides."""
+        """Whether the run played generated examples, as `fuzz` and `diff` do."""
         return self.start is not None and self.start.kind != "check"
 
     @property
     def kind(self) -> str:
-        """The kind of run, by the name of its command."""
+        """The kind of run: ``check``, ``fuzz`` or ``diff``."""
         return self.start.kind if self.start else "check"
 
     @property
     def known_examples(self) -> tuple[events.DivergenceFound, ...]:
-        """The known failures that fuzzing met, each by its smallest example."""
+        """The known failures that fuzzing found, each with its smallest example."""
         return tuple(one for one in self.divergences if one.outcome == "known failure")
 
     @property
     def has_failed(self) -> bool:
-        """Whether anything was found wrong, complete run or not."""
+        """Whether anything failed, even in an incomplete run."""
         return self.tally.bad > 0 or any(one.outcome not in events.GOOD for one in self.divergences)
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the run; a failure outweighs a run cut short."""
+        """The verdict on the run; "failed" takes precedence over "incomplete"."""
         if self.has_failed:
             return "failed"
         if self.gaps:
@@ -141,7 +141,7 @@ class Summary:
         return EXIT_CODES[self.verdict]
 
     def plain(self) -> RunSummary:
-        """The summary as plain JSON values, for programs."""
+        """Returns the summary as JSON values."""
         claims = self.end.claims if self.end else None
         coverage = self.coverage
         return {
@@ -168,11 +168,11 @@ class Summary:
         }
 
     def area(self, run: events.CaseFinished) -> str:
-        """The area that a case run counts in."""
+        """Returns the area in which a case run counts."""
         return area_of(run, self.requirements)
 
     def find_requirements(self, ids: Iterable[str]) -> tuple[events.ReportedRequirement, ...]:
-        """The requirements with these ids; one missing from the registry has an empty source."""
+        """Returns the requirements with these ids, with placeholders for unknown ones."""
         unknown = "(not in the registry of this run)"
         return tuple(
             self.requirements.get(one, events.ReportedRequirement(one, NO_AREA, unknown, "", ""))
@@ -183,7 +183,7 @@ class Summary:
 def area_of(
     run: events.CaseFinished, requirements: Mapping[str, events.ReportedRequirement]
 ) -> str:
-    """The area of the first known requirement of the case, however the run ended."""
+    """Returns the area of the case's first known requirement, regardless of the outcome."""
     if run.outcome == "missing known failure":
         return KNOWN_FAILURES
     return next(
@@ -192,7 +192,7 @@ def area_of(
 
 
 def summarize(stream: Iterable[events.AnyEvent]) -> Summary:
-    """Folds a stream of events, complete or not, into its summary."""
+    """Folds a stream of events, complete or not, into a summary."""
     every = list(stream)
     started = next(_of(events.RunStarted, every), None)
     ended = next(_of(events.RunEnded, reversed(every)), None)
@@ -216,7 +216,7 @@ def summarize(stream: Iterable[events.AnyEvent]) -> Summary:
         start=started,
         end=ended,
         tally=tally,
-        # In the order of the registry; cases without an area come last.
+        # In the order of the registry, then cases without an area.
         areas=_tally_by([*(one.area for one in known.values()), *areas], areas, outcomes),
         machines=_tally_by([*(started.machines if started else ()), *machines], machines, outcomes),
         matrix=_tally_by((), zip(areas, machines, strict=True), outcomes),
@@ -250,7 +250,7 @@ def _tally(counts: Mapping[events.Outcome, int]) -> OutcomeTally:
 def _tally_by(
     order: Iterable[K], keys: Iterable[K], outcomes: Iterable[events.Outcome]
 ) -> dict[K, OutcomeTally]:
-    """The outcomes of each key: first those in `order`, then in the order in which they come."""
+    """Counts outcomes by key: first the keys in `order`, then in order of appearance."""
     found = group_values(zip(keys, outcomes, strict=True))
     ordered = dict.fromkeys([*order, *found])
     return {key: _tally(Counter(found[key])) for key in ordered if key in found}
@@ -259,7 +259,7 @@ def _tally_by(
 def _examples(
     end: events.RunEnded | None, divergences: Iterable[events.DivergenceFound], example_count: int
 ) -> OutcomeTally:
-    """Examples by outcome: as counted by the last event or, without it, as seen so far."""
+    """Counts examples by outcome, from the last event or else from the events so far."""
     if end is not None:
         return _tally({one: end.outcomes.get(one, 0) for one in OUTCOMES})
     found = Counter(one.outcome for one in divergences)
@@ -270,28 +270,27 @@ def _examples(
 def _gaps(
     start: events.RunStarted | None, end: events.RunEnded | None, tally: OutcomeTally
 ) -> Iterator[str]:
-    """Says in sentences why the stream is not that of a complete run."""
     if start is None and (end is None or end.complete):
-        yield "The stream of events has no beginning."
+        yield "The first event is missing."
     if end is None:
         yield (
-            "The stream of events has no end: the run was killed, is still in progress, or could"
-            " not write it."
+            "The last event is missing: the run was killed, is still in progress, or could not"
+            " write it."
         )
         return
     if not end.complete:
-        yield end.message or "The run was cut short."
+        yield end.message or "The run was interrupted."
         return
     counted = sum(end.outcomes.values())
     if counted != tally.total:
         last = plural(counted, "case run")
-        yield f"The last event counts {last}, but the stream has {tally.total:,}."
+        yield f"The last event counts {last}, but the file has {tally.total:,}."
     elif start is not None and start.kind == "check" and tally.total < start.total:
-        yield f"The stream has only {tally.total:,} of {plural(start.total, 'case run')}."
+        yield f"The file has only {tally.total:,} of {plural(start.total, 'case run')}."
 
 
 def _part(kind: type[T], event: msgspec.Struct) -> T:
-    """The fields of an event that a part of the summary has, as plain JSON values."""
+    """Returns the fields that a part of the summary shares with an event, as JSON values."""
     return cast(
         "T", {name: msgspec.to_builtins(getattr(event, name)) for name in get_type_hints(kind)}
     )

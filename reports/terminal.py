@@ -1,8 +1,8 @@
-"""What a person sees during a run and at its end.
+"""Shows the progress and the summary of a run.
 
-A terminal shows a live line with a bar, the time left and the current case. Anywhere else (a pipe,
-CI, ``NO_COLOR``, ``TERM=dumb``) there are plain lines: one every now and then, and one for each
-failure. Both end with the same summary.
+A terminal shows a live line with a progress bar, the time left and the current case. Anywhere else
+(a pipe, CI, ``NO_COLOR``, ``TERM=dumb``), plain lines report progress and failures. Both end with
+the same summary.
 """
 
 from __future__ import annotations
@@ -38,7 +38,13 @@ from numaproof.reports.story import transcript
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal_summary import summary_parts
 from numaproof.reports.untrusted_text import one_line
-from numaproof.reports.wording import STYLES, SYMBOLS, implementation, release_and_level
+from numaproof.reports.wording import (
+    STYLES,
+    SYMBOLS,
+    command_name,
+    implementation,
+    release_and_level,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,23 +53,23 @@ if TYPE_CHECKING:
 
 
 MAX_FAILURE_LINES = 50
-"""Failures shown as they come, the first of each signature; further ones are only counted."""
+"""Maximum number of failures shown during a run, one for each signature."""
 
 _SECONDS_BETWEEN = 10.0
 _PARTS = 10
 
 
 class Terminal:
-    """Shows events as they come, and the summary on exit; a context manager.
+    """Shows events as they arrive, and the summary on exit; a context manager.
 
     Args:
         stream: where to write (default: standard output).
         environment: the environment variables that decide between live and plain output
             (default: those of the process).
-        calls: whether to show every call of a case run, if its event has them.
+        calls: whether to show every call of a case run, if its event includes them.
 
     Attributes:
-        reports: the folder of the written reports, to show at the end; empty for none.
+        reports: the folder of the reports, to show at the end; empty for none.
     """
 
     def __init__(
@@ -121,7 +127,7 @@ class Terminal:
         """Shows one event."""
         last = self._events[-1] if self._events else None
         if isinstance(last, events.Progress) and isinstance(event, events.Progress):
-            self._events.pop()  # there are many of these, and only the last one counts
+            self._events.pop()  # only the latest progress counts
         self._events.append(event)
         match event:
             case events.RunStarted():
@@ -149,13 +155,10 @@ class Terminal:
         self._total = event.total or None
         who = implementation(summarize([event]))
         kubernetes, level = release_and_level(event)
-        self._line(
-            Text(
-                f"numaproof {_command(event)}: {one_line(who, 80)}, Kubernetes {kubernetes}, "
-                f"level {level}, {_extent(event)}",
-                style="bold",
-            )
-        )
+        what = f"{one_line(who, 80)}, Kubernetes {kubernetes}, level {level}, {_extent(event)}"
+        if event.implementation is None:
+            what = "the program did not answer hello"
+        self._line(Text(f"numaproof {command_name(event)}: {what}", "bold"))
         if self._live:
             self._progress.start()
             self._progress.start_task(self._task)
@@ -181,11 +184,11 @@ class Terminal:
         case = event.case if isinstance(event, events.CaseFinished) else name
         like = event.signature or likeness(case, event.outcome, event.message)
         if like in self._shown_causes:
-            return  # the same cause in another case or on another machine: the summary names them
+            return  # the summary lists other cases and machines with the same cause
         self._shown_causes.add(like)
         self._lines += 1
         if self._lines == MAX_FAILURE_LINES + 1:
-            self._line(Text("Further failures are only counted; see the reports for all of them."))
+            self._line(Text("Further failures are only counted; see the reports for details."))
         if self._lines > MAX_FAILURE_LINES:
             return
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
@@ -213,7 +216,6 @@ class Terminal:
 
 
 def _extent(event: events.RunStarted) -> str:
-    """How much there is to do, in words."""
     if event.kind == "check":
         machines = plural(len(event.machines), "machine")
         return f"{plural(event.total, 'case run')} on {machines}"
@@ -221,19 +223,14 @@ def _extent(event: events.RunStarted) -> str:
     return seed + (plural(event.total, "example") if event.total else "until time is up")
 
 
-def _command(event: events.RunStarted) -> str:
-    """The command that runs: `replay` plays cases as `check` does."""
-    return "replay" if event.command.startswith("numaproof replay ") else event.kind
-
-
 class Bar:
     """A progress bar with lines above it; a context manager.
 
     Args:
         stream: where to write.
-        environment: the variables that decide between live and plain output (default: those of
-            the process).
-        unit: what is counted, such as "units".
+        environment: the environment variables that decide between live and plain output (default:
+            those of the process).
+        unit: what the bar counts, such as "units".
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] | None, unit: str) -> None:

@@ -1,4 +1,4 @@
-"""The summary at the end of a run, as rich renderables."""
+"""Renders the summary at the end of a run for the terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import Summary
 
 MAX_FAILURES = 10
-"""Causes shown, each with its smallest failure; the others are in the written reports."""
+"""Maximum number of causes shown, each with its smallest failure."""
 
 _COLUMN_STYLES = ("green", "bold red", "bold magenta", "dim", "yellow", "yellow")
 _VERDICT_STYLES: Mapping[Verdict, str] = {
@@ -46,12 +46,12 @@ _GAP = 2
 
 
 def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[RenderableType]:
-    """The summary, part by part, to be printed with `print_part`.
+    """Yields the parts of the summary, to be printed with `print_part`.
 
     Args:
         summary: the summary to show.
         width: maximum width of drawings, in columns.
-        reports: the folder of the written reports; empty for none.
+        reports: the folder of the reports; empty for none.
     """
     groups = causes(summary)
     for group in groups[:MAX_FAILURES]:
@@ -119,7 +119,7 @@ def _expected(summary: Summary) -> Iterator[Text]:
 
 def _by_chance(summary: Summary) -> Iterator[Text]:
     for one in summary.by_chance[:_NAMES]:
-        where = f"answer differs from run to run: {one.scenario}, call {one.call}: "
+        where = f"answer differs between runs: {one.scenario}, call {one.call}: "
         sentence = sentence_of(f"{where}{one.message}", one.finding and one.finding.within(where))
         yield from (Text(line, "yellow") for line in short_lines(sentence, _VALUE))
     if (left := len(summary.by_chance) - _NAMES) > 0:
@@ -142,7 +142,7 @@ def _failure(failure: Failure, width: int) -> Iterator[RenderableType]:
     head = Text(f"{SYMBOLS[failure.outcome]} {failure.outcome.upper()}  ", style)
     yield head.append(one_line(where, _TITLE), "bold")
     yield from (Padding(part, (0, 0, 0, 2)) for part in _body(failure, width - 2))
-    # Padding would wrap these lines, which are there to be copied.
+    # Not padded, because padding would wrap these lines, which users copy.
     if failure.file:
         yield _whole("  case file: ", failure.file)
     if failure.reproduce:
@@ -184,12 +184,12 @@ def _body(failure: Failure, width: int) -> Iterator[RenderableType]:
 
 
 def _whole(label: str, text: str) -> Text:
-    """A line that is neither wrapped nor cropped, however long."""
+    """Returns a line that is never wrapped or cropped."""
     return Text(label, "dim", no_wrap=True, overflow="ignore").append(visible(text), "bold not dim")
 
 
 _BOTH_SIDES = ("expected", "got")
-"""The titles of pictures that are shown next to each other."""
+"""The titles of pictures that are shown side by side."""
 
 
 def _step(bad: BadStep) -> Iterator[RenderableType]:
@@ -209,7 +209,6 @@ def _step(bad: BadStep) -> Iterator[RenderableType]:
 
 
 def _problem(sentence: Sentence) -> Iterator[Text]:
-    """What is wrong, with what was expected and what came on lines of their own."""
     yield Text(_few_lines(headline(sentence)), "bold")
     for line, style in zip(wording.side_lines(sentence, _VALUE), ("green", "red"), strict=False):
         yield Text(line, style)

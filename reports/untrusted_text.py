@@ -1,12 +1,11 @@
-"""Makes text from outside safe to display: the one place where it becomes shown text.
+"""Makes untrusted text safe to display.
 
-Such text may contain control characters that drive a terminal, characters that XML forbids,
-direction marks and other format characters that make a line read as something else, and lines that
-GitHub takes as commands of a workflow. All of them are shown as code points. Markup is escaped by
-each format itself.
+Untrusted text may contain control characters that drive a terminal, characters that XML forbids,
+direction marks and other format characters that disguise text, and workflow commands of GitHub.
+All of them are shown as code points. Each format escapes its own markup.
 
-`numaproof.reports.safe_streams` does this to all that the command prints, whoever prints it; JSON,
-which programs read, is `escaped` instead.
+`numaproof.reports.safe_streams` applies this module to everything that the command prints. In JSON,
+hidden characters become escape sequences instead; see `escape_json`.
 """
 
 from __future__ import annotations
@@ -23,21 +22,20 @@ _FORMAT = (
 )
 
 _HIDDEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_FORMAT}]")
-"""Controls, save tab and line feed, and whatever else has no shape of its own."""
+"""Invisible characters: controls except tab and line feed, and format characters."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 _COMMAND = re.compile(r"^([ \t]*):(?=:[a-z][a-z-]*(?: [^\n]*)?::)|#(?=#\[[a-z])", re.MULTILINE)
-"""The beginning of a workflow command, such as ``::error::`` or ``##[group]``."""
+"""The start of a workflow command, such as ``::error::`` or ``##[group]``."""
 
 
 def visible(text: str) -> str:
-    """The text with every hidden or forbidden character written as its code point.
+    """Replaces every hidden or forbidden character by its code point.
 
-    A byte of a path that is not UTF-8 is written in hexadecimal, after a backslash and an x.
-    Tabs and line feeds stay; carriage returns before a line feed are dropped. The result contains
-    only characters that XML 1.0 allows, and no command for a workflow. To show it again changes
-    nothing.
+    Bytes that are not UTF-8 become hexadecimal escapes. Tabs and line feeds are kept; carriage
+    returns before a line feed are dropped. The result contains only characters that XML 1.0 allows,
+    and no workflow commands. The function is idempotent.
     """
     if not (text.isascii() and text.isprintable()):
         text = _HIDDEN.sub(lambda match: _code_point(match[0]), text.replace("\r\n", "\n"))
@@ -47,13 +45,13 @@ def visible(text: str) -> str:
 
 
 def _code_point(character: str) -> str:
-    if "\udc80" <= character <= "\udcff":  # a byte of a path or an argument, by PEP 383
+    if "\udc80" <= character <= "\udcff":  # an undecodable byte (PEP 383)
         return f"\\x{ord(character) & 0xFF:02x}"
     return f"⟨U+{ord(character):04X}⟩"
 
 
 def escape_json(text: str) -> str:
-    """JSON with every hidden character as an escape: the same to whoever reads it."""
+    """Escapes every hidden character in JSON text, which keeps its meaning."""
     text = text.replace("##[", "#\\u0023[")
     if text.isascii() and not _CONTROL.search(text):
         return text
@@ -71,20 +69,20 @@ _LAST_SHORT = 0xFFFF
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text on one line of at most `limit` characters, hidden characters made visible."""
+    """Returns the text on one line of at most `limit` characters, hidden ones made visible."""
     flat = whole_line(text)
     return flat if len(flat) <= limit else flat[: max(limit - 1, 0)] + "…"
 
 
 def whole_line(text: str) -> str:
-    """All of the text on one line, hidden characters made visible."""
+    """Returns the whole text on one line, hidden characters made visible."""
     return " ".join(visible(text).split())
 
 
 def shorten(text: str, limit: int, whole: str = "events.jsonl") -> str:
-    """About the first `limit` characters of the text, hidden ones made visible.
+    """Returns up to `limit` characters of the text, hidden ones made visible.
 
-    If the text is cut, a note names the file that has the `whole` text.
+    A note after truncated text names the file with the `whole` text.
     """
     shown = visible(text)
     if len(shown) <= limit:

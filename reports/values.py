@@ -1,4 +1,4 @@
-"""JSON values for people: compact layout, and differences between values."""
+"""Formats JSON values for people and compares them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Difference:
 
 
 def _limit_depth(value: Any, depth: int = 0) -> Any:
-    """The value without parts that are nested too deeply to read."""
+    """Replaces parts of a value that are nested too deeply to read."""
     if not value or not isinstance(value, (dict, list)):
         return value
     if depth == _DEEPEST:
@@ -39,7 +39,7 @@ def _limit_depth(value: Any, depth: int = 0) -> Any:
 
 
 def compact(value: Any) -> str:
-    """The value as JSON on one line."""
+    """Formats a value as JSON on one line."""
     return _text(_limit_depth(value))
 
 
@@ -48,9 +48,9 @@ def _text(value: Any) -> str:
 
 
 def pretty(value: Any, width: int = 96) -> str:
-    """The value as indented JSON, with anything that fits on one line.
+    """Formats a value as indented JSON; parts that fit into `width` columns stay on one line.
 
-    `width` is the preferred line width in columns. Keys keep their order.
+    Keys keep their order.
     """
     return "\n".join(_lines(_limit_depth(value), "", width, 0))
 
@@ -76,7 +76,7 @@ def _lines(value: Any, lead: str, width: int, depth: int) -> Iterator[str]:
 
 
 def differences(expected: Any, actual: Any) -> tuple[Difference, ...]:
-    """The innermost places where `actual` differs from `expected`, in the order of `expected`."""
+    """Returns the innermost differences between two values, in the order of `expected`."""
     return tuple(_differences(_limit_depth(expected), _limit_depth(actual), ""))
 
 
@@ -101,8 +101,8 @@ def diff_lines(expected: Any, actual: Any, width: int = 96) -> tuple[tuple[str, 
     """Formats both values and compares them line by line.
 
     Returns:
-        Pairs of a mark (``" "`` in both, ``"-"`` only expected, ``"+"`` only got, ``"…"`` for lines
-        left out because nothing near them differs) and a line.
+        Pairs of a mark and a line. The mark is ``" "`` for lines in both, ``"-"`` for expected
+        lines, ``"+"`` for actual ones, and ``"…"`` for omitted lines without a difference nearby.
     """
     before = pretty(_sort_keys(expected), width).split("\n")
     after = pretty(_sort_keys(actual), width).split("\n")
@@ -120,12 +120,12 @@ def diff_lines(expected: Any, actual: Any, width: int = 96) -> tuple[tuple[str, 
 
 
 def _sort_keys(value: Any) -> Any:
-    # JSON objects are unordered: a different order of keys is no difference.
+    # The order of keys in JSON objects is irrelevant.
     return json.loads(json.dumps(_limit_depth(value), sort_keys=True))
 
 
 def without_machine(args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call with the machine abbreviated, as a picture shows it."""
+    """Returns the arguments of a call with the machine abbreviated."""
     shown = dict(args)
     machine = shown.get("machine")
     if isinstance(machine, dict):
@@ -136,7 +136,7 @@ def without_machine(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key, both in the order in which they come."""
+    """Groups values by key; keys and values keep their order."""
     found: dict[K, list[V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -144,7 +144,7 @@ def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def segments(counts: Iterable[tuple[K, int]], digits: int) -> list[tuple[K, int, str, str]]:
-    """The segments of a bar: what is counted, count, start and width in percent."""
+    """Returns the segments of a bar: key, count, start and width in percent."""
     listed = list(counts)
     total = sum(count for _, count in listed)
     made, at = [], 0

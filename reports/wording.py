@@ -1,4 +1,4 @@
-"""The words for outcomes and verdicts, shared by all formats."""
+"""Names, symbols and sentences shared by all formats of reports."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ _LOOKS: Mapping[events.Outcome, tuple[str, str, str]] = {
     "pass": ("✓", "green", "pass"),
     "unsupported": ("○", "dim", "unsupported"),
 }
-"""Each outcome's symbol, its style in a terminal and its column in a narrow table."""
+"""The symbol of each outcome, its style in a terminal and its column in narrow tables."""
 
 SYMBOLS = {outcome: symbol for outcome, (symbol, _, _) in _LOOKS.items()}
-"""A symbol for each outcome, the worst first: beside its name, or instead if there is no room."""
+"""The symbol of each outcome, the worst first. Small cells show it without the name."""
 
 STYLES = {outcome: style for outcome, (_, style, _) in _LOOKS.items()}
 
 COLUMNS = ("pass", "fail", "error", "unsupported", "expected failure", "known failure")
-"""The columns of narrow tables, in which outcomes are combined; wide tables list each."""
+"""The columns of narrow tables, which combine outcomes."""
 
 
 def is_wrong_answer(outcome: events.Outcome) -> bool:
-    """Whether an outcome is one of a wrong answer; where others are bad, program or run broke."""
+    """Whether an outcome means a wrong answer, as opposed to a broken program or run."""
     return _LOOKS[outcome][2] == "fail"
 
 
 def columns(tally: OutcomeTally, whole: OutcomeTally) -> tuple[tuple[str, int], ...]:
-    """The counts of a tally for the columns of a narrow table about a `whole` run.
+    """Returns the counts of a tally for the columns of a narrow table.
 
-    Only a run with known failures has a column of them.
+    The column of known failures is left out if the `whole` run has none.
     """
     counts = Counter[str]()
     for outcome, count in tally.counts.items():
@@ -58,7 +58,7 @@ def columns(tally: OutcomeTally, whole: OutcomeTally) -> tuple[tuple[str, int], 
 
 
 def implementation(summary: Summary) -> str:
-    """The name, version and language of the implementation."""
+    """Returns the implementation's name, version and language."""
     who = summary.start.implementation if summary.start else None
     if who is None:
         return "a program that did not answer hello"
@@ -66,9 +66,9 @@ def implementation(summary: Summary) -> str:
 
 
 def baseline_text(divergence: events.BaselineDivergence) -> str:
-    """The side that was taken where a kubelet breaks its documents, and by which defects it does.
+    """Describes which baseline an implementation followed, with the defects that affect it.
 
-    The names are those of `docs/findings.md`.
+    The names of defects are those in `docs/findings.md`.
     """
     names = f" ({', '.join(divergence.defects)})" if divergence.defects else ""
     documented = "" if divergence.baseline == "kubelet" else "as documented, not "
@@ -76,7 +76,7 @@ def baseline_text(divergence: events.BaselineDivergence) -> str:
 
 
 def baseline_counts(summary: Summary) -> tuple[tuple[str, int], ...]:
-    """The sides that were taken, with how many case runs took each."""
+    """Returns the baselines that were followed, with the number of case runs for each."""
     taken = (
         baseline_text(run.baseline_divergence) for run in summary.runs if run.baseline_divergence
     )
@@ -84,15 +84,15 @@ def baseline_counts(summary: Summary) -> tuple[tuple[str, int], ...]:
 
 
 def expected(summary: Summary) -> Counter[str]:
-    """How many case runs showed each named defect."""
+    """Counts the case runs that showed each named defect."""
     return Counter(run.defect or "unnamed defect" for run in summary.expected_failures)
 
 
 def untested_line(summary: Summary) -> str:
-    """How many requirements no case can check; empty if the stream lists none."""
+    """Returns the number of requirements without a case, as a phrase; empty if there are none."""
     count = len(summary.untested_ids)
     what = plural(count, "requirement")
-    return f"{what} untested; the registry says why" if count else ""
+    return f"{what} untested; see requirements.yaml for the reasons" if count else ""
 
 
 _MAX_CLAIMS = 20
@@ -100,9 +100,9 @@ _MAX_LEFT = 20
 
 
 def claims_lines(summary: Summary) -> tuple[str, ...]:
-    """What the run shows of the implementation's claims, in sentences: the contradicted first.
+    """Returns sentences about the implementation's claims, starting with contradicted ones.
 
-    They say why case runs were unsupported, what its operations would allow, and what is assumed.
+    They explain why case runs were unsupported, which claims are missing and which are assumed.
     """
     review = summary.end.claims if summary.end else None
     if review is None:
@@ -111,29 +111,27 @@ def claims_lines(summary: Summary) -> tuple[str, ...]:
     lines = [f"{one}." for one in review.untrue]
     unclaimed = [*review.missing_claims.items()]
     lines += [
-        f"{claim} not claimed: {plural(count, what)} not asked."
+        f"{claim} not claimed: {plural(count, what)} skipped."
         for claim, count in unclaimed[:_MAX_CLAIMS]
     ]
     if left := sum(count for _, count in unclaimed[_MAX_CLAIMS:]):
-        lines.append(f"Other claims not made: {plural(left, what)} not asked.")
+        lines.append(f"Other features not claimed: {plural(left, what)} skipped.")
     if review.declined_runs:
         lines.append(f"Claimed, but answered unsupported: {plural(review.declined_runs, what)}.")
     levels = [one for one in review.possible if one.startswith("level ")]
     lines += [f"Could be claimed: {one}." for one in levels]
     if allowed := [one for one in review.possible if one not in levels]:
-        lines.append(
-            f"Allowed by its operations, but not claimed and not asked: {', '.join(allowed)}."
-        )
+        lines.append(f"Possible with its operations, but not claimed: {', '.join(allowed)}.")
     if review.assumes_features:
         lines.append(
-            "hello has no `features`, so all that its operations, policies and options allow are"
-            " assumed; list what you have to be asked for nothing else (numaproof features)."
+            "`features` is missing in hello, so all features that the operations, policies and"
+            " options allow are assumed; list yours to limit the tests (see numaproof features)."
         )
     return tuple(lines)
 
 
 def leftover_lines(summary: Summary) -> tuple[str, ...]:
-    """The processes that outlived the run, in sentences."""
+    """Returns sentences about processes that are still running after the run."""
     left = summary.end.leftover_processes if summary.end else ()
     lines = [f"Could not end process {one}, which the program started." for one in left]
     if len(lines) > _MAX_LEFT:
@@ -143,7 +141,7 @@ def leftover_lines(summary: Summary) -> tuple[str, ...]:
 
 
 def coverage_lines(coverage: events.Coverage) -> tuple[tuple[str, str], ...]:
-    """What fuzzing covered: pairs of a subject and the counts of what occurred."""
+    """Returns what fuzzing covered, as pairs of a subject and its counts."""
     rows = [
         (subject, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         for subject, counts in coverage.counts.items()
@@ -155,14 +153,24 @@ def coverage_lines(coverage: events.Coverage) -> tuple[tuple[str, str], ...]:
 
 
 def release_and_level(start: events.RunStarted) -> tuple[str, str]:
-    """The Kubernetes release and the level of the run; unknown without an answer to hello."""
+    """Returns the run's Kubernetes release and level; "unknown" without an answer to `hello`."""
     if start.implementation is None:
         return "unknown", "unknown"
     return start.kubernetes, start.level
 
 
+_COMMANDS = ("check", "fuzz", "diff", "replay")
+
+
+def command_name(start: events.RunStarted) -> str:
+    """Returns the command of a run; `replay` and failed handshakes have the kind "check"."""
+    words = start.command.split(maxsplit=2)
+    named = words[1] if words[:1] == ["numaproof"] and len(words) > 1 else ""
+    return named if start.kind == "check" and named in _COMMANDS else start.kind
+
+
 def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
-    """What was tested and how: pairs of a name and a value, for the head of a report."""
+    """Returns pairs of a name and a value for the head of a report."""
     started = summary.start
     if started is None:
         return ()
@@ -178,14 +186,14 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
 
 
 def problem_lines(sentence: events.Sentence) -> tuple[str, ...]:
-    """A problem as lines: what differs, and on labelled lines what was expected and what came."""
+    """Formats a problem as lines: what differs, then the expected and the actual value."""
     if isinstance(sentence, str):
         return tuple(sentence.split("\n"))
     return (sentence.what, *side_lines(sentence))
 
 
 def side_lines(sentence: events.Sentence, limit: int | None = None) -> tuple[str, ...]:
-    """What was expected and what came on labelled lines, each side at most `limit` characters."""
+    """Formats the expected and the actual value on labelled lines of up to `limit` characters."""
     if isinstance(sentence, str):
         return ()
     both = ("expected", sentence.expected), ("got", sentence.actual)
@@ -195,5 +203,5 @@ def side_lines(sentence: events.Sentence, limit: int | None = None) -> tuple[str
 
 
 def short_lines(sentence: events.Sentence, limit: int) -> tuple[str, ...]:
-    """The lines of a difference, each at most `limit` characters; any other text is one line."""
+    """Formats a difference as lines of up to `limit` characters, any other text as one line."""
     return (one_line(events.headline(sentence), limit), *side_lines(sentence, limit))

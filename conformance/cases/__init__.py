@@ -1,1 +1,1 @@
-"""Cases: their schema, how they are loaded from tables, and how they are written."""
+"""Cases: their schema, and reading, checking and writing case files."""

@@ -1,4 +1,4 @@
-"""What the form of a case cannot say: whether its steps make sense."""
+"""Checks cases for errors that their schema can't express."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
     "devices": frozenset(),
     "merge": frozenset({"hint", "admit"}),
 }
-"""Which expectations make sense for which verb."""
+"""The expectations that each verb allows."""
 
 
 MAX_STEPS = 1000
-"""Steps of a case. After each, the whole node is judged and kept for the report; a case that
-fuzzing finds has a few dozen."""
+"""The maximum number of steps of a case. Every step is judged and reported in full; cases from
+fuzzing have a few dozen.
+"""
 
 
 class WrongCaseError(ValueError):
-    """A case makes no sense: the path of the field below the case, what is wrong, and the fix."""
+    """A case is invalid: the path of the field within the case, the problem, and a fix."""
 
     def __init__(self, path: PathTuple, message: str, fix: str) -> None:
         super().__init__(message)
@@ -50,31 +51,33 @@ class WrongCaseError(ValueError):
 
 
 def check(case: Case) -> None:
-    """Checks the steps of a case, and the releases that they and the case name.
+    """Checks a case's steps and releases.
 
     Raises:
-        WrongCaseError: one of them makes no sense.
+        WrongCaseError: one of them is invalid.
     """
     check_range(case.kubernetes, ("kubernetes",))
     if not case.steps:
-        raise WrongCaseError(("steps",), "a case needs a step", "give it one, or remove it")
+        raise WrongCaseError(
+            ("steps",), "a case needs at least one step", "add one, or remove the case"
+        )
     if len(case.steps) > MAX_STEPS:
-        message = f"{len(case.steps):,} steps, more than {MAX_STEPS:,}"
-        raise WrongCaseError(("steps",), message, "make several cases of it")
+        message = f"expected at most {MAX_STEPS:,} steps, got {len(case.steps):,}"
+        raise WrongCaseError(("steps",), message, "split the case")
     for number, step in enumerate(case.steps):
         _check_step(("steps", number), step, case.kubernetes)
         _check_told(("steps", number, "expect"), step, case.tell)
     if isinstance(case.devices, dict):
         for resource in case.preferred.keys() - case.devices.keys():
-            message = f"no devices of {resource} are in the case"
-            raise WrongCaseError(("preferred", resource), message, "name a resource of devices")
+            message = f"the case has no devices of {resource}"
+            raise WrongCaseError(("preferred", resource), message, "use a resource from devices")
 
 
 def check_range(kubernetes: str, path: PathTuple) -> None:
-    """Checks a range of releases, which is written at a path.
+    """Checks a range of releases at a path.
 
     Raises:
-        WrongCaseError: it is none.
+        WrongCaseError: the range is invalid.
     """
     with _readable(path, _A_RANGE):
         releases.includes(kubernetes, RELEASES[0])
@@ -85,7 +88,7 @@ _A_RANGE = 'write "< 1.36" or ">= 1.36"'
 
 @contextmanager
 def _readable(path: PathTuple, fix: str) -> Iterator[None]:
-    """Reports releases that are written at a path in no form that there is."""
+    """Reports invalid releases at a path."""
     try:
         yield
     except releases.ConstraintError as error:
@@ -95,16 +98,16 @@ def _readable(path: PathTuple, fix: str) -> Iterator[None]:
 def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
     given = [verb for verb in VERBS if getattr(step, verb) is not None]
     if len(given) != 1:
-        message = f"a step does one thing, this one has {' and '.join(given) or 'no verb'}"
-        raise WrongCaseError(path, message, f"give it one of {', '.join(VERBS)}")
+        message = f"expected exactly one verb, got {' and '.join(given) or 'none'}"
+        raise WrongCaseError(path, message, f"use one of {', '.join(VERBS)}")
     if step.start is not None and step.start.kubernetes is not None:
         with _readable((*path, "start", "kubernetes"), 'write a release such as "1.36"'):
             releases.check_name(step.start.kubernetes)
     tamper = step.tamper
     if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
-        message = "a checkpoint is written, in the place of a text"
+        message = "a checkpoint can only replace the content of a file"
         raise WrongCaseError(
-            (*path, "tamper", "checkpoint"), message, "let how be write, and leave out text"
+            (*path, "tamper", "checkpoint"), message, "use `how: write` without `text`"
         )
     if isinstance(step.expect, Expected):
         _check_verb((*path, "expect"), step.expect, given[0])
@@ -115,7 +118,7 @@ def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
 
 
 def _check_told(path: PathTuple, step: Step, tell: tuple[Told, ...]) -> None:
-    """What answers say on request can be expected only where starts ask for it."""
+    """Optional fields can be expected only if the case requests them."""
     for one in step.expect if isinstance(step.expect, tuple) else (step.expect,):
         if not isinstance(one, Expected):
             continue
@@ -127,19 +130,19 @@ def _check_told(path: PathTuple, step: Step, tell: tuple[Told, ...]) -> None:
         }
         for field, (asked, expected) in named.items():
             if expected and asked not in tell:
-                message = f"answers say this only where the case has tell: [{asked}]"
+                message = f"answers include this only if the case has `tell: [{asked}]`"
                 raise WrongCaseError((*path, field), message, f"add {asked} to tell")
         if one.pod is not None and one.refused is None:
-            message = "only a refused pod has a fate to expect"
-            raise WrongCaseError((*path, "pod"), message, "say with what it is refused")
+            message = "only a refused pod has a status to expect"
+            raise WrongCaseError((*path, "pod"), message, "add `refused` with the expected reason")
 
 
 def _check_verb(path: PathTuple, expected: Expected, verb: str) -> None:
     allowed = EXPECTED_BY_VERB[verb]
     for field in Expected.__struct_fields__:
         if field not in allowed and getattr(expected, field) != getattr(Expected(), field):
-            fix = f"it can expect {', '.join(sorted(allowed)) or 'nothing but success'}"
-            raise WrongCaseError((*path, field), f"{verb} has no {field} to expect", fix)
+            fix = f"{verb} allows {', '.join(sorted(allowed))}" if allowed else "leave it out"
+            raise WrongCaseError((*path, field), f"{verb} does not allow this expectation", fix)
 
 
 def _check_releases(
@@ -147,21 +150,21 @@ def _check_releases(
     expected: tuple[ExpectedIn, ...],
     kubernetes: str,
 ) -> None:
-    """Each release that a case is for must have one expectation, and only one."""
+    """Every release of the case must have exactly one expectation."""
     taken: dict[str, str] = {}
     for number, one in enumerate(expected):
         where = (*path, number, "kubernetes")
         with _readable(where, _A_RANGE):
             named = [release for release in RELEASES if releases.includes(one.kubernetes, release)]
         if one.anything and one != ExpectedIn(kubernetes=one.kubernetes, anything=True):
-            message = "expects anything, and something besides"
-            raise WrongCaseError((*path, number), message, "leave out one of the two")
+            message = "an item with `anything` can't expect anything else"
+            raise WrongCaseError((*path, number), message, "remove either")
         for release in named:
             if release in taken:
-                message = f"Kubernetes {release} is in {taken[release]!r} too"
-                raise WrongCaseError(where, message, "let the ranges not overlap")
+                message = f"Kubernetes {release} is also in {taken[release]!r}"
+                raise WrongCaseError(where, message, "write ranges that don't overlap")
             taken[release] = one.kubernetes
     for release in RELEASES:
         if releases.includes(kubernetes, release) and release not in taken:
-            message = f"does not say what to expect in Kubernetes {release}"
-            raise WrongCaseError(path, message, "add an item for it, or narrow the case")
+            message = f"there is no expectation for Kubernetes {release}"
+            raise WrongCaseError(path, message, "add an item for it, or restrict the case")

@@ -1,11 +1,11 @@
-"""Checkpoint files built from fields, with the checksum that the kubelet would give them.
+"""Builds checkpoint files from fields, with the kubelet's checksums.
 
-The checksum is the 32-bit FNV-1a hash of a textual dump of the structure that the file is read
-into, with the checksum at zero. The dump is that of Go's spew printer. It is written out here a
-second time and shares no code with the reference: a case must not take its data from what it tests.
+The checksum is the 32-bit FNV-1a hash of a textual dump, by Go's spew printer, of the structure
+that the file is read into, with the checksum at zero. This module shares no code with the
+reference, so that cases don't depend on what they test.
 
-A file of the newest formats has a second part besides: ``data``, a JSON text, and ``dataChecksum``,
-the checksum of that text alone.
+Files in the newest formats also have ``data``, a JSON text, and ``dataChecksum``, the checksum of
+that text.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _PODS = "podEntries"
 
 
 class FieldsError(ValueError):
-    """No structure of the kubelet has such fields, so that they have no checksum."""
+    """The fields match no structure of the kubelet and thus have no checksum."""
 
 
 class _Kind(NamedTuple):
-    """A type of Go's: its name, the value of a missing field, and how the dump shows a value."""
+    """A Go type: its name, its zero value, and the function that renders a value."""
 
     go: str
     zero: Any
@@ -39,7 +39,7 @@ class _Kind(NamedTuple):
 
 
 def _plain(go: str, zero: int | str) -> _Kind:
-    """A number or a text."""
+    """A type for numbers or texts."""
 
     def show(value: Any) -> str:
         if type(value) is not type(zero):
@@ -50,7 +50,7 @@ def _plain(go: str, zero: int | str) -> _Kind:
 
 
 def _cpus(value: Any) -> str:
-    """CPUs that the file has as a text, and the structure as a map to nothing."""
+    """Renders CPUs: a text in the file, but a map to empty structs in Go."""
     cpus = " ".join(
         f"{cpu}:{{}}" for cpu in CPUSet.parse(_require_type(str, value, "cpuset.CPUSet"))
     )
@@ -69,7 +69,7 @@ def _list(go: str, item: _Kind) -> _Kind:
 def _map(
     go: str, item: _Kind, key: type[int | str] = str, *, empty_if_missing: bool = False
 ) -> _Kind:
-    """`empty_if_missing` is whether a file without the key leaves an empty map, and not none."""
+    """A map type; `empty_if_missing` makes it empty rather than nil if the file lacks the key."""
 
     def show(value: Any) -> str:
         if value is None:
@@ -85,7 +85,7 @@ def _map(
 
 
 _Fields = dict[str, tuple[str, _Kind]]
-"""The fields of a structure by their names in the file, with those in Go."""
+"""The fields of a structure by their names in the file, with their names in Go."""
 
 
 def _struct(go: str, fields: _Fields, pointer: str = "<*>") -> _Kind:
@@ -163,10 +163,10 @@ _PODS_OF = {
 
 
 def _structure(fields: Mapping[str, Any]) -> _Kind:
-    """The structure that a kubelet reads such fields into.
+    """The structure that a kubelet reads these fields into.
 
-    ``machineState`` is the Memory Manager's alone. Of the CPU Manager's formats the first has a
-    text for each entry, the third has ``podEntries``.
+    Only the Memory Manager has ``machineState``. In the CPU Manager's first format, entries are
+    texts; the third has ``podEntries``.
     """
     manager, own = "Memory", _MEMORY
     if "machineState" not in fields:
@@ -180,14 +180,14 @@ def _structure(fields: Mapping[str, Any]) -> _Kind:
 
 
 def text(fields: Mapping[str, Any]) -> str:
-    """The file with these fields in their order, as compact as a kubelet writes it.
+    """Formats a checkpoint file with these fields, in order and as compact as the kubelet's.
 
-    The checksum follows the fields that it is of, unless they have one: a number is written as it
-    stands, and None leaves the checksum out. ``data`` may be fields, of which the text is written,
-    or a text, or anything that should not be there; its checksum likewise.
+    The checksum follows the fields that it covers. An explicit checksum is written unchanged, and
+    None omits it. ``data`` may be fields, which are written as a text, or any other value.
+    ``dataChecksum`` works like the checksum.
 
     Raises:
-        FieldsError: a checksum is not said, and what it is of has none.
+        FieldsError: a checksum is needed, but the fields match no structure.
     """
     second = {name: fields[name] for name in (DATA, DATA_CHECKSUM) if name in fields}
     written = {name: value for name, value in fields.items() if name not in second}
@@ -205,9 +205,9 @@ def text(fields: Mapping[str, Any]) -> str:
 
 
 def like(fields: Mapping[str, Any], content: str | None) -> Mapping[str, Any]:
-    """The fields in the format of a file: where that has a second part, ``data`` says the same.
+    """Converts the fields to the format of `content`: if that has a second part, adds ``data``.
 
-    What pods have as a whole is in the second part alone.
+    Pod-level entries then appear only in ``data``.
     """
     if DATA in fields or f'"{DATA}":' not in (content or ""):
         return fields
@@ -220,19 +220,19 @@ def _json(value: Any) -> str:
 
 
 def checksum(fields: Mapping[str, Any], version: str = "") -> int:
-    """The checksum of the structure with these fields; `version` ends the structure's name.
+    """The checksum of the structure with these fields; `version` is a suffix of its name.
 
     Raises:
-        FieldsError: no structure of the kubelet has such fields.
+        FieldsError: the fields match no structure of the kubelet.
     """
     shown = _structure(fields).render(fields)
     return fnv1a_32(shown.replace("Checkpoint)", f"Checkpoint{version})", 1).encode())
 
 
 def data_checksum(data: Any) -> int:
-    """The checksum of a text by itself.
+    """The checksum of a text.
 
     Raises:
-        FieldsError: it is no text.
+        FieldsError: `data` is not a text.
     """
     return fnv1a_32(f"(string){_require_type(str, data, 'string')}".encode())

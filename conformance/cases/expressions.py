@@ -1,8 +1,8 @@
-"""The small language in which a case sizes itself to the machine it runs on.
+"""The language for expressions in cases, which adapt a case to a machine.
 
-``${smt * 2}`` in a text of a case stands for a number; ``${node(0) - reserved}`` for a CPU set.
-Only arithmetic, comparison, set operations and the names given are known: an expression is data
-from a file, not a program.
+``${smt * 2}`` in a case stands for a number, ``${node(0) - reserved}`` for a CPU set. Since
+expressions are data from a file, only arithmetic, comparisons, set operations and given names are
+allowed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MAX_CHARACTERS = 500
-"""Characters of an expression."""
+"""The maximum length of an expression."""
 
 MAX_ITEMS = 1 << 16
-"""Items of a list, or characters of a text, that an expression makes."""
+"""The maximum length of a list or text that an expression creates."""
 
 _PLACE = re.compile(r"\$\{([^{}]*)\}")
 _WHOLE = re.compile(r"\$\{([^{}]*)\}\Z")
@@ -52,22 +52,22 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 class ExpressionError(ValueError):
-    """An expression is not in the language, or has no value on this machine."""
+    """An expression is invalid, or has no value on this machine."""
 
 
 _FAILS = (SyntaxError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
-"""How an expression fails; a set that is compared with a number has no attribute for that."""
+"""Exceptions of failing expressions. Comparing a set with a number raises an AttributeError."""
 
 
 def evaluate(source: str, names: Mapping[str, Any]) -> Any:
-    """The value of an expression.
+    """Evaluates an expression.
 
     Args:
         source: the expression, without ``${`` and ``}``.
         names: values and functions by name.
 
     Raises:
-        ExpressionError: it can't be parsed, names something unknown, or fails.
+        ExpressionError: the expression is invalid, uses an unknown name, or fails.
     """
     if len(source) > MAX_CHARACTERS:
         raise ExpressionError(f"{source[:40]!r}...: longer than {MAX_CHARACTERS} characters")
@@ -80,28 +80,28 @@ def evaluate(source: str, names: Mapping[str, Any]) -> Any:
     except _FAILS as error:
         raise ExpressionError(f"{source.strip()!r}: {error}") from None
     if callable(found):
-        raise ExpressionError(f"{source.strip()!r} is a function, and needs arguments")
+        raise ExpressionError(f"{source.strip()!r} is a function; call it with arguments")
     return found
 
 
 @lru_cache(maxsize=4096)
 def _parse(source: str) -> ast.expr:
-    """The tree of an expression: each is evaluated on every machine."""
+    """Parses an expression, cached because every expression is evaluated on many machines."""
     with warnings.catch_warnings():
-        # What Python's compiler would say of `1if 1else 2` names no file and no line.
+        # Python's warnings about code such as `1if 1else 2` name no file or line.
         warnings.simplefilter("ignore", SyntaxWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
         return ast.parse(source, mode="eval").body
 
 
 def expand(value: Any, names: Mapping[str, Any]) -> Any:
-    """A copy of plain values with every ``${...}`` in a text replaced.
+    """Copies plain values, with every ``${...}`` in texts replaced.
 
-    A text that is nothing but one expression becomes its value (a CPU set in the Linux list
-    format); inside a longer text the value is written in its place.
+    A text that consists of a single expression becomes its value (CPU sets in the Linux list
+    format). Within longer texts, the value is inserted as text.
 
     Raises:
-        ExpressionError: as `evaluate`.
+        ExpressionError: an expression fails; see `evaluate`.
     """
     if isinstance(value, str):
         return _expand_text(value, names)
@@ -118,7 +118,7 @@ def _expand_mapping(value: Mapping[Any, Any], names: Mapping[str, Any]) -> dict[
         name = _expand_text(key, names)
         if name is not key:
             if isinstance(name, bool) or not isinstance(name, str | int):
-                raise ExpressionError(f"the key '{key}' is neither text nor a number")
+                raise ExpressionError(f"the key '{key}' must be a text or a number")
             name = str(name)
         if name in found:
             raise ExpressionError(f"the key '{key}' repeats the key '{name}'")
@@ -139,12 +139,12 @@ def _expand_text(text: Any, names: Mapping[str, Any]) -> Any:
 def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
     kind = _KINDS.get(type(node))
     if kind is None:
-        raise ExpressionError(f"{ast.unparse(node)!r} is not part of the language of cases")
+        raise ExpressionError(f"{ast.unparse(node)!r} is not allowed in expressions")
     return _check_size(kind(node, names), node)
 
 
 def _check_size(value: Any, node: ast.expr) -> Any:
-    """The value, unless no machine has as much: a few signs can stand for gigabytes."""
+    """Rejects values larger than on any machine, because short expressions can create gigabytes."""
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise ExpressionError(f"{ast.unparse(node)[:40]!r} does not fit in 64 bits")
     if isinstance(value, str | list) and len(value) > MAX_ITEMS:
@@ -161,7 +161,7 @@ def _constant(node: ast.Constant, _: Mapping[str, Any]) -> Any:
 def _name(node: ast.Name, names: Mapping[str, Any]) -> Any:
     if node.id not in names:
         known = ", ".join(sorted(names))
-        raise ExpressionError(f"{node.id!r} is not known here; there is {known}")
+        raise ExpressionError(f"{node.id!r} is unknown (expected one of {known})")
     return names[node.id]
 
 
@@ -169,7 +169,9 @@ def _binary(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
     left, right = _value(node.left, names), _value(node.right, names)
     numbers = isinstance(left, int) and isinstance(right, int)
     if isinstance(node.op, ast.Mult | ast.Mod) and not numbers:
-        raise ExpressionError(f"{ast.unparse(node)[:40]!r}: only numbers can be multiplied")
+        raise ExpressionError(
+            f"{ast.unparse(node)[:40]!r}: only numbers can be multiplied or divided"
+        )
     return _of(_BINARY, node.op)(left, right)
 
 
@@ -195,13 +197,13 @@ def _compare(node: ast.Compare, names: Mapping[str, Any]) -> bool:
 def _call(node: ast.Call, names: Mapping[str, Any]) -> Any:
     function = _value(node.func, names)
     if not callable(function) or node.keywords:
-        raise ExpressionError(f"{ast.unparse(node)!r} is not a call of the language of cases")
+        raise ExpressionError(f"{ast.unparse(node)!r} is not a valid call")
     return function(*(_value(item, names) for item in node.args))
 
 
 def _of(table: Mapping[Any, Callable[..., Any]], sign: ast.AST) -> Callable[..., Any]:
     if type(sign) not in table:
-        raise ExpressionError(f"{type(sign).__name__} is not part of the language of cases")
+        raise ExpressionError(f"{type(sign).__name__} is not allowed in expressions")
     return table[type(sign)]
 
 
@@ -217,7 +219,7 @@ _KINDS: dict[type[ast.expr], Callable[[Any, Mapping[str, Any]], Any]] = {
 
 
 def cpu_set(text: str) -> CPUSet:
-    """The ``set("0-3")`` of the language."""
+    """Implements ``set("0-3")``."""
     try:
         return CPUSet.parse(text)
     except ListFormatError as error:

@@ -1,7 +1,7 @@
-"""Case files: read, checked, and turned into cases.
+"""Reads and checks case files.
 
-A file holds ``defaults`` (which its cases take over where they say nothing) and ``cases``. A
-file that `numaproof fuzz` writes holds one case in the same form.
+A file has ``cases`` and optionally ``defaults`` for them. Files from `numaproof fuzz` have one case
+in the same format.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class CaseError(ValueError):
-    """A case cannot be played as written; the message names the case and the step.
+    """A case can't be played as written; the message names the case and the step.
 
     Attributes:
         case: the id of the case.
@@ -43,14 +43,14 @@ class CaseError(ValueError):
 
 @contextmanager
 def locate_errors(paths: Iterable[Path]) -> Iterator[None]:
-    """Adds file and line to a `CaseError` about a case of one of the files.
+    """Adds the file and line to a `CaseError` about a case in these files.
 
     Args:
-        paths: case files, and folders of them.
+        paths: case files and folders.
 
     Raises:
-        documents.DocumentError: the case is written in one of them.
-        CaseError: it is in none.
+        documents.DocumentError: the case is in one of the files.
+        CaseError: the case is in none of them.
     """
     try:
         yield
@@ -66,20 +66,20 @@ def locate_errors(paths: Iterable[Path]) -> Iterator[None]:
 
 
 def files_of(paths: Iterable[Path]) -> Iterator[Path]:
-    """The case files among the paths and in those that are folders, in order.
+    """The case files among the paths and within folders, in order.
 
     Raises:
-        documents.DocumentError: there is none in a folder.
+        documents.DocumentError: a folder contains no case file.
     """
     for path in paths:
         files = sorted(path.rglob("*.y*ml")) if path.is_dir() else [path]
         if not files:
-            raise documents.DocumentError(str(path), 0, "", "there is no .yaml file in this folder")
+            raise documents.DocumentError(str(path), 0, "", "the folder contains no .yaml file")
         yield from files
 
 
 class Defaults(Written, frozen=True):
-    """What the cases of one file share."""
+    """Defaults for the cases of a file."""
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
     machines: Machines = Machines()
@@ -97,10 +97,10 @@ class CaseFile(Written, frozen=True):
 
 @functools.cache
 def bundled_cases() -> tuple[Case, ...]:
-    """The project's own cases, in the order of their files' names.
+    """The bundled cases, ordered by file name.
 
     Raises:
-        documents.DocumentError: a file is not a table of cases.
+        documents.DocumentError: a file is not a case file.
     """
     root = resources.files("numaproof.conformance") / "suite"
     files = {file.name: file.read_bytes() for file in sorted(root.iterdir(), key=str)}
@@ -118,25 +118,25 @@ def bundled_cases() -> tuple[Case, ...]:
 
 @functools.cache
 def bundled_by_id() -> Mapping[str, Case]:
-    """The project's own cases by their ids."""
+    """The bundled cases by id."""
     return {case.id: case for case in bundled_cases()}
 
 
 def read_file(path: Path) -> tuple[Case, ...]:
-    """The cases of a user's own file.
+    """Reads the cases of a user's file.
 
     Raises:
-        documents.DocumentError: unreadable, or not a table of cases.
+        documents.DocumentError: the file is unreadable or not a case file.
     """
     return _cases(documents.load(path))
 
 
 def with_own(cases: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ...]:
-    """The cases, and after them those of a user's own files, or of all the files in a folder.
+    """Appends the cases of a user's files and folders.
 
     Raises:
-        documents.DocumentError: a file is not a table of cases, or has an id that stands
-            elsewhere; a folder has no such file.
+        documents.DocumentError: a file is not a case file or reuses an id, or a folder contains no
+        case file.
     """
     found = list(cases)
     taken = {name for case in cases for name in (case.id, *case.aliases)}
@@ -145,7 +145,7 @@ def with_own(cases: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ...]
             for number, case in enumerate(read_file(file)):
                 if case.id in taken:
                     document = documents.load(file)
-                    message = f"there is another case {case.id}"
+                    message = f"the id {case.id} is already used"
                     raise document.error(("cases", number, "id"), message, "rename it")
                 taken.update((case.id, *case.aliases))
                 found.append(case)
@@ -153,19 +153,19 @@ def with_own(cases: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ...]
 
 
 def files_by_id(paths: Iterable[Path]) -> dict[str, str]:
-    """The file that each case of a user's own files, or of all the files in folders, is in.
+    """The file of each case in a user's files and folders, by case id.
 
     Raises:
-        documents.DocumentError: a file is not a table of cases.
+        documents.DocumentError: a file is not a case file.
     """
     return {case.id: str(file) for file in files_of(paths) for case in read_file(file)}
 
 
 def parse(text: str, file: str) -> tuple[Case, ...]:
-    """The cases that a text holds; `file` is its name in messages.
+    """Reads cases from a text; `file` is its name for messages.
 
     Raises:
-        documents.DocumentError: the text is not a table of cases.
+        documents.DocumentError: the text is not a case file.
     """
     return _cases(documents.load(text, file=file))
 
@@ -205,9 +205,9 @@ def _with_defaults(case: Case, defaults: Defaults, fields: dict[str, Any]) -> Ca
 
 
 def merge_configs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Two configurations as one: mappings are merged, anything else is replaced.
+    """Merges two configurations: mappings recursively, other values from `above`.
 
-    A value of None in `above` takes the key away.
+    A value of None in `above` removes the key.
     """
     result = dict(below)
     for key, value in above.items():

@@ -1,7 +1,7 @@
-"""What a case may ask of a machine: its properties, counted from its description.
+"""The properties of a machine that cases may use.
 
-The properties are counted here from ``MachineInfo`` alone, so that a case is selected and sized
-by the machine and not by what an implementation makes of it.
+They are derived from ``MachineInfo`` alone, so that selecting and expanding a case never depends on
+an implementation.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Property = int | bool
 
 
 class Facts:
-    """The countable properties of a machine, and its CPUs by core, node, socket and cache.
+    """A machine's properties, and its CPUs by core, node, socket and cache.
 
-    Sets are in the order of their smallest CPU for cores, and of their ids for the others.
+    Cores are ordered by their lowest CPU, the others by id.
     """
 
     def __init__(self, machine: MachineInfo) -> None:
@@ -32,7 +32,7 @@ class Facts:
 
     @cached_property
     def all(self) -> CPUSet:
-        """Every CPU of the machine."""
+        """All CPUs of the machine."""
         return CPUSet.union(self.cores)
 
     @cached_property
@@ -48,7 +48,7 @@ class Facts:
 
     @cached_property
     def nodes(self) -> dict[int, CPUSet]:
-        """The CPUs of each NUMA node by its id; empty for a node of memory alone."""
+        """The CPUs of each NUMA node, by id; empty for memory-only nodes."""
         return {
             node.node_id: CPUSet.union(CPUSet(core.thread_ids or ()) for core in node.cores or ())
             for node in sorted(self.machine.topology or (), key=lambda node: node.node_id)
@@ -56,7 +56,7 @@ class Facts:
 
     @cached_property
     def sockets(self) -> dict[int, CPUSet]:
-        """The CPUs of each socket by its id."""
+        """The CPUs of each socket, by id."""
         return _group_cpus(
             (core.socket_id, CPUSet(core.thread_ids or ()))
             for node in self.machine.topology or ()
@@ -65,7 +65,7 @@ class Facts:
 
     @cached_property
     def uncore_caches(self) -> dict[int, CPUSet]:
-        """The CPUs behind each last-level cache by its id; empty where none is reported."""
+        """The CPUs of each last-level cache, by id; empty if none is reported."""
         return _group_cpus(
             (core.uncore_caches[0].id, CPUSet(core.thread_ids or ()))
             for node in self.machine.topology or ()
@@ -75,7 +75,7 @@ class Facts:
 
     @cached_property
     def properties(self) -> dict[str, Property]:
-        """Every property by name, as `docs/cases.md` lists them."""
+        """All properties by name, as listed in `docs/cases.md`."""
         cpus, cores = len(self.all), len(self.cores)
         with_cpus = [cpus for cpus in self.nodes.values() if cpus]
         sizes = Counter(len(core) for core in self.cores)
@@ -105,7 +105,7 @@ class Facts:
 
     @cached_property
     def hugepages(self) -> dict[int, dict[int, int]]:
-        """Bytes of huge pages by page size in KiB and node id; sizes that have pages alone."""
+        """Bytes of huge pages by page size in KiB and node id, for sizes with any pages."""
         sizes: dict[int, dict[int, int]] = {}
         for node in self._memory_nodes:
             for pages in node.hugepages or ():
@@ -115,14 +115,15 @@ class Facts:
         return sizes
 
     def names(self) -> dict[str, Any]:
-        """What an expression of a case may name: the properties, and sets of CPUs.
+        """The names that expressions may use: properties, CPU sets and functions.
 
-        ``core(i)``, ``node(i)``, ``socket(i)`` and ``cache(i)`` are the CPUs of the i-th one
-        that has any; ``first_cores(n)`` those of the first n cores; ``first(n, s)`` the n lowest of
-        a set; ``size(s)`` its size; ``all`` every CPU; ``set("0-3")`` a set. Of the i-th node of
-        all, ``node_id(i)`` is its id, ``memory(i)`` its bytes and ``hugepages(i, s)`` its bytes of
-        huge pages of s KiB; ``per_node(n)`` describes n devices on each; ``gib(n)`` and ``mib(n)``
-        are bytes.
+        ``core(i)``, ``node(i)``, ``socket(i)`` and ``cache(i)`` are the CPUs of the i-th core,
+        node, socket or cache with CPUs. ``first_cores(n)`` are the CPUs of the first n cores,
+        ``first(n, s)`` the n lowest CPUs of a set, ``size(s)`` its size, ``all`` all CPUs, and
+        ``set("0-3")`` a literal set. ``node_id(i)``, ``memory(i)`` and ``hugepages(i, s)`` are the
+        i-th node's id, bytes of memory and bytes of huge pages of s KiB, counting nodes without
+        CPUs. ``per_node(n)`` describes n devices on each node. ``gib(n)`` and ``mib(n)`` convert to
+        bytes.
         """
         return dict(self._names)
 
@@ -156,10 +157,7 @@ _MAX_KEPT = 64
 
 
 def facts_of(machine: MachineInfo) -> Facts:
-    """The properties of a machine; the same ones as before for the very same machine.
-
-    To count what a large machine has takes as long as to play a step on it.
-    """
+    """The properties of a machine, cached because computing them is slow for large machines."""
     known = _KEPT.get(id(machine))
     if known is None or known.machine is not machine:
         if len(_KEPT) >= _MAX_KEPT:
@@ -169,12 +167,12 @@ def facts_of(machine: MachineInfo) -> Facts:
 
 
 MAX_DEVICES = 4096
-"""Devices near a node, for which `per_node` makes an item each."""
+"""The maximum argument of `per_node`, which creates an item for every device."""
 
 
 def _few(count: int) -> int:
     if count > MAX_DEVICES:
-        raise ValueError(f"more than {MAX_DEVICES} devices on a node")
+        raise ValueError(f"expected at most {MAX_DEVICES} devices per node, got {count}")
     return count
 
 
@@ -183,7 +181,7 @@ def _alike(sets: Iterable[CPUSet]) -> bool:
 
 
 def _equidistant(nodes: list[Node]) -> bool:
-    """Whether every node is equally far from every other."""
+    """Whether all nodes have the same distance to each other."""
     apart = {
         distance
         for here, node in enumerate(nodes)

@@ -1,4 +1,4 @@
-"""Pods and machines as a case writes them, made into what the protocol carries."""
+"""Converts pods and machines from the form in cases to that of the protocol."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _QUANTITY = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?"
 )
 _LONGEST = 500
-"""Characters of a quantity."""
+"""The maximum length of a quantity."""
 
 _SHOWN = 60
-"""Characters of a wrong amount that a message shows."""
+"""The maximum length of a wrong quantity in messages."""
 
 _IMAGE = "registry.example/app:1"
 
 
 def manifest(spec: PodSpec) -> Pod:
-    """The v1.Pod manifest of a pod that a case describes; its uid is ``uid-NAME``."""
+    """Creates a v1.Pod manifest from a pod in a case; its uid is ``uid-NAME``."""
     body = dict(spec.spec)
     if spec.containers:
         body["containers"] = [_container(*item) for item in spec.containers.items()]
@@ -52,21 +52,21 @@ def manifest(spec: PodSpec) -> Pod:
 
 
 def _check(spec: dict[str, Any]) -> None:
-    """Checks the shape of what a case may write as it likes.
+    """Checks the free-form parts of a pod.
 
     Raises:
-        ValueError: a list, a mapping or a text is something else; names the field.
+        ValueError: a field has the wrong type; the message names it.
     """
     _check_resources(spec, "spec")
     for key in ("initContainers", "containers"):
         listed = spec.get(key)
         if listed is not None and not isinstance(listed, list | tuple):
-            raise ValueError(f"spec.{key} must be a list")
+            raise ValueError(f"spec.{key}: expected a list")
         for number, container in enumerate(listed or ()):
             where = f"spec.{key}[{number}]"
             name = container.get("name") if isinstance(container, dict) else None
             if not (name and isinstance(name, str)):
-                raise ValueError(f"{where} must be a mapping with a name")
+                raise ValueError(f"{where}: expected a mapping with a name")
             _check_resources(container, where)
 
 
@@ -76,9 +76,9 @@ def _check_resources(holder: dict[str, Any], where: str) -> None:
     if isinstance(resources, dict):
         places |= {f"{where}.resources.{kind}": one for kind, one in resources.items()}
     for place, value in places.items():
-        # A claim is a list, and no manager reads it.
+        # Claims are a list, which no manager reads.
         if value is not None and not isinstance(value, dict) and not place.endswith(".claims"):
-            raise ValueError(f"{place} must be a mapping")
+            raise ValueError(f"{place}: expected a mapping")
     for kind in _QUANTITIES:
         for resource, amount in (places.get(f"{where}.resources.{kind}") or {}).items():
             _check_quantity(amount, f"{where}.resources.{kind}.{resource}")
@@ -88,9 +88,9 @@ _QUANTITIES = ("requests", "limits")
 
 
 def _check_quantity(amount: Any, place: str) -> None:
-    """Checks an amount that the API server would refuse before any kubelet saw it."""
+    """Rejects quantities that the API server would reject before a kubelet sees them."""
     is_scalar = isinstance(amount, str | int | float) and not isinstance(amount, bool)
-    # No longer than any that is computed with.
+    # Longer ones are never computed with.
     if amount is None or (
         is_scalar and len(str(amount)) <= _LONGEST and _QUANTITY.fullmatch(str(amount))
     ):
@@ -100,12 +100,12 @@ def _check_quantity(amount: Any, place: str) -> None:
 
 
 def uid(pod: str) -> str:
-    """The uid of the pod of that name."""
+    """The uid of a pod."""
     return f"uid-{pod}"
 
 
 def pod_name(uid: str) -> str:
-    """The name of the pod that has that uid: the inverse of `uid`."""
+    """The name of the pod with this uid; the inverse of `uid`."""
     return uid.removeprefix("uid-")
 
 
@@ -138,7 +138,7 @@ _MAPS_OF_TEXT = (
 
 
 def texts_where_due(config: KubeletConfiguration) -> KubeletConfiguration:
-    """A configuration whose amounts are texts, as its form asks for, also where counted."""
+    """Converts integers to texts where the configuration format requires texts."""
     maps: dict[str, Any] = {
         key: _texts(config[key]) for key in _MAPS_OF_TEXT if isinstance(config.get(key), dict)
     }
@@ -163,13 +163,13 @@ def _texts(amounts: dict[str, Any]) -> dict[str, Any]:
 def device_lists(
     devices: dict[str, Any], preferred: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 ) -> tuple[DeviceResource, ...]:
-    """What device plugins report of the devices that a case describes, with no expression left.
+    """Creates the devices that plugins report from the expanded devices of a case.
 
-    Ids are ``d0``, ``d1`` and so on in the order of the case; `preferred` are those that the plugin
-    of a resource would have allocated, in order.
+    Ids are ``d0``, ``d1`` and so on, in order. `preferred` lists the devices that each resource's
+    plugin would prefer to allocate, in order.
 
     Raises:
-        ValueError: the value of an expression is not a list of devices.
+        ValueError: an expression's value is not a list of devices.
     """
     return tuple(
         DeviceResource(
@@ -182,7 +182,7 @@ def device_lists(
 
 
 class _WrittenDevice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A device with no expression left."""
+    """A device without expressions."""
 
     numa: tuple[int, ...] | None = None
     healthy: bool = True
@@ -198,9 +198,9 @@ def _device(number: int, spec: _WrittenDevice | tuple[int, ...] | None) -> Devic
 
 
 def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:
-    """The machine as discovered after the kernel has taken CPUs offline.
+    """The machine after CPUs are taken offline, as it would be discovered.
 
-    A core whose threads are all gone is gone too; a node stays, for its memory.
+    Cores without remaining threads disappear; nodes remain, for their memory.
     """
     if not offline:
         return machine
@@ -223,10 +223,10 @@ def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:
 
 
 def with_memory(machine: MachineInfo, changes: Iterable[MemoryChange]) -> MachineInfo:
-    """The machine with other amounts of memory on some nodes; its total stays the sum.
+    """Changes the memory of some nodes, and the machine's total accordingly.
 
     Raises:
-        ValueError: the machine has no such node, or the node no huge pages of such a size.
+        ValueError: there is no such node, or the node has no huge pages of that size.
     """
     for change in changes:
         nodes = {node.node_id: node for node in machine.topology or ()}

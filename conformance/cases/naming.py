@@ -1,4 +1,4 @@
-"""The ids of cases: how they begin, and which a wrong glob may mean."""
+"""Case ids: their prefixes, and suggestions for misspelt ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
 
 _CLOSE = 0.75
-"""How alike an id must be to be suggested, from 0 to 1."""
+"""The minimum similarity of a suggested id, from 0 to 1."""
 
 PREFIXES: Mapping[str, tuple[str, ...]] = {
     "Checkpoint": ("checkpoint",),
@@ -42,31 +42,31 @@ PREFIXES: Mapping[str, tuple[str, ...]] = {
     "Topology scopes": ("topo-scope",),
     "Whole node": ("node", "podlevel"),
 }
-"""How ids begin, by the area of the first requirement: the area that reports count the case in."""
+"""The prefixes of ids, by the area of the first requirement, which is also the area in reports."""
 
 
 def begins_with(area: str, name: str) -> bool:
-    """Whether an id begins with its area, as the project's own ids do."""
+    """Whether an id begins with a prefix of its area, as ids of bundled cases must."""
     return name.startswith(tuple(f"{prefix}-" for prefix in PREFIXES[area]))
 
 
 def names(case: Case) -> tuple[str, ...]:
-    """The id of a case, then the ids that it had before."""
+    """The id of a case and its former ids."""
     return (case.id, *case.aliases)
 
 
 def did_you_mean(pattern: str, known_ids: Iterable[str]) -> str:
-    """The ids closest to one that is not there, or the globs closest to one that matches none.
+    """Suggests ids or globs similar to one that matches nothing.
 
-    What is compared is the id, and its beginning of as many words, so that ``statik-*`` means
-    ``static-*`` and ``static-gives`` every id that begins so.
+    Compares whole ids and their first words, so that ``statik-*`` suggests ``static-*``, and
+    ``static-gives`` suggests the ids that begin with it.
 
     Args:
         pattern: the id or glob.
-        known_ids: every id that there is.
+        known_ids: all ids.
 
     Returns:
-        ``; did you mean 'static-*'?``, or nothing where no id is close.
+        Text such as ``; did you mean 'static-*'?``, or empty if no id is similar.
     """
     stem = pattern.partition("*")[0].rstrip("-")
     words = stem.count("-") + 1

@@ -1,4 +1,4 @@
-"""Which Kubernetes releases a case is for."""
+"""The Kubernetes releases that a case covers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _COMPARE = {
 
 
 class ConstraintError(ValueError):
-    """A text does not narrow releases; it should look like ``>= 1.34`` or ``>= 1.34, < 1.36``."""
+    """A text is not a range of releases such as ``>= 1.34`` or ``>= 1.34, < 1.36``."""
 
 
 def includes(constraint: str, release: str) -> bool:
-    """Whether a release is one that a constraint allows; an empty constraint allows all.
+    """Whether a release is within a range; an empty range includes all releases.
 
     Raises:
-        ConstraintError: the constraint, or the release, is not in the form.
+        ConstraintError: the range or the release is invalid.
     """
     version = _parse(release)[1]
     parts = constraint.split(",") if constraint else []
@@ -33,17 +33,17 @@ def includes(constraint: str, release: str) -> bool:
 
 
 def check_name(release: str) -> None:
-    """Checks that a text names one release; it need not be one that there is.
+    """Checks that a text has the form of a release, known or not.
 
     Raises:
-        ConstraintError: it does not.
+        ConstraintError: the text has another form.
     """
     if _NAME.match(release) is None:
-        raise ConstraintError(f"{release!r} is not a release such as '1.35'")
+        raise ConstraintError(f"expected a release such as '1.35', got {release!r}")
 
 
 def _parse(text: str) -> tuple[str | None, tuple[int, int]]:
     match = _CONSTRAINT.match(text.strip())
     if match is None:
-        raise ConstraintError(f"{text!r} is not a release such as '1.35' or '>= 1.34'")
+        raise ConstraintError(f"expected a release such as '1.35' or '>= 1.34', got {text!r}")
     return match[1], (int(match[2]), int(match[3]))

@@ -1,11 +1,11 @@
-"""The form of a case: one documented behaviour, as a table that a person can read.
+"""The schema of cases: documented behaviours as readable tables.
 
-A case is plain data. It names the machines it runs on by their properties, a configuration, and
-steps; what it expects stands beside each step. `docs/cases.md` is the guide to writing one.
+Cases are plain data: properties of the machines they run on, a configuration, and steps with
+expectations. `docs/cases.md` explains how to write them.
 """
 
-# All structures are in this module: with `Machines` in one of its own, Python 3.13 crashed now and
-# then at exit, when it collected the types of msgspec 0.22.
+# All classes are in this module: with `Machines` in its own module, Python 3.13 sometimes crashed
+# at exit while collecting the types of msgspec 0.22.
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import Level, Provider, Told
 
 Quantities = dict[str, str | int]
-"""Amounts by resource name, as in a manifest."""
+"""Amounts by resource name, as in manifests."""
 
 _SHAPE = "a number, or an expression such as ${smt * 2}"
 Expression = Annotated[str, msgspec.Meta(pattern=r"^\$\{[^{}]*\}$", description=_SHAPE)]
 """A value that depends on the machine."""
 
 Number = int | Expression
-"""A count, or an expression for one."""
+"""A number, or an expression for one."""
 
 
 class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of a case file: an unknown key is an error."""
+    """A part of a case file; unknown keys are errors."""
 
 
 class ContainerSpec(Written, frozen=True):
-    """A container by what the managers look at; the rest of the manifest is filled in."""
+    """The fields of a container that matter to the managers; the rest is generated."""
 
     requests: Quantities = msgspec.field(default_factory=dict)
     limits: Quantities = msgspec.field(default_factory=dict)
@@ -41,7 +41,7 @@ class ContainerSpec(Written, frozen=True):
 
 
 class PodSpec(Written, frozen=True):
-    """A pod: containers by name, in order; or the `spec` of a manifest as it stands."""
+    """A pod: containers by name, in order, or a verbatim `spec`."""
 
     pod: str
     containers: dict[str, ContainerSpec] = msgspec.field(default_factory=dict)
@@ -52,24 +52,24 @@ class PodSpec(Written, frozen=True):
 
 
 class DeviceSpec(Written, frozen=True):
-    """One device that is not merely on some nodes."""
+    """A device with more properties than its NUMA nodes."""
 
     numa: tuple[Number, ...] | None = None
     healthy: bool = True
 
 
 Devices = dict[str, tuple[DeviceSpec | tuple[Number, ...] | None, ...] | Expression]
-"""The devices of each resource by their NUMA nodes; None where the plugin reports no topology."""
+"""The devices of each resource by their NUMA nodes; None if the plugin reports no topology."""
 
 
 class NoArguments(Written, frozen=True):
-    """A step that needs nothing said: ``{}``."""
+    """A step without arguments: ``{}``."""
 
 
 class MemoryChange(Written, frozen=True):
-    """What a NUMA node has since it was changed: all its memory, or its huge pages of one size.
+    """A change to a NUMA node's memory or to its huge pages of one size.
 
-    `bytes` are of memory, or with `hugepages` (the size of a page in KiB) of such pages.
+    `bytes` is the new amount of memory, or with `hugepages` (the page size in KiB) of such pages.
     """
 
     node: Number
@@ -78,14 +78,14 @@ class MemoryChange(Written, frozen=True):
 
 
 class StartStep(Written, frozen=True):
-    """A kubelet start or restart.
+    """A start or restart of the kubelet.
 
-    `kubernetes` is the release that runs from here on, for an upgrade or a downgrade of the node.
-    `config` is merged over the case's own. `removed_pods` names pods that left while the kubelet
-    was down, `offline` CPUs (Linux list format) that the machine has lost since, `memory` what its
-    nodes have now where that has changed. `tree` makes the implementation discover the machine from
-    its tree. `devices` are what the plugins report then; without them, what they reported last.
-    `flags` is a command line that goes with the configuration.
+    `kubernetes` is the release to run from now on, for upgrades and downgrades. `config` is merged
+    over that of the case. `removed_pods` are pods that were removed while the kubelet was down,
+    `offline` the CPUs (Linux list format) taken offline since, and `memory` the nodes whose memory
+    has changed. With `tree`, the implementation discovers the machine from its tree. `devices` are
+    the devices that plugins report; the default is those last reported. `flags` are command-line
+    flags in addition to the configuration.
     """
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -99,21 +99,21 @@ class StartStep(Written, frozen=True):
 
 
 class RemoveStep(Written, frozen=True):
-    """A pod, or one container of it, has ended."""
+    """A pod, or one of its containers, ends."""
 
     pod: str
     container: str | None = None
 
 
 class HintsStep(Written, frozen=True):
-    """Asks for hints for a container of a pod, or with None for the pod as a whole."""
+    """Requests the hints for a container, or without `container` for the whole pod."""
 
     pod: PodSpec | str
     container: str | None = None
 
 
 class AssignStep(Written, frozen=True):
-    """CPU assignment alone, on the machine of the case."""
+    """Assigns CPUs on the machine of the case, without a node."""
 
     available: str
     count: Number
@@ -121,7 +121,7 @@ class AssignStep(Written, frozen=True):
 
 
 class MergeStep(Written, frozen=True):
-    """The Topology Manager's merge alone, without a node; as the protocol's `merge`."""
+    """Merges hints without a node, like the protocol's `merge`."""
 
     nodes: tuple[Number, ...]
     policy: str
@@ -136,21 +136,22 @@ Tampering = Literal[
 OfTwoParts = Literal["old checksum", "old policy", "data", "data checksum", "no data"]
 
 Fields = dict[str, Any]
-"""A checkpoint by its fields, as `numaproof.conformance.cases.checkpoints.text` takes them."""
+"""The fields of a checkpoint, as in `numaproof.conformance.cases.checkpoints.text`."""
 
 FileName = Literal["cpu_manager_state", "memory_manager_state"]
-"""The checkpoint files that the harness changes."""
+"""The checkpoint files that cases may edit."""
 
 
 class TamperStep(Written, frozen=True):
-    """The harness's own change to a checkpoint file between two starts.
+    """An edit of a checkpoint file between two starts.
 
-    `how`: ``truncate`` keeps the first half; ``checksum`` makes each wrong; ``policy`` misspells
-    static; ``field`` adds an unknown field; ``delete``, ``empty`` and ``garbage`` do that;
-    ``space`` adds white space; ``write`` replaces the content by `text`, or by a `checkpoint` of
-    these fields with its checksum. A file that is missing or empty is left alone, but for
-    ``write``. In a file of two parts, ``old checksum`` and ``old policy`` damage the part for
-    earlier releases, ``data`` and ``data checksum`` the other; ``no data`` takes that out.
+    `how`: ``truncate`` keeps the first half, ``checksum`` falsifies all checksums, ``policy``
+    misspells `static`, ``field`` adds an unknown field, ``space`` adds white space, ``empty`` and
+    ``delete`` do what they say, and ``garbage`` writes bytes that are not JSON. ``write`` replaces
+    the content by `text`, or by a `checkpoint` of these fields with its checksum. Except for
+    ``write``, missing and empty files stay unchanged. In files with two parts, ``old checksum`` and
+    ``old policy`` damage the part for earlier releases, ``data`` and ``data checksum`` damage the
+    other part, and ``no data`` removes it.
     """
 
     file: FileName
@@ -159,15 +160,16 @@ class TamperStep(Written, frozen=True):
     checkpoint: Fields | None = None
 
 
-# What a step expects
+# What steps expect
 
 
 class CPUsExpected(Written, frozen=True):
-    """What must hold of a set of CPUs; sets are in the Linux list format.
+    """Conditions on a CPU set; sets are in the Linux list format.
 
-    `cores`, `sockets`, `numa_nodes` and `uncore_caches` are how many the set touches;
-    `per_node` the sorted numbers of its CPUs on the nodes that it touches; `same_as` and
-    `disjoint_from_container` name another container as ``POD/CONTAINER``.
+    `cores`, `sockets`, `numa_nodes` and `uncore_caches` are the numbers of those that contain a CPU
+    of the set. `per_node` are the numbers of CPUs on each node with any, sorted. `same_as`,
+    `disjoint_from_container` and `within_container` refer to another container as
+    ``POD/CONTAINER``.
     """
 
     equals: str | None = None
@@ -188,7 +190,7 @@ class CPUsExpected(Written, frozen=True):
 
 
 CPUs = int | str | CPUsExpected
-"""A number of CPUs, a set of them (``shared`` is the shared pool), or what must hold."""
+"""A number of CPUs, a set (``shared`` is the shared pool), or conditions."""
 
 
 class BlockExpected(Written, frozen=True):
@@ -200,20 +202,20 @@ class BlockExpected(Written, frozen=True):
 
 
 Memory = tuple[BlockExpected, ...] | dict[str, Number]
-"""Every block, in any order; or the sum in bytes of the blocks of each type, wherever they lie."""
+"""All blocks, in any order; or the total bytes by memory type."""
 
 
 class DevicesExpected(Written, frozen=True):
-    """The NUMA nodes of each device that is held, in any order; at level ``placement``."""
+    """The NUMA nodes of each allocated device, in any order; checked from level ``placement``."""
 
     numa: tuple[tuple[Number, ...], ...]
 
 
 class ContainerExpected(Written, frozen=True):
-    """What a container is expected to have; `affinity` is the hint kept for it, in full.
+    """The expected resources of a container; `affinity` is its complete topology hint.
 
-    `devices` are by resource: how many, which ids, or on which nodes. `quota` is whether a CFS
-    quota is to limit it, where the case has its starts `tell` it.
+    `devices` are, by resource, their number, ids or nodes. `quota` is whether CFS quota limits the
+    container, if the case's `tell` requests it.
     """
 
     exclusive: CPUs | None = None
@@ -225,7 +227,7 @@ class ContainerExpected(Written, frozen=True):
 
 
 class UpdateExpected(Written, frozen=True):
-    """One update that a reconcile pass is expected to send."""
+    """An expected update in a reconcile pass."""
 
     pod: str
     container: str
@@ -233,18 +235,19 @@ class UpdateExpected(Written, frozen=True):
 
 
 class Expected(Written, frozen=True):
-    """What the answer to a step is expected to be; without it, success is expected.
+    """The expected answer to a step; by default, success.
 
-    `refusal` is the reason of a refused admission or the stage of a refused start; `message`
-    its exact text, compared at level ``kubelet`` alone. `checkpoints` are whole files by their
-    fields, which a file of two parts says twice; `files` are their text or some of their fields.
-    `readmission` gives, for the pods that a restart admits again, the reason why one is refused;
-    the others must be admitted. `memory` is what a start reports as allocatable, `hint` and
-    `admit` are what a merge comes to. `machine` is what must be in a discovered machine: its
-    fields, with `nodes` by node id in the place of `topology`, in them `cores` by lowest CPU, and
-    `cpus` of nodes and cores as sets; `node_ids` is the list of the ids of all nodes. `config` are
-    fields of the configuration in force, and `pod` what becomes of a refused one, where the case
-    has its starts `tell` them.
+    `refused` is the reason of a refused admission or the stage of a refused start. `message` is its
+    exact text, compared only at level ``kubelet``. `checkpoints` are whole files by their fields,
+    which files with two parts contain twice. `files` are texts or some of the fields. `readmission`
+    lists the refusal reasons of pods admitted again after a restart; all other pods must be
+    admitted. `memory` is the allocatable memory that a start reports. `hint` and `admit` are the
+    result of a merge.
+
+    `machine` lists expected fields of a discovered machine, with `nodes` by node id instead of
+    `topology`, their `cores` by lowest CPU, the `cpus` of nodes and cores as sets, and the ids of
+    all nodes as `node_ids`. `config` lists fields of the effective configuration, and `pod` is the
+    status of a refused pod; both require the case's `tell`.
     """
 
     refused: str | None = None
@@ -269,9 +272,9 @@ class Expected(Written, frozen=True):
 
 
 class ExpectedIn(Expected, frozen=True, kw_only=True):
-    """What is expected in the releases that `kubernetes` names, such as ``"< 1.36"``.
+    """The expected answer in a range of releases, such as ``"< 1.36"``.
 
-    `anything` is ``expect: anything`` for these releases alone.
+    `anything` is ``expect: anything`` for these releases.
     """
 
     kubernetes: str
@@ -279,22 +282,21 @@ class ExpectedIn(Expected, frozen=True, kw_only=True):
 
     @property
     def alone(self) -> Expectation:
-        """The expectation without the releases it is for."""
+        """The expectation without its range of releases."""
         if self.anything:
             return "anything"
         return Expected(**{name: getattr(self, name) for name in Expected.__struct_fields__})
 
 
 Expectation = Expected | Literal["anything"]
-"""What is expected in one release."""
+"""The expectation for one release."""
 
 
 class Step(Written, frozen=True):
-    """One step: exactly one of its verbs, and what is expected of the answer.
+    """A step: exactly one verb, and the expected answer.
 
-    ``expect: anything`` leaves the answer to the invariants and to the comparison with the
-    reference, as fuzzing does. Where releases answer differently, `expect` is a list, of which
-    one item applies to each release.
+    With ``expect: anything``, only the invariants and the comparison with the reference judge the
+    answer, as in fuzzing. If releases differ, `expect` is a list with one item for each release.
     """
 
     start: StartStep | None = None
@@ -311,26 +313,26 @@ class Step(Written, frozen=True):
     expect: Expectation | tuple[ExpectedIn, ...] = Expected()
 
     def on(self, release: str) -> Step:
-        """The step with what is expected in one release alone.
+        """The step with only the expectation for a release.
 
         Raises:
-            LookupError: nothing is expected in that release.
+            LookupError: there is no expectation for that release.
         """
         if not isinstance(self.expect, tuple):
             return self
         for one in self.expect:
             if releases.includes(one.kubernetes, release):
                 return msgspec.structs.replace(self, expect=one.alone)
-        raise LookupError(f"it does not say what to expect in Kubernetes {release}")
+        raise LookupError(f"there is no expectation for Kubernetes {release}")
 
     @property
     def verb(self) -> str:
-        """The name of the one verb that this step has."""
+        """The name of the step's verb."""
         return next(verb for verb in VERBS if getattr(self, verb) is not None)
 
 
 def open_step(**verb: Any) -> Step:
-    """A step that expects anything, by its verb."""
+    """A step with this verb that accepts any answer."""
     return Step(expect="anything", **verb)
 
 
@@ -338,14 +340,14 @@ VERBS = tuple(field for field in Step.__struct_fields__ if field != "expect")
 
 
 Comparison = int | str
-"""A value, or a comparison with one (``">= 2"``)."""
+"""A value, or a comparison such as ``">= 2"``."""
 
 
 class Machines(Written, frozen=True):
-    """Which machines a case runs on: names (globs), properties, or a condition over properties.
+    """The machines that a case runs on: by names (globs), properties or a condition.
 
-    A property is compared with a value (``2``, ``true``) or a comparison (``">= 2"``); the
-    properties are those of `numaproof.conformance.cases.machine_properties.Facts`.
+    A property is compared with a value (``2``, ``true``) or a comparison (``">= 2"``). For the
+    properties, see `numaproof.conformance.cases.machine_properties.Facts`.
     """
 
     names: tuple[str, ...] = ()
@@ -368,21 +370,20 @@ class Machines(Written, frozen=True):
     equidistant: bool | None = None
 
     def comparisons(self) -> dict[str, Comparison]:
-        """The properties that are asked for, by name."""
+        """The comparisons with properties, by name."""
         given = {name: getattr(self, name) for name in self.__struct_fields__[2:]}
         return {name: value for name, value in given.items() if value is not None}
 
 
 class Case(Written, frozen=True):
-    """One behaviour, the requirements that state it, and the steps that show it.
+    """A documented behaviour, its requirements and the steps that test it.
 
-    `kubernetes` narrows the releases (``">= 1.34"``); `defect` names the defect of the release
-    table that makes a kubelet fail this case; `bugs` the public issues it is about; `devices`
-    what the device plugins report from the first start on, and `preferred` which of them each
-    plugin would have allocated; `tell` what every start asks to be told of; `machine` is the
-    machine itself, in a case file made by fuzzing. With `tree` every start discovers the
-    machine in its tree, where the implementation claims `discover`, until a start changes the
-    machine.
+    `kubernetes` restricts the releases (``">= 1.34"``), `defect` is the named defect that makes a
+    kubelet fail the case, and `bugs` are related public issues. `devices` are the devices that
+    plugins report from the first start, and `preferred` those that each plugin would prefer to
+    allocate. `tell` lists the optional fields that every start requests. `machine` is the machine
+    itself, in case files from fuzzing. With `tree`, starts discover the machine from its tree if
+    the implementation claims `discover`, until a start changes the machine.
     """
 
     id: str

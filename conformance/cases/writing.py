@@ -1,4 +1,4 @@
-"""Cases written as YAML that a person can read and replay; items added to a list in a file."""
+"""Writes cases as readable YAML, and adds items to lists in existing files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def write(case: Case, path: Path) -> None:
-    """Writes a case as a file of its own; never half.
+    """Writes a case to its own file, atomically.
 
     Raises:
         OSError: the file can't be written.
@@ -28,11 +28,13 @@ def write(case: Case, path: Path) -> None:
 
 
 LONGEST_TITLE = 200
-"""Characters of a title in a file: that of a finding is a message, which may quote two answers."""
+"""The maximum length of a title in a file. Titles of findings are messages that may quote two
+answers.
+"""
 
 
 def text(case: Case) -> str:
-    """The case as YAML: the same bytes for the same case. Of a long title the beginning."""
+    """Formats a case as YAML, deterministically; long titles are truncated."""
     plain = _plain(case)
     if len(case.title) > LONGEST_TITLE:
         plain["title"] = f"{case.title[: LONGEST_TITLE - 1].rstrip()}…"
@@ -40,7 +42,7 @@ def text(case: Case) -> str:
 
 
 def item(case: Case, **extra_fields: Any) -> str:
-    """The case as an item of a list in YAML, with its level said; `said` is written besides."""
+    """Formats a case as an item of a YAML list, with its level and any `extra_fields`."""
     plain = {key: value for key, value in _plain(case).items() if value != {}}
     plain |= {"level": case.level, **extra_fields}
     plain["steps"] = [
@@ -54,16 +56,16 @@ _HEAD = (
     *("id", "title", "aliases", "requirements", "bugs", "level", "kubernetes", "defect"),
     *("machines", "let", "config", "devices"),
 )
-"""What stands above the steps of a case, in this order."""
+"""The fields above the steps, in order."""
 
 
 def _first(names: Iterable[str], plain: dict[str, Any]) -> dict[str, Any]:
-    """The same mapping with some keys first."""
+    """The mapping with some keys first."""
     return {**{name: plain[name] for name in names if name in plain}, **plain}
 
 
 def _plain(case: Case) -> dict[str, Any]:
-    """The case as plain values; of its machine only what is there."""
+    """Converts a case to plain values, without null fields of its machine."""
     plain: dict[str, Any] = msgspec.to_builtins(case)
     if "machine" in plain:
         plain["machine"] = _without_nulls(plain["machine"])
@@ -86,17 +88,17 @@ def _dump(plain: Any) -> str:
 
 
 def name_of(case: Case) -> str:
-    """A file name for a case, from its content."""
+    """A file name for a case, derived from its content."""
     digest = hashlib.sha256(text(case).encode()).hexdigest()
     return f"{case.id}-{digest[:8]}.yaml"
 
 
 class _Line(dict[str, Any]):
-    """A mapping that is written on one line."""
+    """A mapping written on one line."""
 
 
 class _Row(list[Any]):
-    """A list that is written on one line."""
+    """A list written on one line."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -117,7 +119,7 @@ _Dumper.add_representer(
 
 
 def _compact(value: Any, depth: int = 0) -> Any:
-    """The same values, with what is deep or small in one line."""
+    """Marks nested mappings and lists to be written on one line."""
     if isinstance(value, dict):
         inner = {key: _compact(item, depth + 1) for key, item in value.items()}
         flat = not any(isinstance(item, dict | list) for item in inner.values())
@@ -130,14 +132,14 @@ def _compact(value: Any, depth: int = 0) -> Any:
 
 
 def with_items(text: str, key: str, items: str, file: str, what: str) -> str:
-    """A text with more items at the end of one of its lists, below an empty line.
+    """Appends items to a list in a text, after an empty line.
 
     Args:
         text: a mapping in YAML.
-        key: of the list in it.
-        items: the items as YAML, each with a hyphen in the first column.
-        file: the file's name in messages.
-        what: what an item is, in messages.
+        key: the key of the list.
+        items: the items in YAML, with hyphens in the first column.
+        file: the file's name for messages.
+        what: a description of an item for messages.
 
     Raises:
         documents.DocumentError: the list is written in brackets.
@@ -154,7 +156,7 @@ def with_items(text: str, key: str, items: str, file: str, what: str) -> str:
 
 
 def _place(text: str, lines: Sequence[str], key: str, file: str, what: str) -> tuple[int, int]:
-    """The line before which an item is added, and the column of its hyphen."""
+    """The line at which to insert items, and the column of their hyphens."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     assert isinstance(root, yaml.MappingNode)
     keys = {one.value: (one, value) for one, value in root.value}
@@ -164,12 +166,12 @@ def _place(text: str, lines: Sequence[str], key: str, file: str, what: str) -> t
             file,
             listed.start_mark.line + 1,
             key,
-            f"{what} can't be added to a list in brackets",
-            "write its items below each other, or add to another file",
+            f"can't add {what} to a list in brackets",
+            "write the list with one item per line, or add to another file",
         )
     follows = [one.start_mark.line for one, _ in keys.values()]
     at = min((line for line in follows if line > listed.start_mark.line), default=len(lines))
-    # What is written above the next key belongs to that.
+    # Comments directly above the next key belong to that key.
     while at < len(lines) and _is_aside(lines[at - 1]):
         at -= 1
     return at, listed.start_mark.column

@@ -1,1 +1,1 @@
-"""What implementations claim: what a call needs, whether a claim exists, and whether it is true."""
+"""Claims: what calls need, whether claims are valid, and whether they are true."""

@@ -1,4 +1,4 @@
-"""Whether what ``hello`` claims exists and goes together, and which features claims stand for."""
+"""Whether the claims in ``hello`` are known and consistent, and the features that they imply."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _RELEASE = re.compile(r"\d+\.\d+\Z")
 
 
 def problems(hello: Hello) -> Iterator[str]:
-    """What is wrong with the claims of a ``hello``, in sentences without a subject.
+    """The problems of the claims in a ``hello``, as phrases.
 
-    Options of any release are known, and so is any release that has the form of one.
+    Options of any release, and any text of the form of a release, are valid.
     """
     for one in hello.kubernetes:
         if not _RELEASE.match(one):
-            yield f"{one!r} is not a minor release, such as {RELEASES[-1]!r}"
+            yield f"expected a minor release such as {RELEASES[-1]!r}, got {one!r}"
     yield from _unknown("operation", hello.operations, OPERATIONS)
     for field in POLICY_FIELDS.values():
         yield from _unknown(field.label, getattr(hello.policies, field.manager), field.policies)
@@ -50,14 +50,11 @@ def _of_features(hello: Hello) -> Iterator[str]:
     yield from _unknown("feature", hello.features, FEATURES)
     for feature in (FEATURES[one] for one in hello.features if one in FEATURES):
         if not feature.is_named:
-            yield f"feature {feature.name!r} is claimed by {how_claimed(feature)}, not by name"
+            yield f"feature {feature.name!r} must be claimed by {how_claimed(feature)}, not by name"
         elif not feature.is_allowed(hello):
             yield f"feature {feature.name!r} needs {', '.join(describe_needs(feature))}"
     if hello.level == "kubelet" and CHECKPOINT_FILES not in hello.features:
-        yield (
-            f"level 'kubelet' compares checkpoint files: claim feature {CHECKPOINT_FILES!r}, or"
-            " level 'placement'"
-        )
+        yield (f"level 'kubelet' needs feature {CHECKPOINT_FILES!r} (or claim level 'placement')")
 
 
 def _of_discovery(hello: Hello) -> Iterator[str]:
@@ -67,7 +64,7 @@ def _of_discovery(hello: Hello) -> Iterator[str]:
     if "discover" not in hello.operations:
         yield "'discovers' needs operation discover"
     elif not hello.discovers:
-        yield "'discovers' names nothing: leave out operation 'discover'"
+        yield "'discovers' is empty: leave out operation 'discover'"
 
 
 def _unknown(label: str, names: Iterable[str], known_names: Collection[str]) -> Iterator[str]:
@@ -78,12 +75,13 @@ def how_claimed(feature: Feature) -> str:
     """How ``hello`` claims a feature, such as ``operation devices``."""
     if feature.is_named:
         return "its name in features"
-    # What has policies is claimed by these: the operations alone say nothing.
+    # Features with policies are claimed by the policies, because the operations alone are
+    # ambiguous.
     return ", ".join(_policies(feature) or describe_needs(feature))
 
 
 def describe_needs(feature: Feature) -> tuple[str, ...]:
-    """The operations and policies that a feature needs, in words."""
+    """The operations and policies that a feature needs."""
     return (*(f"operation {one}" for one in feature.operations), *_policies(feature))
 
 
@@ -92,7 +90,7 @@ def _policies(feature: Feature) -> tuple[str, ...]:
 
 
 def needed_features(needs: Collection[str]) -> tuple[str, ...]:
-    """The features that a case needs whose calls need these claims."""
+    """The features among the claims that a case needs."""
     return tuple(name for name, one in FEATURES.items() if not _claims(one).isdisjoint(needs))
 
 

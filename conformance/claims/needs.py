@@ -1,8 +1,8 @@
-"""What a call needs of an implementation, derived from the call itself.
+"""Determines the claims that a call needs, from the call itself.
 
-A need has the name of the claim that meets it, such as ``operation hints`` or ``feature sidecars``.
-What Kubernetes does not know has no claim: an unknown policy or option only needs the feature
-``configuration-validation``, because how it is refused is part of the test.
+Needs are named like the claims that meet them, such as ``operation hints`` or ``feature sidecars``.
+Policies and options that Kubernetes doesn't know have no claim. They need only the feature
+``configuration-validation``, because the refusal is part of the test.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GATES = "feature feature-gates"
 
 @dataclass(frozen=True, slots=True)
 class PolicyField:
-    """A field of the configuration that names a policy; its first value is the default."""
+    """A configuration field for a policy; the first value is the default."""
 
     manager: str
     label: str
@@ -53,7 +53,7 @@ POLICY_FIELDS = {
     ),
     "topologyManagerScope": PolicyField("scope", "Topology Manager scope", ("container", "pod")),
 }
-"""Every field of the configuration that names a policy or a scope."""
+"""All configuration fields for policies and scopes."""
 
 _OPTION_GATES = {
     "cpuManagerPolicyOptions": "CPUManagerPolicy",
@@ -67,7 +67,7 @@ _POD_LEVEL_GATES = {
 
 @dataclass(frozen=True, slots=True)
 class EarlierStart:
-    """The start before this one in the same state directory."""
+    """The previous start in the same state directory."""
 
     config: KubeletConfiguration
     machine: MachineInfo
@@ -80,14 +80,14 @@ def of_call(
     machine: MachineInfo,
     earlier: EarlierStart | None = None,
 ) -> Iterator[str]:
-    """What a call needs, by the names of claims, the broadest first.
+    """The claims that a call needs, the most general first.
 
     Args:
-        operation: what is called.
-        args: with what arguments.
+        operation: the operation.
+        args: its arguments.
         kubernetes: the release that the implementation behaves as.
-        machine: that it runs on, however it learns of it.
-        earlier: the last start in the state directory; None if there was none.
+        machine: the machine, whether discovered or described.
+        earlier: the previous start in the state directory; None if there was none.
     """
     yield f"operation {operation}"
     match args:
@@ -141,9 +141,9 @@ def _of_start(
 
 
 def _is_invalid(config: KubeletConfiguration, machine: MachineInfo, kubernetes: str) -> bool:
-    """Whether validation refuses a configuration.
+    """Whether validation rejects a configuration.
 
-    The machine matters only where CPUs are named, which it may not have.
+    The machine matters only if CPUs are listed, because it may lack them.
     """
     if config.get("reservedSystemCPUs"):
         return startup.validation_error(config, machine, release(kubernetes)) is not None
@@ -152,14 +152,14 @@ def _is_invalid(config: KubeletConfiguration, machine: MachineInfo, kubernetes: 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A configuration in a release, known by its text."""
+    """A configuration in a release, hashed by its text."""
 
     text: str
     kubernetes: str
     config: KubeletConfiguration = field(compare=False)
 
 
-# Cases have few configurations, and to validate one takes a third as long as a start.
+# Cached, because cases have few different configurations and validation takes a third of a start.
 @lru_cache(maxsize=4096)
 def _is_refused(written_config: _Written) -> bool:
     return (
@@ -184,7 +184,7 @@ def _of_policy(name: str, policy: object) -> Iterator[str]:
 def _of_options(
     label: str, options: object, known_options: Mapping[str, Maturity]
 ) -> Iterator[str]:
-    """Options may be any value: a case can test how a malformed one is refused."""
+    """The known options. `options` may have any type, because cases can test malformed ones."""
     given = sorted(options.keys() & known_options.keys()) if isinstance(options, dict) else []
     yield from (f"{label} {option}" for option in given)
 
@@ -192,7 +192,7 @@ def _of_options(
 def _of_validation(
     parse: Callable[..., object], options: Mapping[str, str], known_options: Mapping[str, Maturity]
 ) -> Iterator[str]:
-    """What options need that are given without a configuration, with every gate open."""
+    """Whether options without a configuration need validation, with all gates enabled."""
     try:
         parse(options, known_options, gates=None)
     except OptionError:
@@ -200,7 +200,7 @@ def _of_validation(
 
 
 def _of_gates(config: KubeletConfiguration, known_gates: Mapping[str, Gate]) -> Iterator[str]:
-    """A gate as it is by default needs nothing, nor does one that opens what options need."""
+    """Gates at their defaults, or that enable options, need no claim."""
     gates = config.get("featureGates")
     if not gates:
         return
@@ -255,7 +255,7 @@ def _huge_pages(names: Iterable[Any]) -> bool:
 def in_force(
     config: KubeletConfiguration, command_line: tuple[str, ...], kubernetes: str
 ) -> KubeletConfiguration:
-    """The configuration with the flags applied; unchanged if the flags are refused.
+    """The configuration with the flags applied; unchanged if the flags are invalid.
 
     Requirements: CPU-CONFIG-016, CPU-CONFIG-017.
     """

@@ -1,4 +1,4 @@
-"""What a run shows of the claims of an implementation: which are missing, and which are untrue."""
+"""Reviews an implementation's claims after a run: those missing, and those that look untrue."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 _SEVERAL = 2
-"""Failures from which on a claim is doubted: a single one says little."""
+"""The number of failures from which a claim is doubted, because a single failure says little."""
 
 
 @dataclass
 class ClaimsTally:
-    """Counts, run by run, what the claims of an implementation came to.
+    """Counts how claims fared in the runs so far.
 
     Attributes:
-        hello: what it claims.
+        hello: the claims.
         unit_noun: what is counted: ``case run`` or ``example``.
     """
 
@@ -64,9 +64,9 @@ class ClaimsTally:
 
         Args:
             needs: the claims that its calls needed.
-            missing_claim: the first of them that is not made; empty if all are.
-            declined_claims: those that were answered ``unsupported``.
-            has_failed: whether it failed.
+            missing_claim: the first missing one; empty if none is missing.
+            declined_claims: the claims whose calls were answered ``unsupported``.
+            has_failed: whether the run failed.
         """
         if missing_claim:
             self._unclaimed_counts[missing_claim] += 1
@@ -80,7 +80,7 @@ class ClaimsTally:
             self._failed_counts.update(needs)
 
     def review(self) -> events.ClaimsReview:
-        """What all the runs show."""
+        """The review of all runs."""
         return events.ClaimsReview(
             assumes_features=self.hello.features is None,
             missing_claims=dict(
@@ -92,7 +92,7 @@ class ClaimsTally:
         )
 
     def _possible(self) -> Iterator[str]:
-        """Features that its operations and policies allow and runs wanted; a higher level."""
+        """Features that the operations and policies allow and runs needed, and a higher level."""
         higher = LEVELS.index(self._agreed_level) > LEVELS.index(self.hello.level)
         if self._compared_runs and self._passed_runs and higher and not self._failed_runs:
             yield f"level {self._agreed_level} (no answer differed)"
@@ -112,7 +112,7 @@ class ClaimsTally:
                     f"claims {claim}, but answered `unsupported` in {self._every(needed)} that"
                     f" {'needs' if needed == 1 else 'need'} it"
                 )
-            # Where nothing passed, the failures say nothing of this claim in particular.
+            # If nothing passed, the failures don't point to this claim in particular.
             elif self._failed_counts[claim] == needed >= _SEVERAL and self._passed_runs:
                 yield f"claims {claim}, but failed {self._every(needed)} that need it"
 

@@ -1,1 +1,1 @@
-"""Two implementations in lockstep, and implementations held against recordings."""
+"""Comparing two implementations, and implementations with recordings."""

@@ -1,7 +1,7 @@
-"""Several programs as one implementation, each for the releases that it claims.
+"""Combines several programs into one implementation, each for the releases that it claims.
 
-A kubelet is one release. When a node is upgraded, its kubelet ends and that of another release
-starts on what it left in the state directory.
+A kubelet has a single release. Upgrading a node ends the running kubelet and starts the new release
+with the existing state directory.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class ByRelease:
-    """An implementation whose starts choose, by their release, the program that runs.
+    """An implementation that starts a different program for each release.
 
-    A start of another program ends the one that runs.
+    Starting a program ends the running one.
 
     Args:
-        implementations: the programs; the first that claims a release answers for it.
-        harness: how the harness introduces itself to them.
+        implementations: the programs. If several claim a release, the first one is used.
+        harness: the harness's name in `hello`.
 
     Raises:
-        ImplementationFailure: one did not answer `hello`.
+        ImplementationFailure: a program didn't answer `hello`.
     """
 
     def __init__(self, implementations: Sequence[Implementation], harness: str) -> None:
-        """Greets them all; see the class."""
+        """Sends `hello` to all programs."""
         greetings = [handshake(one, harness) for one in implementations]
         self._of_release: dict[str, Implementation] = {}
         for one, hello in zip(implementations, greetings, strict=True):
@@ -52,7 +52,7 @@ class ByRelease:
         self._running = self._all[-1]
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer of the program for the release that a call names, else of the one that runs.
+        """Returns the answer of the program for the release in the call, or of the running program.
 
         Raises:
             ImplementationFailure: there was no answer.
@@ -70,13 +70,13 @@ class ByRelease:
         return self._running.call(operation, args)
 
     def begin(self) -> None:
-        """Forgets what was logged: what follows belongs to another case."""
+        """Clears the logs at the start of a case."""
         for one in self._all:
             if isinstance(one, ProcessBacked):
                 one.begin()
 
     def check_alive(self) -> None:
-        """Makes sure that the program that runs is fit for another call.
+        """Checks that the running program can handle another call.
 
         Raises:
             ImplementationFailure: it failed after its last answer.
@@ -85,12 +85,12 @@ class ByRelease:
             self._running.check_alive()
 
     def log(self) -> str:
-        """The standard error of the program that runs, since `begin`."""
+        """The standard error of the running program since `begin`."""
         return self._running.log() if isinstance(self._running, ProcessBacked) else ""
 
     @property
     def leftover_processes(self) -> tuple[str, ...]:
-        """The processes of any of them that could not be ended."""
+        """Processes of all programs that could not be killed."""
         return tuple(
             name
             for one in self._all
@@ -99,15 +99,15 @@ class ByRelease:
         )
 
     def close(self) -> None:
-        """Ends them all."""
+        """Ends all programs."""
         for one in self._all:
             one.close()
 
 
 def _together(first: messages.Hello, second: messages.Hello) -> messages.Hello:
-    """What both claim, in the words of the second.
+    """Combines the claims of two programs, under the second one's name.
 
-    Each release has options of its own: these add up.
+    Releases and options add up, because each release has its own. Other claims must be common.
     """
     return msgspec.structs.replace(
         second,
@@ -125,7 +125,7 @@ def _together(first: messages.Hello, second: messages.Hello) -> messages.Hello:
 
 
 def _features(first: messages.Hello, second: messages.Hello) -> tuple[str, ...] | None:
-    """None, which leaves them to be assumed, if neither names any."""
+    """The common features; None if neither lists any, so that they are implied."""
     if first.features is None and second.features is None:
         return None
     return common(claimed_features(second), claimed_features(first))
@@ -136,12 +136,12 @@ def _union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
 
 
 def common(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:
-    """What both lists have, in the order of ours."""
+    """The items in both lists, in the order of the first."""
     return tuple(one for one in ours if one in theirs)
 
 
 def common_fields(ours: T, theirs: T) -> T:
-    """A message of lists with, in each, what both have."""
+    """A message whose lists contain only the items in both messages."""
     names = ours.__struct_fields__
     kept = {name: common(getattr(ours, name), getattr(theirs, name)) for name in names}
     return msgspec.structs.replace(ours, **kept)

@@ -1,4 +1,4 @@
-"""`numaproof diff`: scenarios on two sides, and where their answers differ."""
+"""`numaproof diff`: plays scenarios on two sides and reports where their answers differ."""
 
 from __future__ import annotations
 
@@ -41,34 +41,37 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.harness_run import HarnessRun
 
 _SHRINK_SECONDS = 60.0
-"""Time to make a difference smaller; `docs/fidelity.md` and the command's help name it."""
+"""The time limit for shrinking a difference; `docs/fidelity.md` and the command's help mention it.
+"""
 
 _SHRINK_TRIES = 3
-"""Playings of each scenario while it is shrunk: one that chance passes is merely not smaller."""
+"""The number of runs of each scenario while shrinking. If chance hides the difference, the scenario
+only stays larger.
+"""
 
 _GENERATORS = {LIFE: node_scenario, START: unusual_start, FILE: checkpoint_pair}
 
 _NAMES = {LIFE: "seed", START: "start", FILE: "file"}
 
 _SLOW = frozenset({"time-out", "crash", "protocol error"})
-"""Outcomes after which a program starts again, or that took the whole time limit."""
+"""Outcomes after which a program restarts, or that take the whole time limit."""
 
 
 @dataclass(frozen=True)
 class NamedScenario:
-    """A scenario of a run; `name` tells it from the others."""
+    """A scenario with a name that is unique in the run."""
 
     name: str
     scenario: Scenario
 
 
 def shared_optional_fields(shared: Capabilities) -> tuple[Told, ...]:
-    """What the answers of both sides can tell on request."""
+    """The optional fields that both sides can include in answers."""
     return tuple(one for one in TOLD if shared.makes(f"feature {one}"))
 
 
 def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilities:
-    """What may be asked of both sides, by the names that the right side has for itself."""
+    """The capabilities that both sides claim, under the right side's name."""
     merged = msgspec.structs.replace(
         right,
         kubernetes=common(right.kubernetes, left.kubernetes),
@@ -84,7 +87,10 @@ def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilit
 def seeded_scenarios(
     seeds: Iterable[int], capabilities: Capabilities, kind: str = LIFE
 ) -> Iterator[NamedScenario]:
-    """The scenarios of seeds: the same for the same claims; `kind` is `LIFE`, `START` or `FILE`."""
+    """Generates scenarios from seeds, deterministically for the same claims.
+
+    `kind` is `LIFE`, `START` or `FILE`.
+    """
     for seed in seeds:
         yield NamedScenario(f"{_NAMES[kind]} {seed}", _GENERATORS[kind](seed, capabilities))
 
@@ -92,7 +98,7 @@ def seeded_scenarios(
 def upgrades(
     seeds: Sequence[int], capabilities: Capabilities, steps: Iterable[tuple[str, str]]
 ) -> Iterator[NamedScenario]:
-    """The scenarios of seeds for each step from a release to another, or to itself."""
+    """Generates scenarios from seeds for each pair of releases, which may be equal."""
     for before, after in steps:
         for seed in seeds:
             made = upgrade(seed, capabilities.of(before), after)
@@ -100,7 +106,7 @@ def upgrades(
 
 
 def generated_trees(seeds: Iterable[int]) -> Iterator[NamedScenario]:
-    """The discovery of the trees of seeds, which are there for as long as it takes."""
+    """Generates discoveries of trees, which exist until the next one is generated."""
     for seed in seeds:
         with scratch_folder() as folder:
             yield NamedScenario(f"{TREE} {seed}", tree(seed, folder))
@@ -109,7 +115,7 @@ def generated_trees(seeds: Iterable[int]) -> Iterator[NamedScenario]:
 def case_scenarios(
     cases: Iterable[Case], catalogue: Sequence[machines.ProfileMachine], kubernetes: str
 ) -> Iterator[NamedScenario]:
-    """Cases on every machine that they apply to, without what they expect."""
+    """Cases on every machine that they apply to, without expectations."""
     for case in cases:
         if not includes(case.kubernetes, kubernetes):
             continue
@@ -125,10 +131,10 @@ def case_scenarios(
 
 
 def tree_scenarios(trees: Iterable[Path]) -> Iterator[NamedScenario]:
-    """The discovery of trees: directories, or archives that are unpacked for as long as it takes.
+    """Discoveries of trees in directories or archives, which are unpacked until the next discovery.
 
     Raises:
-        TreeError: there is no tree there.
+        TreeError: a path is not a tree.
     """
     for path in trees:
         with fakesys.open_tree(path) as root:
@@ -155,13 +161,14 @@ def differences(
     harness_run: HarnessRun,
     options: DiffOptions,
 ) -> Iterator[events.AnyEvent]:
-    """Plays scenarios on both sides and yields what happens.
+    """Plays scenarios on both sides and yields events.
 
-    The first difference ends it, unless the course says otherwise. Each is shrunk and kept as a
-    case file. Where a side breaks by a named defect of the release, that is told, and is none.
+    Ends at the first difference unless `options.keep_going` is set. Each difference is shrunk and
+    saved as a case file. A failure explained by a named defect of the release is reported but isn't
+    a difference.
 
     Raises:
-        CaseError: a case can't be played as it is written.
+        CaseError: a case can't be played as written.
     """
     yield harness_run.started_event("diff", total, {})
     outcomes: Counter[str] = Counter()
@@ -199,7 +206,7 @@ def _chance_event(
 def _expected_failure_event(
     named_scenario: NamedScenario, result: LockstepResult, harness_run: HarnessRun
 ) -> events.CaseFinished:
-    """A scenario that ended where a kubelet breaks by a named defect."""
+    """The event for a scenario that ended with a named defect of the kubelet."""
     return events.CaseFinished(
         at=harness_run.elapsed_seconds(),
         case=named_scenario.name,
@@ -225,10 +232,7 @@ class _Difference:
     result: LockstepResult
 
     def smallest(self, scratch: Path, tries: int) -> tuple[Scenario, LockstepResult, bool]:
-        """The smallest scenario found that ends in the same way, and how it does.
-
-        The last value is whether the time ended the search.
-        """
+        """Shrinks the scenario; also returns its result and whether time ran out."""
 
         def shows(scenario: Scenario) -> bool:
             return self._same(scenario, scratch, min(tries, _SHRINK_TRIES)) is not None

@@ -1,4 +1,4 @@
-"""How `numaproof diff` compares, and the kinds of scenarios that it makes."""
+"""Options of `numaproof diff`, and the kinds of scenarios that it generates."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LIFE = "life"
-"""What is made of a seed in one release: a node's life."""
+"""Scenarios in one release: the life of a node."""
 
 START = "start"
-"""Likewise: one start with something odd in it."""
+"""Scenarios in one release: a start with something unusual."""
 
 FILE = "file"
-"""Likewise: a start that finds a checkpoint whose parts are damaged or at odds."""
+"""Scenarios in one release: a start with damaged or inconsistent checkpoints."""
 
 TREE = "tree"
-"""What is made of a seed beside any node: the tree of a machine, often odd, to be discovered."""
+"""Scenarios without a node: discovery of a tree, often an unusual one."""
 
 UPGRADE = "upgrade"
-"""What is made of a seed in two releases: a node that is upgraded or downgraded."""
+"""Scenarios in two releases: an upgrade or downgrade of a node."""
 
 TRIES = 24
-"""Runs of a scenario at most, to tell chance from a difference."""
+"""The maximum number of runs to distinguish chance from a difference."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class DiffOptions:
     """How to compare.
 
     Attributes:
-        findings: the directory in which the case files of differences are written.
-        keep_going: whether to go on after the first difference.
-        tries: runs of a scenario, to tell chance from a difference.
-        options: of the command, that name both sides again.
+        findings: the directory for case files of differences.
+        keep_going: whether to continue after the first difference.
+        tries: the maximum number of runs to distinguish chance from a difference.
+        options: the command's options that select both sides.
     """
 
     findings: Path

@@ -1,4 +1,4 @@
-"""One scenario on two sides in lockstep: every call goes to both, until their answers differ.
+"""Plays a scenario on two sides in lockstep, until their answers differ.
 
 The right side is the one under test.
 """
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two implementations and what is asked of them.
+    """Two implementations and the capabilities that they share.
 
     Attributes:
-        left: what it is compared with: an implementation, or a recording of one.
-        right: what is under test.
-        capabilities: what both can do, and the release that they behave as.
-        level: how much of the answers is compared.
-        baselines: makes references that the right side may agree with where kubelets contradict
-            their documents; None to compare it with the left side alone.
-        tell: what starts ask both to tell.
-        tested_side: the side that is under test; what the other one says is what is expected.
+        left: the implementation, or recording, to compare with.
+        right: the implementation under test.
+        capabilities: what both sides can do, and the release that they behave as.
+        level: how closely answers are compared.
+        baselines: creates references that the right side may agree with where the kubelet
+            contradicts its documentation; None to compare only with the left side.
+        tell: the optional fields that starts request.
+        tested_side: the side under test; the other side's answers are expected.
     """
 
     left: Implementation
@@ -62,7 +62,7 @@ class Pair:
 
     @property
     def target(self) -> Target:
-        """The right side, with no more claims than both have."""
+        """The right side, with only the claims that both sides make."""
         can = self.capabilities
         return Target(self.right, can.hello, can.kubernetes, self.level)
 
@@ -71,19 +71,18 @@ class Pair:
 class LockstepResult(RunResult):
     """How a scenario ended.
 
-    The outcome is ``pass`` where all answers agree; ``unsupported``; ``fail`` where one differs;
-    ``expected failure`` where one of the sides broke by a named defect of the release; else how it
-    broke.
+    The outcome is ``pass`` if all answers agree, ``fail`` if one differs, ``expected failure`` if a
+    side broke because of a named defect of the release, ``unsupported``, or how a side broke.
 
     Attributes:
-        calls: that were made, the last of them the one that differs.
-        steps: the same calls as reports show them.
-        pictures: the machine on either side after the last call.
-        chance: the operation that the right side answers differently from run to run, where
-            that is why no more was compared; empty where it was not.
-        baseline_divergence: whose behaviour the right side has, where either is right and they
-            differ.
-        tested_side: the side that was under test.
+        calls: the number of calls; if answers differ, those of the last call do.
+        steps: the calls, for reports.
+        pictures: the machine on both sides after the last call.
+        chance: the operation that the right side answers nondeterministically, if this ended the
+            comparison; else empty.
+        baseline_divergence: whether the right side follows the kubelet or its documentation, if
+            both are accepted and they differ.
+        tested_side: the side under test.
     """
 
     calls: int = 0
@@ -95,15 +94,15 @@ class LockstepResult(RunResult):
 
     @property
     def signature(self) -> str:
-        """The cause of the failure; empty if there is none."""
+        """The signature of the failure; empty if there is none."""
         found = self.finding
         if found and self.tested_side == "left":
-            # Signatures have the right side's kind of answer before the left side's.
+            # In signatures, the tested side's answer comes first.
             found = found.with_sides_swapped()
         return signatures.signature(replace(self, finding=found), self.operation)
 
     def reported_finding(self, before: str = "") -> events.ReportedFinding | None:
-        """The fields of the message, with words before it; None if no answer is behind it."""
+        """The finding for reports, with text before its headline; None if no answer was wrong."""
         return reported_finding(self.finding, f"{before}{self.operation}: ")
 
     @property
@@ -112,14 +111,14 @@ class LockstepResult(RunResult):
         return self.steps[-1].operation if self.steps else ""
 
 
-class _LeftSideFailure(Exception):  # noqa: N818 - carries the failure to where it is told apart
+class _LeftSideFailure(Exception):  # noqa: N818 - distinguishes the sides' failures
     def __init__(self, failure: ImplementationFailure) -> None:
         super().__init__(str(failure))
         self.failure = failure
 
 
 class _LeftSide:
-    """The left side: its failures are kept apart from the right side's."""
+    """Wraps the left side, to distinguish its failures from the right side's."""
 
     def __init__(self, implementation: Implementation) -> None:
         self._implementation = implementation
@@ -131,7 +130,7 @@ class _LeftSide:
             raise _LeftSideFailure(failure) from failure
 
     def check_alive(self) -> None:
-        """Makes sure that a program is fit for another call."""
+        """Checks that the program can handle another call."""
         try:
             if isinstance(self._implementation, ProcessBacked):
                 self._implementation.check_alive()
@@ -139,7 +138,7 @@ class _LeftSide:
             raise _LeftSideFailure(failure) from failure
 
     def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """Steers the reference in this process; any other side chooses for itself."""
+        """Sets the devices that the reference prefers; has no effect on other implementations."""
         if isinstance(self._implementation, InProcess):
             self._implementation.prefer_devices(devices)
 
@@ -152,7 +151,7 @@ class _Differs(Exception):  # noqa: N818 - ends a scenario at its first differen
 
 @dataclass
 class _FirstDifference:
-    """A judge that ends a scenario at the first call whose answers differ."""
+    """A judge that ends the scenario at the first difference."""
 
     judge: Oracle | Baselines
 
@@ -169,9 +168,9 @@ class _FirstDifference:
 
 
 class ComparedPlayer(Player):
-    """Plays where only answers are compared.
+    """Plays cases without checking invariants.
 
-    It asks for the state where that is about to be lost, and at the end.
+    It requests the state at the end and before steps that lose it.
     """
 
     checks_invariants = False
@@ -193,27 +192,27 @@ class ComparedPlayer(Player):
 
 
 _ENDS = frozenset({"start", "tamper"})
-"""Steps that replace the running node, so that its state is lost."""
+"""Steps that replace the running node and thus lose its state."""
 
 
 def play(pair: Pair, scenario: Scenario, scratch: Path) -> LockstepResult:
     """Plays a scenario once on both sides.
 
-    Expectations of the case are ignored, and a step that makes no sense any more is skipped.
+    Ignores the case's expectations and skips impossible steps.
 
     Args:
         pair: the two sides.
         scenario: the scenario and its machine.
-        scratch: where state directories are made; left empty.
+        scratch: the parent of state directories; empty afterwards.
 
     Raises:
-        CaseError: the case cannot be played as written.
-        ScratchError: there is no room for temporary files.
+        CaseError: the case can't be played as written.
+        ScratchError: there is no space for temporary files.
     """
     folder = scratch / "lockstep"
     try:
         result = _LockstepRun(pair, scenario, folder).compare()
-        # On a full disk, both sides may agree that nothing works.
+        # On a full disk, both sides may fail alike.
         require_room(folder)
         return result
     finally:
@@ -221,7 +220,7 @@ def play(pair: Pair, scenario: Scenario, scratch: Path) -> LockstepResult:
 
 
 class ComparedRun(Run):
-    """A run that is about answers alone."""
+    """A run that only compares answers."""
 
     player_type = ComparedPlayer
 
@@ -252,10 +251,10 @@ class _LockstepRun(ComparedRun):
         return _FirstDifference(self._comparison)
 
     def _root(self, tree: MachineTree | None) -> Callable[[], str | Path] | None:
-        return tree.directory if tree else None  # one side may be a program
+        return tree.directory if tree else None  # either side may be a program
 
     def compare(self) -> LockstepResult:
-        """Plays on both sides; how it ends."""
+        """Plays the scenario on both sides."""
         ended = self.judge(self._play_both)
         if ended.outcome == "pass":
             ended = self.final_result(ended)
@@ -296,9 +295,9 @@ class _LockstepRun(ComparedRun):
         return RunResult("pass")
 
     def _verdict(self, result: RunResult) -> RunResult:
-        """The same, unless a named defect of the release explains how a side broke.
+        """Attributes the failure of a side to a named defect of the release, if one explains it.
 
-        Both claim to be kubelets of the release where all is compared.
+        Only at level kubelet, because both sides then claim to be kubelets of the release.
         """
         if self._pair.level != "kubelet":
             return result
@@ -315,12 +314,12 @@ class _LockstepRun(ComparedRun):
         return replace(result, outcome="expected failure", defect=defect) if defect else result
 
     def _faults(self) -> list[messages.Fault]:
-        """The faults among the last answers of both sides."""
+        """The faults among both sides' last answers."""
         last = (self.player.session.calls[-1].answer, self._comparison.answer)
         return [answer for answer in last if isinstance(answer, messages.Fault)]
 
     def steps(self) -> tuple[events.ReportedCall, ...]:
-        """Every call; the last with the answer of the left side."""
+        """All calls, with the left side's answer for the last one."""
         shown, right = super().steps(), self._comparison.answer
         if not shown or right is None:
             return shown
@@ -328,7 +327,7 @@ class _LockstepRun(ComparedRun):
         return (*shown[:-1], msgspec.structs.replace(shown[-1], expected=truncate(plain)))
 
     def pictures(self) -> tuple[events.Picture, ...]:
-        """Both sides after the call whose answers differ, if they can show their state."""
+        """The state of both sides after the call with different answers, if they can report it."""
         session = self.player.session
         if session.start_answer is None or not self._pair.capabilities.has("state"):
             return ()
@@ -352,27 +351,25 @@ def _without_expectations(case: Case, tell: tuple[messages.Told, ...]) -> Case:
 
 
 _ENOUGH = 8
-"""Runs that end in the same difference, after which it is not chance."""
+"""The number of runs with the same difference that rule out chance."""
 
 
 def examine(pair: Pair, scenario: Scenario, scratch: Path, tries: int = TRIES) -> LockstepResult:
-    """Plays a scenario often enough to tell chance from a difference.
+    """Plays a scenario repeatedly to distinguish chance from a difference.
 
-    A kubelet walks maps and sets in any order. It is compared by those of its answers that are the
-    same in every run.
-
-    If one run agrees to its end, only chance made the sides differ. Otherwise the runs that agree
-    longest count: if they end in different answers of the right side, the rest of the scenario
-    cannot be compared (`LockstepResult.chance`).
+    A kubelet iterates over maps and sets in arbitrary order, so only its deterministic answers are
+    compared. If any run agrees to its end, the sides differed only by chance. Otherwise, the runs
+    with the longest agreement count. If the right side's answers differ between these runs, the
+    rest of the scenario can't be compared (`LockstepResult.chance`).
 
     Args:
         pair: the two sides.
         scenario: the scenario and its machine.
-        scratch: where state directories are made.
-        tries: the most runs to make; a side that broke is not tried again.
+        scratch: the parent of state directories.
+        tries: the maximum number of runs. A side that broke is not tried again.
 
     Raises:
-        CaseError: the case cannot be played as written.
+        CaseError: the case can't be played as written.
     """
     runs: list[LockstepResult] = []
     for _ in range(tries):
@@ -396,6 +393,6 @@ def _longest(runs: list[LockstepResult]) -> list[LockstepResult]:
 
 
 def _by_chance(runs: list[LockstepResult]) -> bool:
-    """Whether runs of the same calls ended in different answers."""
+    """Whether runs with the same calls ended with different answers."""
     answers = {codec.encode(run.steps[-1].answer) for run in runs}
     return len(answers) > 1

@@ -1,9 +1,9 @@
-"""Recordings: scenarios with every answer of an implementation, in one compressed file.
+"""Recordings: scenarios with an implementation's answers, in one compressed file.
 
-A file is JSON lines in xz. The first line says what answered, as which release and when; each
-other line is a scenario, as a case that can be played, and the answers in the order of the calls.
-The calls themselves follow from the case and from the answers. The same answers make the same
-bytes.
+A file contains JSON lines compressed with xz. The first line identifies the implementation, its
+release and the date. Each further line has a scenario, as a playable case, and the answers in call
+order. Calls are not stored, because they follow from the case and the answers. The same answers
+produce the same bytes.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ _BUNDLED = "recordings"
 
 
 class RecordingError(ValueError):
-    """A file is not a recording; the message names the file, the line and what is wrong."""
+    """A file is not a recording; the message names the file, the line and the problem."""
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where recordings come from.
+    """The origin of recordings.
 
-    `name`, `version` and `language` are the implementation's own words for itself; `recorded_on` is
-    the date (YYYY-MM-DD); `numaproof` the version that made the scenarios.
+    `name`, `version` and `language` describe the implementation; `recorded_on` is the
+    date (YYYY-MM-DD); `numaproof` is the version that generated the scenarios.
     """
 
     format: int
@@ -75,14 +75,14 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An operation and its response without its id, the state directory as ``$STATE_DIR``."""
+    """An operation and its response without the id, with ``$STATE_DIR`` for the state directory."""
 
     op: str
     answer: dict[str, Any]
 
 
 class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A scenario, the seed that it was made from where it was, and what was answered."""
+    """A scenario, its answers, and its seed if it was generated."""
 
     case: Case
     calls: tuple[RecordedCall, ...]
@@ -90,27 +90,27 @@ class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def case_id(self) -> str:
-        """The id under which it is selected and reported."""
+        """The id for selection and reports."""
         return f"{PREFIX}{self.case.id}"
 
     @property
     def requirement(self) -> events.ReportedRequirement:
-        """The requirement under which it is selected and reported."""
+        """The requirement for selection and reports."""
         return REQUIREMENT
 
 
 class Recorded:
-    """An implementation that repeats its recorded answers, whatever the request."""
+    """An implementation that replays recorded answers, whatever the request."""
 
     def __init__(self, recording: Recording) -> None:
         self._remaining_calls = iter(recording.calls)
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:  # noqa: ARG002
-        """The next answer.
+        """Returns the next answer.
 
         Raises:
-            BrokeProtocol: another operation was called then, or none: the recording was not made
-                by playing its case. Or what is recorded is no answer.
+            BrokeProtocol: the recording has another operation or no answer here, so it doesn't
+                match its case.
         """
         kept = next(self._remaining_calls, None)
         if kept is None or kept.op != operation:
@@ -121,21 +121,21 @@ class Recorded:
             raise BrokeProtocol(f"the recording has no answer here: {error}") from None
 
     def close(self) -> None:
-        """Does nothing: there is no program to end."""
+        """Does nothing, because there is no program to end."""
 
 
 def kept_answer(answer: messages.Answer) -> dict[str, Any]:
-    """An answer as a recording has it: a response without its id."""
+    """Converts an answer to its recorded form: a response without the id."""
     response: dict[str, Any] = msgspec.json.decode(codec.encode_answer(0, answer))
     del response["id"]
     return response
 
 
 def write(path: Path, source: Source, recordings: Iterable[Recording]) -> None:
-    """Writes a new file of recordings, atomically.
+    """Writes recordings to a new file, atomically.
 
     Raises:
-        OSError: there is such a file, or it cannot be written.
+        OSError: the file exists or can't be written.
     """
     lines = [codec.encode(source), *(_line(one) for one in recordings)]
     packed = lzma.compress(b"\n".join(lines) + b"\n", preset=9 | lzma.PRESET_EXTREME)
@@ -147,17 +147,17 @@ def _line(recording: Recording) -> bytes:
 
 
 def read(file: Path | Traversable) -> tuple[Source, tuple[Recording, ...]]:
-    """The recordings of a file, and where they come from.
+    """Reads a file of recordings and their origin.
 
     Raises:
-        DocumentError: it cannot be read or unpacked.
-        RecordingError: it is not such a file.
+        DocumentError: the file can't be read or unpacked.
+        RecordingError: the file is not a recording.
     """
     packed = door.read(file) if isinstance(file, Path) else file.read_bytes()
     lines = door.unpack_xz(packed, str(file)).splitlines()
     made = list(_read_lines(str(file), lines))
     if not made:
-        raise RecordingError(f"{file}: there is nothing in it")
+        raise RecordingError(f"{file}: the file is empty")
     return made[0], tuple(made[1:])
 
 
@@ -169,12 +169,12 @@ def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[Any]:
         except codec.ProtocolError as error:
             raise RecordingError(f"{name}, line {number}: {error}") from None
         if isinstance(made, Source) and made.format != FORMAT:
-            message = f"{name}, line 1: format {made.format} is not known; known is {FORMAT}"
+            message = f"{name}, line 1: format: expected {FORMAT}, got {made.format}"
             raise RecordingError(message)
         if isinstance(made, Source) and made.kubernetes not in RELEASES:
             raise RecordingError(
-                f"{name}, line 1: kubernetes: {made.kubernetes!r} is not one of"
-                f" {', '.join(RELEASES)}"
+                f"{name}, line 1: kubernetes: expected one of {', '.join(RELEASES)},"
+                f" got {made.kubernetes!r}"
             )
         if isinstance(made, Recording) and made.case.machine is None:
             raise RecordingError(f"{name}, line {number}: the case has no machine of its own")
@@ -193,12 +193,12 @@ def _check(case: Case, place: str) -> None:
 
 
 def bundled_file(kubernetes: str) -> Traversable:
-    """The file of the project's own recordings of the real kubelet of a release."""
+    """The file of the bundled recordings of a release."""
     return resources.files("numaproof.fixtures") / _BUNDLED / f"kubelet-{kubernetes}{SUFFIX}"
 
 
 def bundled_recordings(kubernetes: str) -> tuple[Recording, ...]:
-    """The project's own recordings of the real kubelet of a release; empty if there are none.
+    """The bundled recordings of the real kubelet of a release; empty if there are none.
 
     Raises:
         RecordingError: the file is damaged.
@@ -208,7 +208,7 @@ def bundled_recordings(kubernetes: str) -> tuple[Recording, ...]:
 
 
 def seeded_merges(seeds: Sequence[int], capabilities: Capabilities) -> Case:
-    """One merge for each seed, as one case: the same for the same capabilities."""
+    """A case with one merge for each seed, deterministic for the same capabilities."""
     steps = (Step(merge=merge(Seeded(seed), capabilities), expect="anything") for seed in seeds)
     return Case(
         id=f"merges-{seeds[0]}",
@@ -221,18 +221,18 @@ def seeded_merges(seeds: Sequence[int], capabilities: Capabilities) -> Case:
 
 
 def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recording | None:
-    """What an implementation answers to a scenario; None if it does not support it.
+    """Records an implementation's answers to a scenario; None if it doesn't support the scenario.
 
-    Nobody should be held to a fault, nor to a tree: whoever answers is told of the machine.
+    Faults are not recorded. The machine is described instead of discovered from a tree.
 
     Args:
-        target: what answers.
+        target: the implementation to record.
         case: the scenario, with its machine.
-        seed: that it was made from.
-        scratch: where state directories are made; left empty.
+        seed: the seed of the scenario, if any.
+        scratch: the parent of state directories; empty afterwards.
 
     Raises:
-        CaseError: the case cannot be played as written.
+        CaseError: the case can't be played as written.
         ImplementationFailure: there was no answer, or it was a fault.
     """
     try:
@@ -269,12 +269,12 @@ def _record_case(target: Target, case: Case, seed: int | None, scratch: Path) ->
 
 
 def record_seed(target: Target, seed: int, scratch: Path) -> Recording | None:
-    """The recording of a seed's scenario; see `record`."""
+    """Records the scenario of a seed; see `record`."""
     return record(target, seeded_scenario(seed, target.capabilities), seed, scratch)
 
 
 def record_merges(target: Target, seeds: Sequence[int], scratch: Path) -> Recording | None:
-    """The recording of the merges of seeds; see `record`."""
+    """Records the merges of seeds; see `record`."""
     return record(target, seeded_merges(seeds, target.capabilities), seeds[0], scratch)
 
 
@@ -285,17 +285,17 @@ REQUIREMENT = events.ReportedRequirement(
     document="fixtures/recordings",
     section="docs/fidelity.md, Recordings",
 )
-"""The requirement behind recordings, as reports show it; it comes from no document."""
+"""The requirement of all recordings, for reports; no document states it."""
 
 
 PREFIX = "recorded-"
-"""What the case ids of recordings begin with."""
+"""The prefix of the case ids of recordings."""
 
 
 def of_target(target: Target) -> tuple[Recording, ...]:
     """The bundled recordings that a target must match.
 
-    There are none for a target that is not judged as that kubelet, or at level invariants.
+    Empty unless the target is judged as a kubelet at level admission or above.
 
     Raises:
         RecordingError: a bundled file is damaged.
@@ -306,10 +306,10 @@ def of_target(target: Target) -> tuple[Recording, ...]:
 
 
 def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResult:
-    """Plays a recording's calls against a target until an answer differs from the recorded one.
+    """Plays a recording's calls against a target until an answer differs.
 
-    In the result, the left side is the target. No other program can know which of several devices a
-    kubelet took: if only that differs, nothing more is compared.
+    The target is the left side of the result. Programs can't know which of several equally good
+    devices the kubelet chose, so a difference only in devices ends the comparison.
     """
     assert recording.case.machine is not None
     pair = Pair(
@@ -329,7 +329,7 @@ def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResu
 def run_recording(
     recording: Recording, harness_run: HarnessRun, scratch: Path
 ) -> events.CaseFinished:
-    """Compares a target with a recording, as a case run."""
+    """Compares a target with a recording and returns the event."""
     began = harness_run.elapsed_seconds()
     played = compare(recording, harness_run.target, scratch)
     now = harness_run.elapsed_seconds()
@@ -353,17 +353,17 @@ def run_recording(
 
 
 def _with_sides_swapped(step: events.ReportedCall) -> events.ReportedCall:
-    """A step with the recorded answer as what was expected."""
+    """The step with the recorded answer as the expected one."""
     if step.expected is None:
         return step
     return msgspec.structs.replace(step, answer=step.expected, expected=step.answer)
 
 
 def _other_devices(step: events.ReportedCall) -> bool:
-    """Whether two answers differ in nothing but which devices containers have.
+    """Whether two answers differ only in which devices containers have.
 
-    What later containers of a pod get follows from those of earlier ones, whose devices they may
-    use again: of containers the first that differs counts.
+    Later containers of a pod may reuse the devices of earlier ones, so only the first differing
+    container counts.
     """
     if _with_device_counts(step.answer) == _with_device_counts(step.expected):
         return True
@@ -376,13 +376,13 @@ def _other_devices(step: events.ReportedCall) -> bool:
 
 
 def _containers(answer: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The containers of an admission, each with `devices`, which may be left out."""
+    """The containers of an admission, with `devices` filled in."""
     containers = (answer or {}).get("containers") or {}
     return {name: {"devices": {}} | one for name, one in containers.items()}
 
 
 def _with_device_counts(value: Any) -> Any:
-    """An answer with the number of devices in the place of their ids."""
+    """Replaces lists of device ids with their lengths."""
     if not isinstance(value, dict):
         return value
     return {

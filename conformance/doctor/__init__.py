@@ -1,1 +1,1 @@
-"""A dialogue with a program that may break every rule, and what is wrong with each line of it."""
+"""`numaproof doctor`: a dialogue with a program, and checks of every line that it writes."""

@@ -1,4 +1,4 @@
-"""The dialogue of `numaproof doctor`: the cases of ``dialogue.yaml``, fitted to what is claimed."""
+"""The dialogue of `numaproof doctor`: the cases of ``dialogue.yaml``, adapted to the claims."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _RESERVED_FOR = {
     "cpuManagerPolicy": ("reservedSystemCPUs",),
     "memoryManagerPolicy": ("kubeReserved", "reservedMemory"),
 }
-"""Fields of the configuration that go with a policy: without it, they are left out."""
+"""Configuration fields that are left out if the policy isn't claimed."""
 
 
 class DialogueStep(Step, frozen=True, kw_only=True):
-    """A step of the dialogue. ``dialogue.yaml`` explains what it has beyond a step of a case."""
+    """A step of the dialogue. ``dialogue.yaml`` describes its additional fields."""
 
     about: str
     claims: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class DialogueStep(Step, frozen=True, kw_only=True):
 
 
 class DialogueCase(Case, frozen=True, kw_only=True):
-    """A case of the dialogue. ``dialogue.yaml`` explains what it has beyond other cases."""
+    """A case of the dialogue. ``dialogue.yaml`` describes its additional fields."""
 
     title: str = ""
     requirements: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class DialogueCase(Case, frozen=True, kw_only=True):
 
 
 class _Dialogue(Written, frozen=True):
-    """The whole dialogue, with what its cases share."""
+    """The dialogue, with its machine and default configuration."""
 
     machine: MachineInfo
     config: dict[str, Any]
@@ -56,7 +56,7 @@ class _Dialogue(Written, frozen=True):
 
 
 def claimed_cases(capabilities: Capabilities) -> Iterator[DialogueCase]:
-    """The cases to play with an implementation, each with the machine that it runs on."""
+    """The cases to play with an implementation, each with its machine."""
     dialogue = read_data("dialogue.yaml", _Dialogue)
     hello = capabilities.hello
     known = {
@@ -88,7 +88,7 @@ def _hold(conditions: tuple[str, ...], claims: Collection[str]) -> bool:
 
 
 def _fit_to_claims(config: dict[str, Any], hello: Hello) -> dict[str, Any]:
-    """The configuration with a claimed policy in place of each that is not claimed."""
+    """Replaces unclaimed policies in the configuration with claimed ones."""
     made = dict(config)
     for name, field in POLICY_FIELDS.items():
         default = field.policies[0]

@@ -1,4 +1,4 @@
-"""The examination of a program: the dialogue played, exchanges judged, and what to do next."""
+"""Examines a program: plays the dialogue, judges the exchanges and suggests next steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 MAX_NEXT_STEPS = 7
-"""Things to fix that are listed; what is behind the first ones mostly goes with them."""
+"""The maximum number of problems listed, because later ones often follow from the first."""
 
 
 def next_steps(
@@ -42,18 +42,18 @@ def next_steps(
     hello: messages.Hello | None,
     agreed_level: messages.Level,
 ) -> tuple[Sentence, ...]:
-    """What to do next, most urgent first; no answer differed at `agreed_level`."""
+    """What to do next, most urgent first; all answers agree at `agreed_level`."""
     wrong = _wrong(exchanges)
     if wrong:
         listed: list[Sentence] = [*wrong[:MAX_NEXT_STEPS]]
         if len(wrong) > MAX_NEXT_STEPS:
-            listed.append(f"{len(wrong) - MAX_NEXT_STEPS} more stand in the transcript above")
+            listed.append(f"{len(wrong) - MAX_NEXT_STEPS} more are in the transcript above")
         return (*listed, f"run it again: numaproof doctor {_shell_quote(command)}")
     return (*_ready(command, hello), *_claimable(hello, agreed_level))
 
 
 def _wrong(exchanges: Sequence[Exchange]) -> list[Sentence]:
-    """Every mistake once, in the order in which they came, with where it came first."""
+    """All problems in order, each listed once, at its first exchange."""
     counts = Counter(
         finding.cause for one in exchanges for finding in one.findings if not finding.advice
     )
@@ -78,7 +78,7 @@ def _wrong(exchanges: Sequence[Exchange]) -> list[Sentence]:
 def _ready(command: str, hello: messages.Hello | None) -> Iterator[str]:
     given = f"--implementation {_shell_quote(command)}"
     operations = hello.operations if hello else ()
-    yield f"run the table of cases: numaproof check {given}"
+    yield f"run all cases: numaproof check {given}"
     if "start" in operations:
         yield f"generate node lifetimes: numaproof fuzz {given} --max-time 5m"
     elif "merge" in operations or "assign" in operations:
@@ -88,41 +88,41 @@ def _ready(command: str, hello: messages.Hello | None) -> Iterator[str]:
 
 
 def _shell_quote(command: str) -> str:
-    """The command as one word of a shell, in double quotes as the documentation has them."""
+    """Quotes the command as a single shell word, preferably in double quotes."""
     plain = command.isprintable() and not set(command) & set('"$`\\!')
     return f'"{command}"' if plain else quote_words((command,))
 
 
 def _claimable(hello: messages.Hello | None, agreed_level: messages.Level) -> tuple[str, ...]:
-    """The next level, if nothing in the dialogue speaks against it."""
+    """Suggests the next level if all answers agree at it."""
     if hello is None or hello.level not in messages.LEVELS[:2] or "start" not in hello.operations:
         return ()
     level = messages.LEVELS[messages.LEVELS.index(hello.level) + 1]
     if messages.LEVELS.index(agreed_level) < messages.LEVELS.index(level):
         return ()
     claim = f'try `"level": "{level}"` in `hello`, and run it again'
-    return (f"every answer here was as documented: {claim}",)
+    return (f"every answer here matches the documentation: {claim}",)
 
 
 _CHANGING = frozenset({"start", "admit", "remove", "devices"})
 
 _GREETINGS = {
-    "hello": "the harness may say hello at any time; nothing changes",
+    "hello": "the harness may send `hello` at any time; nothing changes",
     "process": "a new process",
 }
 
 
 def examine(command: tuple[str, ...], timeout: float, harness: str, scratch: Path) -> Diagnosis:
-    """What is wrong with a program.
+    """Examines a program.
 
     Args:
         command: the program and its arguments.
-        timeout: seconds that one answer may take.
-        harness: how the harness introduces itself.
+        timeout: the time limit of an answer in seconds.
+        harness: the harness's name in `hello`.
         scratch: an empty folder.
 
     Raises:
-        CannotStartError: there is no such program.
+        CannotStartError: the program can't be started.
     """
     began = time.monotonic()
     temporary = scratch / "tmp"
@@ -155,14 +155,14 @@ def examine(command: tuple[str, ...], timeout: float, harness: str, scratch: Pat
 
 @dataclass
 class _Examination:
-    """One dialogue with a program.
+    """A dialogue with a program.
 
     Attributes:
-        program: what is examined.
-        harness: how the harness introduces itself.
-        scratch: an empty folder for state directories and a machine's tree.
-        hello: what the program claims; None if it did not say.
-        agreed_level: the highest level at which no answer differed from the documents.
+        program: the program under examination.
+        harness: the harness's name in `hello`.
+        scratch: an empty folder for state directories and the machine's tree.
+        hello: the program's claims; None if unknown.
+        agreed_level: the highest level at which all answers so far agree with the documentation.
     """
 
     program: Program
@@ -172,11 +172,11 @@ class _Examination:
     agreed_level: messages.Level = messages.LEVELS[-1]
 
     def talk(self) -> None:
-        """Has the whole dialogue, as far as the program takes part in it.
+        """Plays the dialogue as far as possible.
 
         Raises:
-            CannotStartError: there is no such program.
-            ProbeAborted: there is no use in asking more.
+            CannotStartError: the program can't be started.
+            ProbeAborted: the program can't be examined further.
         """
         self._say_hello("the harness introduces itself")
         if self.hello is None:
@@ -226,7 +226,7 @@ class _Examination:
                 moment.note("hello-not-ok")
 
     def _play(self, player: DoctorsPlayer, case: DialogueCase) -> None:
-        """Plays a case; a step that fails does not keep the next ones from being played."""
+        """Plays a case and continues after failing steps."""
         session = player.session
         judge = Judgement(session, self.program)
         session.oracle, session.shadow_oracle = judge, None
@@ -246,18 +246,18 @@ class _Examination:
                         moment.note("unsupported", operation=moment.step)
             except NoAnswer:
                 judge.has_diverged = True
-                # What is on the node is not known any more.
+                # From here on, the pods on the node are unknown.
                 player.out_of_step |= self.program.moments[-1].step in _CHANGING
             finally:
                 moments = self.program.moments[said:]
                 blame(moments, said + 1, session.calls[called:], player)
 
     def _ask_without_node(self, player: DoctorsPlayer) -> None:
-        """A start that is refused leaves no node, not even the one before it."""
+        """After a refused start, there is no node, not even the previous one."""
         refused = isinstance(self.program.moments[-1].answer, messages.StartRefused)
         if not refused or not player.session.capabilities.has("state"):
             return
-        self.program.about = "the start was refused: there is no node"
+        self.program.about = "the start was refused, so there is no node"
         with suppress(NoAnswer):
             if not isinstance(self.program.call("state", messages.NoArgs()), messages.Fault):
                 self.program.moments[-1].note("node-after-refusal")

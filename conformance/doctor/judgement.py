@@ -1,4 +1,4 @@
-"""What the answers of a program reveal: about its claims, and where they are not as documented."""
+"""Judges the claims and answers of a program against the documentation."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.session import Call, Session
 
 _REASONS = ("UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError")
-"""Why an admission may be refused."""
+"""The reasons for refusing an admission."""
 
 _SHOWN = 200
-"""Characters of a message that a finding shows."""
+"""The maximum length of a quoted message."""
 
 
 def judge_hello(hello: messages.Hello, first: messages.Hello, moment: Moment) -> None:
-    """Notes what is wrong with the claims by themselves, and where they are not the first ones."""
+    """Reports problems of the claims, and differences from the first `hello`."""
     if hello is not first:
         if hello != first:
             moment.note("other-hello")
@@ -58,29 +58,28 @@ def judge_hello(hello: messages.Hello, first: messages.Hello, moment: Moment) ->
 
 
 class DoctorsPlayer(Player):
-    """Plays the steps of a case that make sense, also after an answer that is wrong.
+    """Plays all possible steps of a case, even after a wrong answer.
 
-    After a restart it looks at the node before it admits the pods again. What kind of answer is
-    right is left to `Judgement`.
+    After a restart, it requests the state before it admits the pods again. `Judgement` decides
+    which kind of answer is right.
 
     Attributes:
-        readmits: whether a restart is followed by the admissions of the pods on the node.
+        readmits: whether to admit the pods on the node again after a restart.
     """
 
     readmits = True
 
     @classmethod
     def of(cls, other: Player) -> Self:
-        """A player in place of another.
+        """Creates a player with the case and session of another.
 
-        It judges what a step expects at level placement: the dialogue expects only what leaves no
-        choice.
+        It judges expectations at level placement, because those of the dialogue leave no choice.
         """
         run = other.case, other.session, other.facts
         return cls(*run, "placement", other.checker, other.baselines)
 
     def step(self, step: Any) -> None:
-        """Plays a step if it makes sense; errors are those of `Player`."""
+        """Plays a step if it is possible; for errors, see `Player`."""
         if self._makes_sense(step, step.verb):
             super().step(step)
 
@@ -92,16 +91,16 @@ class DoctorsPlayer(Player):
             start = session.calls[-1]
             super()._judge(session.start_answer, expected)
             if self.checker.now is not None:
-                # Hints are in memory alone: they come back as the pods are admitted again.
+                # Hints are only in memory and return when the pods are admitted again.
                 excused = {one.finding for one in invariants.on_affinity(self.checker.now)}
                 start.problems = [one for one in start.problems if one not in excused]
         if self.readmits:
             super()._readmit(expected)
-            # What the pods held before the restart, they hold again.
+            # The pods again hold the same resources as before the restart.
             self.checker.now = held
 
     def _look_for_leftovers(self) -> None:
-        """In an empty state directory no pod holds anything, though it may be on the node."""
+        """In an empty state directory, no pod may hold anything, even if it is on the node."""
         if not self.session.capabilities.has("state"):
             return
         state = self.session.call("state", messages.NoArgs())
@@ -131,19 +130,19 @@ def _is_refusal(answer: object) -> bool:
 
 
 class Judgement:
-    """Judges each answer of a session as it comes, and notes what is wrong at its exchange.
+    """Judges each answer of a session and records problems with its exchange.
 
-    Whether a pod is admitted is not a matter of taste, at any level: the few pods of the dialogue
-    fit, or they do not. What else is compared depends on the level that the program claims. An
-    `AnswerJudge` that itself finds nothing, so that the dialogue goes on.
+    Admissions are judged at any level, because each pod of the dialogue either fits or doesn't.
+    Further comparisons depend on the claimed level. As an `AnswerJudge`, it reports no
+    disagreement, so that the dialogue continues.
 
     Args:
-        session: whose answers are judged; it has the judges of a run of `check`.
-        program: what is examined.
+        session: the session to judge, with the same judges as a run of `check`.
+        program: the program under examination.
 
     Attributes:
-        has_diverged: whether the node is no longer what the documents say it is, because of a wrong
-            answer or none: nothing more is compared then.
+        has_diverged: whether the node's state is no longer as documented, because of a wrong or
+            missing answer. Nothing more is compared then.
     """
 
     def __init__(self, session: Session, program: Program) -> None:
@@ -154,15 +153,15 @@ class Judgement:
 
     @property
     def answer(self) -> messages.Answer | None:
-        """What the documents say to the last request."""
+        """The documented answer to the last request."""
         judge = self._shadow_oracle or self._oracle
         return judge.answer if judge and not self.has_diverged else None
 
     def alter(self, change: Callable[[Path], object]) -> None:
-        """Nothing: the dialogue changes no checkpoint by hand."""
+        """Does nothing, because the dialogue edits no checkpoints."""
 
     def disagreement(self, operation: str, args: messages.Args, answer: messages.Answer) -> None:
-        """Notes what is wrong with an answer."""
+        """Reports problems of an answer."""
         moment = self._program.moments[-1]
         judges = () if self.has_diverged else filter(None, (self._oracle, self._shadow_oracle))
         found = [judge.disagreement(operation, args, answer) for judge in judges]
@@ -196,7 +195,7 @@ class Judgement:
                 moment.note("start-must-be-refused", word=word)
             case messages.AdmissionRefused(reason=word) if not _is_refusal(answer):
                 moment.note("must-be-refused", word=word)
-            # Whether there is a quota is judged by an invariant.
+            # An invariant judges the quota.
             case _ if disagreement and not disagreement.rule.endswith(".quota"):
                 claim = finding("level", level=level)
                 disagreement = replace(disagreement, source="documents")
@@ -206,7 +205,7 @@ class Judgement:
         self.has_diverged = True
 
     def _check_optional_fields(self, moment: Moment, answer: messages.Answer) -> None:
-        """Notes what an answer says unasked, and what it was asked for and does not say."""
+        """Reports optional fields that are present but not requested, or requested but missing."""
         for path, of, is_told in optional_fields.places(answer):
             if is_told and of not in self._session.tell:
                 moment.note("not-asked-for", path=path, of=of)
@@ -214,12 +213,12 @@ class Judgement:
                 moment.note("not-told", path=path, of=of, example=wording().optional_fields[of])
 
     def _look_at_reason(self, moment: Moment, reason: str) -> None:
-        """Notes a reason that no document has; higher levels compare it."""
+        """Reports an undocumented reason; higher levels compare it."""
         if self._session.level == messages.LEVELS[0] and reason not in _REASONS:
             moment.note("unknown-reason" if reason else "no-reason", reason=reason)
 
     def _look_at_pool(self, moment: Moment, state: messages.State) -> None:
-        """Notes a shared pool where nothing is pinned, which no level below placement compares."""
+        """Reports a shared pool under policy none, not compared below level placement."""
         session = self._session
         if session.start_answer and not is_static(session.config) and state.shared:
             advice = not applies("placement", session.level)
@@ -228,26 +227,27 @@ class Judgement:
     def _look_at_containers(
         self, moment: Moment, pod: messages.Pod, answer: messages.Admitted
     ) -> None:
-        """Notes what is wrong with an admission by itself, where no state will show it."""
+        """Reports containers missing from an admission, which the state wouldn't show."""
         missing = [f"`{name}`" for name in containers(pod) if name not in answer.containers]
         if missing:
             moment.note("missing-containers", names=", ".join(missing))
 
 
 def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: Player) -> None:
-    """Notes at each exchange what was found about its call.
+    """Adds the findings about each call to its exchange.
 
-    What an answer alone breaks stands at its call; what only the state shows stands at the `state`
-    that was asked for after it, unless it is not known what is on the node.
+    Problems of an answer on its own are added to its call. Problems that only the state shows are
+    added to the following `state`, unless the content of the node is unknown.
 
     Args:
         moments: the exchanges, one for each call.
-        first: the number of the first.
-        calls: with their problems.
-        player: of which they are the last calls.
+        first: the number of the first exchange.
+        calls: the calls with their problems.
+        player: the player that made these calls last.
     """
     broken = {one.finding for one in player.violations}
-    # Who claims to be a kubelet has its defects; for others, the player has asked the baselines.
+    # Implementations that claim to be a kubelet share its defects. For others, the player has
+    # consulted the baselines.
     is_kubelet = player.baselines is None
     known = known_defects.known_defects(player.session.kubernetes) if is_kubelet else frozenset()
     explain = known_defects.explain
@@ -259,11 +259,11 @@ def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: 
         alone: set[Judged] = set()
         match call.answer:
             case None | messages.Fault():
-                own = []  # that is one finding, which it has already
+                own = []  # already reported
             case answer:
                 on_answer = invariants.on_answer_alone(call.args, answer, player.session.level)
                 alone = {one.finding for one in on_answer}
-        # An expectation that is not met is the same mistake as any other.
+        # An unmet expectation repeats another finding, if there is one.
         others = moment.findings or not broken.isdisjoint(own)
         unmet = [] if others else own
         after = cause if moment.step == "state" else ""

@@ -1,7 +1,7 @@
-"""Reads a line that should be the response to a request: its answer, and all that is wrong with it.
+"""Reads a response line and reports everything that is wrong with it.
 
-The codec decides whether a line is right. Where it is not, the published JSON Schema shows every
-mistake; here they are put into words. What was meant is taken where that is clear all the same.
+The codec decides whether a line is valid. If it isn't, the published JSON Schema finds all
+mistakes, which are put into words here. Where the intention is clear, the answer still counts.
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ if TYPE_CHECKING:
 KINDS = ("ok", "refused", "unsupported", "fault")
 
 MAX_MISTAKES = 10
-"""Mistakes of a line that are shown."""
+"""The maximum number of mistakes shown per line."""
 
 _MAX_FOUND = 1000
-"""Mistakes of a line that are looked for."""
+"""The maximum number of mistakes searched for per line."""
 
 _MAX_FIELDS = 3
-"""Further fields with the same mistake that are named."""
+"""The maximum number of further fields listed for the same mistake."""
 
 _SHOWN = 60
-"""Characters of a wrong value that a sentence shows."""
+"""The maximum length of a wrong value in a message."""
 
 _SCALARS: dict[str, type] = {"integer": int, "boolean": bool}
 
 _UNCLEAR = object()
-"""Stands for a value of which it is not clear what was meant."""
+"""Marks a value whose intention is unclear."""
 
 _NOTHING = object()
-"""Stands for a field that should not be there."""
+"""Marks a field that must be removed."""
 
 
 @dataclass
 class ReadLine:
-    """What a line says.
+    """The result of reading a line.
 
     Attributes:
-        answer: the answer, if what it is is clear.
+        answer: the answer, if its intention is clear.
         findings: what is wrong with the line.
-        is_response: whether it could be the response to the request.
+        is_response: whether the line can be the response to the request.
     """
 
     answer: messages.Answer | None = None
@@ -72,20 +72,20 @@ class ReadLine:
     is_response: bool = False
 
     def note(self, name: str, /, **values: Any) -> None:
-        """Notes a finding by its name."""
+        """Adds a finding by its name."""
         self.findings.append(finding(name, **values))
 
 
 @dataclass(frozen=True)
 class _Mistake:
-    """One mistake.
+    """A mistake in a line.
 
     Attributes:
-        path: of the value.
-        name: of the finding.
-        right: what would be right.
-        details: what else there is to say of it, as pairs.
-        intended_value: the value that was meant.
+        path: the path of the value.
+        name: the name of the finding.
+        right: how to fix it.
+        details: further values for the message, as pairs.
+        intended_value: the value that was probably intended.
     """
 
     path: Path
@@ -96,7 +96,7 @@ class _Mistake:
 
     @property
     def where(self) -> str:
-        """A value's name for a person: its path below the kind of the response."""
+        """The path of the value below the kind of the response, for messages."""
         steps = (
             f".{one}" if isinstance(one, str) and "." not in one else f"[{json.dumps(one)}]"
             for one in self.path[1:]
@@ -105,18 +105,18 @@ class _Mistake:
 
     @property
     def kind(self) -> object:
-        """What the same mistake in other fields has in common."""
+        """The key by which the same mistakes in other fields are grouped."""
         said = dict(self.details)
         return (said["given"].partition(" (")[0], said["called"]) if "given" in said else self
 
     @property
     def finding(self) -> Finding:
-        """The mistake in words."""
+        """The mistake as a finding."""
         return finding(self.name, where=self.where, right=self.right, **dict(self.details))
 
 
 def read(line: bytes, number: int, operation: str) -> ReadLine:
-    """What a line says as the response to request `number`, without its line break."""
+    """Reads a line, without its line break, as the response to request `number`."""
     reading = ReadLine()
     if line.endswith(b"\r"):
         reading.note("carriage-return")
@@ -134,14 +134,14 @@ def read(line: bytes, number: int, operation: str) -> ReadLine:
         if not codec.nests_deeply(line):
             reading.answer = _explain(reading, found.value, number, operation)
         if all(one.advice for one in reading.findings):
-            # A mistake that no schema shows.
+            # A mistake that the schema can't find.
             reading.findings.append(Finding(str(error)))
             reading.answer = None
     return reading
 
 
 def nearest(name: str, known_names: Iterable[str]) -> str:
-    """A question that names the known name that is most like this one; empty if none is."""
+    """Suggests the most similar known name; empty if there is none."""
     names = {one.lower(): one for one in known_names}
     close = difflib.get_close_matches(name.lower(), names, 1)
     return f"did you mean `{names[close[0]]}`?" if close else ""
@@ -150,7 +150,7 @@ def nearest(name: str, known_names: Iterable[str]) -> str:
 def _explain(
     reading: ReadLine, value: dict[str, Any], number: int, operation: str
 ) -> messages.Answer | None:
-    """Notes every mistake of a response; the answer if it is clear what was meant."""
+    """Reports all mistakes of a response; returns the answer if its intention is clear."""
     kinds = [kind for kind in KINDS if kind in value]
     if len(kinds) != 1:
         many = " and ".join(f"`{one}`" for one in kinds)
@@ -178,18 +178,18 @@ def _explain(
 
 @cache
 def _definitions() -> dict[str, Any]:
-    """The parts of the published schema, by name."""
+    """The definitions in the published schema, by name."""
     found: dict[str, Any] = schemas.document()["$defs"]
     return found
 
 
 def _validator(schema: Schema) -> Validator:
-    """Checks values by a schema, which may refer to the published one."""
-    # Loaded where it is needed, for it takes as long to load as all the rest.
+    """Creates a validator for a schema that may refer to the published one."""
+    # Imported here because it takes as long to load as everything else together.
     from jsonschema import Draft202012Validator, ValidationError, validators  # noqa: PLC0415
 
     def conforming(kind: type) -> Callable[..., Iterator[ValidationError]]:
-        """A rule of the schema's that the codec has in full: the format of a set."""
+        """Replaces a schema rule with the codec's complete check of a set's format."""
 
         def rule(checker: Any, _: Any, value: Any, schema: Schema) -> Iterator[ValidationError]:
             members = value if isinstance(value, list) else ()
@@ -202,7 +202,7 @@ def _validator(schema: Schema) -> Validator:
 
         return rule
 
-    # To the protocol, 1.0 is not an integer.
+    # The protocol doesn't accept 1.0 as an integer.
     types = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, number: type(number) is int
     )
@@ -212,29 +212,29 @@ def _validator(schema: Schema) -> Validator:
 
 
 def _schema(operation: str, kinds: list[str], value: Mapping[str, Any]) -> Schema:
-    """The schema of the response that was meant; if that is not clear, of any response."""
+    """The schema of the intended response, or of any response if that is unclear."""
     branches: list[Schema] = _definitions()[f"response:{operation}"]["oneOf"]
     meant = [one for one in branches if one["required"] == ["id", *kinds]]
     if not meant:
         return {**branches[0], "properties": dict.fromkeys(("id", *KINDS), True), "required": []}
     body = value[kinds[0]]
-    # Of two refusals, it is the one whose first field is there.
+    # Refusals are distinguished by their first field.
     needed = [_resolve(one["properties"][kinds[0]])["required"][:1] for one in meant]
     fits = [isinstance(body, dict) and not {*names}.isdisjoint(body) for names in needed]
     return meant[fits.index(True)] if any(fits) else meant[0]
 
 
 def _resolve(schema: Schema) -> Schema:
-    """The schema itself in place of a reference to it."""
+    """Resolves a schema that is a reference."""
     reference = schema.get("$ref")
     return _definitions()[reference.rpartition("/")[2]] if reference else schema
 
 
-# Mistakes in words
+# Describing mistakes
 
 
 def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
-    """What an error of the schema's means."""
+    """Converts an error of the schema to mistakes."""
     path, value, schema = tuple(error.absolute_path), error.instance, error.schema
     inner = [one for one in error.context or () if one.path or one.validator != "type"]
     match error.validator:
@@ -254,7 +254,7 @@ def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
                 right = f"`{json.dumps({name: example})}`"
                 yield _Mistake((*path, name), "missing-field", right)
         case "anyOf" if inner:
-            # A value or null: it is the mistakes of the value that matter.
+            # If a value may also be null, only the mistakes of the value matter.
             for one in inner:
                 yield from _mistakes(one)
         case "anyOf":
@@ -267,7 +267,7 @@ def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
 
 
 def _type_mistake(path: Path, value: Any, schemas: list[Schema]) -> _Mistake:
-    """A value of another type than any that the schemas allow."""
+    """A value of a type that the schemas don't allow."""
     given = "null" if value is None else f"{_kind(value)} ({short_json(value)})"
     said = (("given", given), ("called", " or ".join(map(_describe_type, schemas))))
     meant = _conversion(path, value, schemas[0])
@@ -276,7 +276,7 @@ def _type_mistake(path: Path, value: Any, schemas: list[Schema]) -> _Mistake:
 
 
 def _value_mistake(path: Path, value: Any, error: ValidationError) -> _Mistake:
-    """A value of the right type that is not one of those allowed."""
+    """A value of the right type that isn't allowed."""
     right = _example_in_place(path, _example(path, error.schema))
     if allowed := error.schema.get("enum"):
         right = nearest(str(value), allowed) or f"one of {_list_quoted(allowed)}"
@@ -286,7 +286,7 @@ def _value_mistake(path: Path, value: Any, error: ValidationError) -> _Mistake:
 
 
 def _describe_type(schema: Schema) -> str:
-    """What a value must be, in words."""
+    """Describes the values that a schema allows."""
     said = schema.get("description", "")
     if said.startswith("CPUs"):
         return 'a CPU set: a string in the Linux list format, `""` for none'
@@ -298,14 +298,14 @@ def _describe_type(schema: Schema) -> str:
 
 
 def _conversion(path: Path, value: Any, schema: Schema) -> Any:
-    """A value of the type that the schema asks for, if it is plain what was meant."""
+    """Converts a value to the type that the schema requires, if the intention is clear."""
     kind, is_cpus, meant = schema["type"], "pattern" in schema, _UNCLEAR
     is_scalar = isinstance(value, str | int | float) and not isinstance(value, bool)
     with suppress(ValueError, TypeError, LookupError, msgspec.ValidationError):
         if kind == "object" and not schema.get("required") and (value is None or "title" in schema):
             meant = {}
         elif value is None and (kind == "array" or (is_cpus and path[-1] != "shared")):
-            # No shared pool is not an empty one: what follows from that is not its mistake.
+            # A missing shared pool is not an empty one, which would cause further findings.
             meant = "" if is_cpus else []
         elif is_cpus and isinstance(value, list):
             meant = str(CPUSet(value))
@@ -321,7 +321,7 @@ def _conversion(path: Path, value: Any, schema: Schema) -> Any:
 
 
 def _example(path: Path, schema: Schema) -> Any:
-    """What a value may look like: by the name of its field if its type fits, else by its type."""
+    """An example of a value: by its field's name if the type fits, else by its type."""
     kind = "string" if "enum" in schema else schema.get("type", "object")
     example = wording().examples.get(_name(path))
     usual = wording().types[kind][1]
@@ -334,14 +334,14 @@ def _example(path: Path, schema: Schema) -> Any:
 
 
 def _example_in_place(path: Path, example: Any) -> str:
-    """An example in its place: in the list and in the field that it belongs to."""
+    """Formats an example within its list and field."""
     if path and isinstance(path[-1], int):
         example = [example]
     return f"`{json.dumps({_name(path): example} if len(path) > 1 else example)}`"
 
 
 def _name(path: Path) -> str:
-    """The name of the field that a value is in, or in whose list it is."""
+    """The name of the field that contains the value, possibly in a list."""
     return next((one for one in reversed(path[1:]) if isinstance(one, str)), "")
 
 
@@ -360,11 +360,11 @@ def _list_quoted(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-# All mistakes of a line
+# Collecting the mistakes of a line
 
 
 def _note(reading: ReadLine, mistakes: list[_Mistake]) -> None:
-    """Notes the mistakes: the same one in several fields once, and no more than can be read."""
+    """Reports mistakes, grouping the same mistake in several fields and limiting their number."""
     alike: dict[object, list[_Mistake]] = {}
     for one in mistakes:
         alike.setdefault(one.kind, []).append(one)
@@ -379,10 +379,9 @@ def _note(reading: ReadLine, mistakes: list[_Mistake]) -> None:
 
 
 def _intended_response(value: dict[str, Any], mistakes: list[_Mistake], operation: str) -> Any:
-    """The response with what was meant in place of each mistake; nothing if that is not clear.
+    """The response with the intended values in place of mistakes; empty if any is unclear.
 
-    Who the program is must be known to go on at all: there, examples take the place of what is not
-    clear.
+    The dialogue can't continue without `hello`, so examples replace unclear values there.
     """
     made = deepcopy({name: body for name, body in value.items() if name in KINDS})
     for one in mistakes:

@@ -1,8 +1,7 @@
-"""The program under examination: its processes, every line that it writes, and what it leaves.
+"""The program under examination: its processes, its output and the files it leaves.
 
-The harness gives up on a program at its first mistake. Here it goes on wherever it can, and each
-mistake is noted at the exchange that it belongs to. Time and memory are bounded whatever the
-program does.
+While the harness gives up at a program's first mistake, this module continues wherever possible and
+records each mistake with its exchange. Time and memory are limited, whatever the program does.
 """
 
 from __future__ import annotations
@@ -29,25 +28,25 @@ if TYPE_CHECKING:
 
 
 _MAX_ENTRIES = 20_000
-"""Entries of a folder that are looked at."""
+"""The maximum number of entries examined in a folder."""
 
 _DEPTH = 3
 
 _SKIPPED = frozenset({"__pycache__", ".git", "node_modules", ".venv", ".tox", ".cache"})
-"""Folders that tools fill while a program is started."""
+"""Folders that tools fill when a program is started."""
 
 _OF_HOME = ("", ".config", ".local/share", ".local/state")
-"""Folders of a home directory in which programs keep what is theirs."""
+"""Folders of a home directory in which programs store files."""
 
 Snapshot = dict[str, tuple[int, int]]
-"""Files by their paths in a folder, each with its time of change and size; folders have neither."""
+"""Paths within a folder, with the modification time and size of files and zeros for folders."""
 
 
 class Leftovers:
-    """What changes in the working directory, in the home directory and in a temporary folder.
+    """Changes in the working directory, the home directory and a temporary folder.
 
-    A folder is looked at before and after, as far down as a program would put a file of its own.
-    What others do there meanwhile cannot be told apart.
+    Compares each folder before and after the dialogue, to a limited depth. Changes by other
+    programs can't be distinguished.
 
     Args:
         temporary: an empty folder that only the program uses.
@@ -58,26 +57,26 @@ class Leftovers:
         self._here = Path.cwd()
         self._home = Path(os.environ.get("HOME") or "/nonexistent")
         self._in_home = self._home_snapshot()
-        # Everybody writes to a home directory, and to one like /tmp, whose sticky bit keeps users
-        # apart; nothing deep below it is the program's for sure.
+        # Other programs also write to home directories and to directories with the sticky bit, such
+        # as /tmp, so changes there can't be attributed.
         self._is_everybodys = self._here.resolve() == self._home.resolve() or bool(
             self._here.stat().st_mode & stat.S_ISVTX
         )
         self._before: Snapshot = {} if self._is_everybodys else snapshot(self._here, _DEPTH)
 
     def here(self) -> list[str]:
-        """What is new or has changed in the working directory, if that is not everybody's."""
+        """New and changed files in the working directory, unless other programs write there."""
         now = {} if self._is_everybodys else snapshot(self._here, _DEPTH)
         return _changed_paths(self._before, now)
 
     def temporary(self) -> list[str]:
-        """What is in the temporary folder."""
+        """The files in the temporary folder."""
         return sorted(snapshot(self._temporary, 1))
 
     def at_home(self) -> list[str]:
-        """What is new in the home directory."""
+        """New files in the home directory."""
         new = sorted(self._home_snapshot() - self._in_home)
-        # The working directory may be one of its folders.
+        # The working directory may be in the home directory.
         mine = {str(self._here / name) for name in self.here()}
         return [f"~/{name}" for name in new if str(self._home / name) not in mine]
 
@@ -90,7 +89,7 @@ class Leftovers:
 
 
 def snapshot(folder: Path, depth: int) -> Snapshot:
-    """What is in a folder and so many levels below; what cannot be read has nothing in it."""
+    """The content of a folder down to `depth` levels; unreadable folders count as empty."""
     found: Snapshot = {}
     for here, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in _SKIPPED]
@@ -106,7 +105,7 @@ def snapshot(folder: Path, depth: int) -> Snapshot:
 
 
 def _changed_paths(before: Snapshot, now: Snapshot) -> list[str]:
-    """What is new, without what lies in a folder that is new itself, and what has changed."""
+    """New entries, without those in new folders, and changed ones."""
     new = now.keys() - before.keys()
     tops = {name for name in new if name.rpartition("/")[0] not in new}
     changed = {name for name in now.keys() & before.keys() if now[name] != before[name]}
@@ -114,19 +113,19 @@ def _changed_paths(before: Snapshot, now: Snapshot) -> list[str]:
 
 
 MAX_SECONDS = 30.0
-"""Seconds that all answers of a dialogue may take."""
+"""The time limit for all answers of a dialogue together."""
 
 SLOW = 0.5
-"""Seconds from which on an answer is slow: a run of the whole table makes thousands of calls."""
+"""Seconds from which an answer is slow. A full run makes thousands of calls."""
 
 SLOW_START = 3.0
-"""Seconds from which on the first answer of a process is slow."""
+"""Seconds from which the first answer of a process is slow."""
 
 _QUIET = 0.01
-"""Seconds after an answer in which more output counts as that answer's."""
+"""Seconds after an answer during which further output is attributed to it."""
 
 _MORE = 0.3
-"""Seconds to wait for a better line after one that is no response."""
+"""Seconds to wait for another line after one that isn't a response."""
 
 _MAX_EXTRA = 20
 _PARTING = 1.0
@@ -137,16 +136,16 @@ _SHOWN = 80
 
 
 class NoAnswer(ImplementationFailure):
-    """There was no answer that could be used; what is wrong stands at the exchange."""
+    """There was no usable answer; the exchange lists the reasons."""
 
 
 class ProbeAborted(ImplementationFailure):
-    """The program is gone, or not worth waiting for: there is no use in asking more."""
+    """The program is gone or too slow to continue the dialogue."""
 
 
 @dataclass
 class Moment:
-    """An exchange in the making; see `Exchange`."""
+    """An exchange under construction; see `Exchange`."""
 
     process: int
     step: str
@@ -158,40 +157,40 @@ class Moment:
     answer: messages.Answer | None = None
 
     def note(self, name: str, /, **values: Any) -> None:
-        """Notes a finding by its name; arguments are those of `wording.finding`."""
+        """Adds a finding by its name; for the arguments, see `wording.finding`."""
         self.findings.append(finding(name, **values))
 
     def note_finding(
         self, problem: judging.Finding, right: str = "", *, before: str = "", after: str = ""
     ) -> None:
-        """Notes what a judge found, with words before its sentence.
+        """Adds a judge's finding, with text before its message.
 
-        `after` is the exchange whose effect it shows.
+        `after` is the exchange that caused the problem.
         """
         shown = reported_finding(problem, before)
         self.findings.append(Finding(f"{before}{problem}", right, after=after, finding=shown))
 
     def exchange(self, number: int) -> Exchange:
-        """The exchange as reports show it."""
+        """Converts to an exchange for reports."""
         said = self.request[:_KEPT], self.response[:_KEPT]
         findings = tuple(self.findings)
         return Exchange(number, self.process, self.step, self.about, *said, self.seconds, findings)
 
 
 class Program:
-    """A program that is asked, watched and cleaned up after; an `Implementation`.
+    """A program under examination; an `Implementation`.
 
-    Nothing that it writes is an error of the harness: what is wrong with a line stands at the
-    exchange, and the answer counts where it is clear what was meant.
+    Mistakes in its output are recorded with the exchange and raise no error. An answer with
+    mistakes counts if its intention is clear.
 
     Args:
         command: the program and its arguments.
-        timeout: seconds that one answer may take.
-        folder: for its temporary files; empty.
+        timeout: the time limit of an answer in seconds.
+        folder: an empty folder for its temporary files.
 
     Attributes:
-        about: why the next request is made.
-        moments: everything that happened.
+        about: the purpose of the next request.
+        moments: all exchanges so far.
     """
 
     def __init__(self, command: tuple[str, ...], timeout: float, folder: Path) -> None:
@@ -207,11 +206,12 @@ class Program:
         self.moments: list[Moment] = []
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The program's answer, once a line is one.
+        """Returns the program's answer.
 
         Raises:
-            CannotStartError: there is no such program.
-            NoAnswer: it gave none that could be used.
+            CannotStartError: the program can't be started.
+            NoAnswer: there was no usable answer.
+            ProbeAborted: the program ended, or can't be examined further.
         """
         process = self._running()
         self._number += 1
@@ -238,7 +238,7 @@ class Program:
         return moment.answer
 
     def close(self) -> None:
-        """Ends the program as the harness does: it closes its input, and waits a second."""
+        """Ends the program like the harness: closes its input and waits for a second."""
         if self._process is None:
             return
         process = self._process
@@ -249,7 +249,7 @@ class Program:
         process.wait(began + _PARTING - time.monotonic())
         moment.seconds = round(time.monotonic() - began, 4)
         while not process.supervision.has_no_children and time.monotonic() - began < _PARTING:
-            time.sleep(_QUIET)  # what it has started may end by itself
+            time.sleep(_QUIET)  # its children may end on their own
         code = process.returncode
         moment.response = "still running" if code is None else ending(code)
         self._note_output(moment, left, "after the end of its input")
@@ -262,7 +262,7 @@ class Program:
             moment.note("left-processes", names=", ".join(process.supervision.found_processes[:3]))
 
     def look_around(self) -> None:
-        """Notes the files that it left where no state belongs."""
+        """Reports files that the program left outside the state directory."""
         moment = Moment(self._processes, "clean-up", "nothing may stay outside the state directory")
         left = self._leftovers
         for names, where in ((left.here(), "the working directory"), (left.temporary(), "TMPDIR")):
@@ -290,18 +290,18 @@ class Program:
     def _read(
         self, process: Process, moment: Moment, request: bytes, deadline: float
     ) -> messages.Answer | None:
-        """Reads lines until one is the response; what came before it is noted.
+        """Reads lines until one can be the response, and reports the output before it.
 
-        Where none is, the first line counts as the answer.
+        If there is no response, the first line counts as the answer.
         """
         number, operation = self._number, moment.step
         said = [self._line(process, moment, deadline, request)]
         first = reading = lines.read(said[0], number, operation)
         if indented := said[0].strip() in {b"{", b"["}:
-            # The rest of it follows on lines of its own.
+            # The JSON continues on further lines.
             said.append(process.read_unsolicited(_QUIET))
         while len(said) <= _MAX_EXTRA and not (indented or reading.is_response):
-            # A banner or a stale answer: the response may follow.
+            # The response may follow a banner or a stale answer.
             try:
                 soon = min(deadline, time.monotonic() + _MORE)
                 said.append(self._line(process, moment, soon))
@@ -317,20 +317,20 @@ class Program:
 
     @property
     def _seconds_used(self) -> float:
-        """Seconds that the program has taken; the harness's own time is not its fault."""
+        """Seconds that the program has taken, without the harness's own time."""
         return sum(moment.seconds for moment in self.moments)
 
     def _line(
         self, process: Process, moment: Moment, deadline: float, request: bytes = b""
     ) -> bytes:
-        """The next line; to read what it says is not the program's time."""
+        """Reads a line; parsing it doesn't count as the program's time."""
         try:
             return process.next_line(deadline, request)
         finally:
             moment.seconds = round(time.monotonic() - self._request_time, 4)
 
     def _note_silence(self, process: Process, moment: Moment) -> ProbeAborted:
-        """Notes why there may be no answer: once the input has ended, it may come."""
+        """Reports why the answer is missing; some programs flush only when their input ends."""
         waited = self._seconds_used
         partial = process.read_unsolicited(0)
         process.end_input()
@@ -348,7 +348,7 @@ class Program:
         return self._abort()
 
     def _note_exit(self, process: Process, moment: Moment) -> ProbeAborted:
-        """Notes how a program ended, or closed its output, before it answered."""
+        """Reports how the program ended, or closed its output, before it answered."""
         partial = process.read_unsolicited(0)
         process.wait(_PARTING)
         code = process.returncode
@@ -366,14 +366,14 @@ class Program:
         return self._abort()
 
     def _abort(self) -> ProbeAborted:
-        """Kills the process and all that it has started."""
+        """Kills the process and its descendants."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
         return ProbeAborted("the program does not answer any more")
 
     def _note_output(self, moment: Moment, output: bytes, when: str) -> None:
-        """Notes output that is no answer, if there is any."""
+        """Reports output that isn't an answer, if there is any."""
         if not output:
             return
         text = _text(output).strip()

@@ -1,4 +1,4 @@
-"""What the doctor says: the findings of ``wording.yaml``, filled in."""
+"""The messages of `numaproof doctor`, from ``wording.yaml``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from numaproof.protocol.diagnosis import Finding  # noqa: TC001 - msgspec reads 
 T = TypeVar("T")
 
 _LOG = 1500
-"""Characters of a program's standard error that a finding shows."""
+"""The maximum length of standard error in a finding."""
 
 
 class Wording(Written, frozen=True):
-    """All texts; ``wording.yaml`` explains them."""
+    """All messages; ``wording.yaml`` explains them."""
 
     findings: dict[str, Finding]
     examples: dict[str, Any]
@@ -30,7 +30,7 @@ class Wording(Written, frozen=True):
 
 
 def read_data(name: str, kind: type[T]) -> T:
-    """A file of this package as a typed value."""
+    """Reads a file of this package as a typed value."""
     file = resources.files("numaproof.conformance") / "doctor" / name
     document = documents.load(file.read_text(encoding="utf-8"), file=name, aliases=True)
     return typed.convert(document, kind)
@@ -38,18 +38,17 @@ def read_data(name: str, kind: type[T]) -> T:
 
 @cache
 def wording() -> Wording:
-    """The texts."""
     return read_data("wording.yaml", Wording)
 
 
 def finding(name: str, /, *, log: str = "", advice: bool = False, **values: Any) -> Finding:
-    """A finding by its name.
+    """Creates a finding.
 
     Args:
-        name: in ``wording.yaml``.
-        log: the program's standard error, where that may tell why.
-        advice: whether it is advice here, although it is not everywhere.
-        values: what to fill in.
+        name: its name in ``wording.yaml``.
+        log: the program's standard error, if it may show the cause.
+        advice: whether the finding is only advice here.
+        values: the values to insert.
     """
     found = wording().findings[name]
     return msgspec.structs.replace(

@@ -1,1 +1,1 @@
-"""Running a case: the implementation, the session with it, the player and the runner."""
+"""Running cases: implementations, sessions, the player and the runner."""

@@ -1,7 +1,7 @@
-"""What an implementation says it can do: nothing else is asked of it.
+"""The capabilities that an implementation claims in ``hello``.
 
-``hello`` lists operations, policies, policy options and features (`numaproof.protocol.features`).
-What a call needs and the lists lack is never requested.
+Calls that need an operation, policy, policy option or feature (`numaproof.protocol.features`) that
+isn't claimed are never made.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class NotSupportedError(Exception):
-    """The implementation does not have what a call needs; the message names it."""
+    """A call needs something that the implementation doesn't claim; the message names it."""
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What one implementation can do.
+    """What an implementation can do.
 
     Attributes:
         hello: its answer to the handshake.
@@ -37,10 +37,10 @@ class Capabilities:
     kubernetes: str
 
     def of(self, kubernetes: str) -> Capabilities:
-        """What it can do as another release.
+        """The capabilities for another release.
 
         Raises:
-            NotSupportedError: it does not claim that release.
+            NotSupportedError: the implementation doesn't claim that release.
         """
         if kubernetes not in self.hello.kubernetes:
             raise NotSupportedError(f"Kubernetes {kubernetes}")
@@ -52,30 +52,30 @@ class Capabilities:
 
     @property
     def can_be_fuzzed(self) -> bool:
-        """Whether scenarios can be made for it: lives of nodes, or calls that need no node."""
+        """Whether scenarios can be generated: it can start nodes, merge hints or assign CPUs."""
         return any(map(self.has, ("start", "merge", "assign")))
 
     def makes(self, *claims: str) -> bool:
-        """Whether all these claims are made, or assumed to be."""
+        """Whether all these claims are made or implied."""
         return self.claims.issuperset(claims)
 
     @cached_property
     def discovers(self) -> frozenset[str] | None:
-        """What it finds out of a machine; None for all of it."""
+        """The fields of a machine that it discovers; None for all."""
         return discovery.discovers(self.hello)
 
     def cpu_options(self) -> tuple[str, ...]:
-        """The CPU Manager policy options of the release that may be requested, by name."""
+        """The claimed CPU Manager policy options that the release has, sorted."""
         return tuple(sorted(release(self.kubernetes).cpu_options.keys() & self.hello.options.cpu))
 
     def topology_options(self) -> tuple[str, ...]:
-        """The Topology Manager policy options of the release that may be requested, by name."""
+        """The claimed Topology Manager policy options that the release has, sorted."""
         known = release(self.kubernetes).topology_options
         return tuple(sorted(known.keys() & self.hello.options.topology))
 
     @cached_property
     def claims(self) -> frozenset[str]:
-        """All that is claimed, in the words in which `numaproof.conformance.claims.needs` asks."""
+        """All claims, in the terms of `numaproof.conformance.claims.needs`."""
         hello = self.hello
         found = {f"operation {one}" for one in (*hello.operations, "hello")}
         if self.has("discover"):
@@ -85,16 +85,16 @@ class Capabilities:
         found |= {f"Topology Manager option {one}" for one in hello.options.topology}
         found |= {f"feature {one}" for one in features.claimed_features(hello)}
         for field in POLICY_FIELDS.values():
-            # Who lists no policy lacks the manager, as if it were switched off.
+            # Listing no policies means having no such manager, as if it were disabled.
             policies = getattr(hello.policies, field.manager) or field.policies[:1]
             found |= {f"{field.label} {one}" for one in policies}
         return frozenset(found)
 
     def require(self, needs: Iterable[str]) -> None:
-        """Checks that all that is needed is claimed.
+        """Checks that all needs are claimed.
 
         Raises:
-            NotSupportedError: something is not.
+            NotSupportedError: a claim is missing.
         """
         for need in needs:
             if need not in self.claims:

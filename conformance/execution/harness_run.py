@@ -1,4 +1,4 @@
-"""A run of the harness: its first and last events, and the run that the handshake ended."""
+"""A run of the harness: its first and last events, and runs that end at the handshake."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 DEFAULT_TIMEOUT = 30.0
-"""Seconds that one call may take, unless an option says otherwise."""
+"""The default time limit of a call in seconds."""
 
 
 def timeout_options(seconds: float) -> tuple[str, ...]:
-    """The option for a time limit; none for the default."""
+    """The command-line option for a time limit; empty for the default."""
     return () if seconds == DEFAULT_TIMEOUT else ("--timeout", f"{seconds:g}s")
 
 
@@ -39,16 +39,16 @@ class HarnessRun:
     """One run of the harness against one target.
 
     Attributes:
-        target: what is under test.
+        target: the implementation under test.
         registry: the requirements.
         command: the command line that repeats the run.
-        version: of this project.
-        files: where cases were read from, by their ids; a case that is not in it is bundled.
-        options: more options for `numaproof replay`, such as a time limit.
-        rerun_command: the command line that repeats the run into another folder; `command` if
-            empty.
-        clock: the seconds that times are measured in.
-        began: when the run began, by that clock.
+        version: the version of this project.
+        files: the files that cases were read from, by case id. Bundled cases are not included.
+        options: further options for `numaproof replay`, such as a time limit.
+        rerun_command: the command line that repeats the run into another folder; empty if it is
+            `command`.
+        clock: returns the current time in seconds.
+        began: the start of the run, by that clock.
     """
 
     target: Target
@@ -62,11 +62,11 @@ class HarnessRun:
     began: float = field(default_factory=time.monotonic)
 
     def replay(self, case: str, *where: str) -> str:
-        """The command that replays one case, or recording, of this run.
+        """The command that replays a case or recording of this run.
 
         Args:
             case: its id.
-            where: options that name the machine; none if the case brings its own.
+            where: options that select the machine; empty if the case describes its own.
         """
         file = self.files.get(case)
         return (
@@ -74,14 +74,14 @@ class HarnessRun:
         )
 
     def replay_file(self, file: str, *options: str) -> str:
-        """The command that replays a file against the target of this run."""
+        """The command that replays a file against this run's target."""
         return self._replay(f"./{file}" if file.startswith("-") else file, *options)
 
     def _replay(self, *words: str) -> str:
         return quote_words(("numaproof", "replay", *words, *self.target.options(), *self.options))
 
     def elapsed_seconds(self) -> float:
-        """Seconds since the run began."""
+        """Seconds since the start of the run."""
         return self.clock() - self.began
 
     def started_event(
@@ -92,9 +92,9 @@ class HarnessRun:
         seed: int | None = None,
         requirements: Iterable[events.ReportedRequirement] = (),
     ) -> events.RunStarted:
-        """The first event; `total` counts what is to come.
+        """The first event of the run; `total` is the number of case runs or examples to come.
 
-        `requirements` come to those of the registry.
+        `requirements` are added to those of the registry.
         """
         return events.RunStarted(
             at=0.0,
@@ -120,9 +120,9 @@ class HarnessRun:
         claims: events.ClaimsReview | None = None,
         other_implementations: Iterable[Implementation] = (),
     ) -> events.RunEnded:
-        """The last event, once the target and any `other_implementations` have ended.
+        """Ends the target and any `other_implementations`; returns the last event of the run.
 
-        `outcomes` counts by outcome, `untested_requirements` are requirement ids.
+        `outcomes` is the number of runs by outcome; `untested_requirements` are requirement ids.
         """
         left: list[str] = []
         for one in (self.target.implementation, *other_implementations):
@@ -139,22 +139,22 @@ class HarnessRun:
 
 
 CASE = "hello"
-"""The id of the only case of such a run."""
+"""The id of the only case in a failed handshake's run."""
 
 
 @dataclass(frozen=True)
 class FailedHandshake:
-    """A run whose only call was the handshake.
+    """A run that ended at the handshake.
 
     Attributes:
         failure: how the handshake failed.
         registry: the requirements, for the report.
-        command: the command of the run.
-        reproduce: the command that shows the failure again.
-        version: of this project.
-        kubernetes: the release that was asked for.
-        level: the level that was asked for.
-        seconds: how long the handshake took.
+        command: the command line of the run.
+        reproduce: the command that reproduces the failure.
+        version: the version of this project.
+        kubernetes: the requested release.
+        level: the requested level.
+        seconds: the duration of the handshake.
     """
 
     failure: ImplementationFailure
@@ -167,7 +167,7 @@ class FailedHandshake:
     seconds: float
 
     def events(self) -> Iterator[events.AnyEvent]:
-        """The run, as events."""
+        """The events of the run."""
         yield events.RunStarted(
             at=0.0,
             kind="check",

@@ -1,9 +1,8 @@
-"""How the harness calls an implementation: one interface, in process or as a program.
+"""The interface between the harness and an implementation.
 
-`InProcess` calls a Python object; `Subprocess` (in
-`numaproof.conformance.execution.subprocesses`) speaks the protocol with a program.
-Each way in which a program can fail is an `ImplementationFailure` with an outcome of its own, so it
-is never mistaken for an answer.
+`InProcess` calls a Python object; `Subprocess` (in `numaproof.conformance.execution.subprocesses`)
+speaks the protocol with a program. Each way in which a program can fail is an
+`ImplementationFailure` with its own outcome, so that a failure is never mistaken for an answer.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ class ImplementationFailure(Exception):  # noqa: N818 - the run goes on; it is a
     """An implementation failed to answer.
 
     Attributes:
-        stderr: its standard error since the case began, of which the middle may be left out.
+        stderr: its standard error since the case began, possibly shortened in the middle.
         after_answer: whether it failed after its last answer, before it read the next request.
-        words: the message without what the program wrote instead of an answer.
-        ending: the exit code or signal of a program that ended, in words.
-        finding: what it left in its state directory, if that is why.
+        words: the message without the program's own output.
+        ending: a description of the exit code or signal if the program ended.
+        finding: the problem with its state directory, if there is one.
     """
 
     outcome: Outcome = "crash"
@@ -74,7 +73,7 @@ class BrokeProtocol(ImplementationFailure):
 
 
 class SpoiledState(ImplementationFailure):
-    """The program left something in its state directory that is no file of state."""
+    """The program left something other than state files in its state directory."""
 
     outcome: Outcome = "fail"
 
@@ -84,52 +83,55 @@ class SpoiledState(ImplementationFailure):
 
 
 class Implementation(Protocol):
-    """What the harness calls. After a failure or a `close`, the next call starts it afresh."""
+    """The interface that the harness calls.
+
+    After a failure or `close`, the next call starts it again.
+    """
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer to one request.
+        """Returns the answer to a request.
 
         Raises:
             ImplementationFailure: there was no answer.
         """
 
     def close(self) -> None:
-        """Ends it and leaves nothing behind."""
+        """Ends the implementation and cleans up."""
 
 
 @runtime_checkable
 class ProcessBacked(Protocol):
-    """An implementation that may fail between two calls, or write a log: a program."""
+    """An implementation that is a program: it can fail between calls and write a log."""
 
     def begin(self) -> None:
-        """Forgets what was logged: what follows belongs to another case."""
+        """Clears the log at the start of a case."""
 
     def check_alive(self) -> None:
-        """Makes sure that it is fit for another call.
+        """Checks that the program can handle another call.
 
         Raises:
             ImplementationFailure: it failed after its last answer.
         """
 
     def log(self) -> str:
-        """Its standard error since `begin`, of which the middle may be left out."""
+        """Its standard error since `begin`, possibly shortened in the middle."""
 
     @property
     def leftover_processes(self) -> tuple[str, ...]:
-        """The processes that it has started and that could not be ended, by id and command line."""
+        """The processes that it started and that could not be killed, by id and command line."""
 
 
 class Answering(Protocol):
-    """A Python object that answers calls, as `Reference` does."""
+    """A Python object that answers calls, such as `Reference`."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer to one request."""
+        """Returns the answer to a request."""
 
 
 class InProcess:
-    """An implementation in the same process; an exception in it is a fault.
+    """An implementation in this process; exceptions become faults.
 
-    Sent to another process, it is made anew there.
+    Pickling sends only the factory, so another process creates its own object.
     """
 
     def __init__(self, make: Callable[[], Answering]) -> None:
@@ -137,11 +139,11 @@ class InProcess:
         self._callee = make()
 
     def __reduce__(self) -> tuple[type[InProcess], tuple[Callable[[], Answering]]]:
-        """What makes another one."""
+        """Pickles the factory."""
         return InProcess, (self._make,)
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The object's answer; a fault where it raises."""
+        """Returns the object's answer; a fault if it raises an exception."""
         try:
             return self._callee.call(operation, args)
         except Exception as error:  # noqa: BLE001 - any exception is the object's fault
@@ -154,33 +156,33 @@ class InProcess:
         return isinstance(self._callee, Reference)
 
     def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """Steers the reference to these devices, by container and resource, where any would do.
+        """Sets the devices that the reference prefers, by container and resource.
 
-        Any other object chooses for itself.
+        Has no effect on other objects.
         """
         if isinstance(self._callee, Reference):
             self._callee.prefer_devices(devices)
 
     def close(self) -> None:
-        """Ends the object; the next call reaches a new one."""
+        """Replaces the object with a new one."""
         self._callee = self._make()
 
 
 FROM_OUTSIDE = frozenset({"crash", "time-out"})
-"""Outcomes that may come from outside, from whoever kills a program or stops it for a while."""
+"""Outcomes that may have external causes, such as somebody killing or suspending the program."""
 
 
 def hello_args(harness: str) -> messages.HelloArgs:
-    """How the harness introduces itself."""
+    """The arguments of `hello`."""
     return messages.HelloArgs((messages.PROTOCOL_VERSION, messages.PROTOCOL_VERSION), harness)
 
 
 def handshake(implementation: Implementation, harness: str) -> messages.Hello:
-    """Says hello to an implementation.
+    """Sends `hello` to an implementation and checks the answer.
 
     Raises:
-        ImplementationFailure: it did not answer, or not with a result, it speaks another version
-            of the protocol, or it claims what does not exist.
+        ImplementationFailure: there was no valid answer, the protocol versions differ, or a claim
+            is unknown.
     """
     answer = implementation.call("hello", hello_args(harness))
     match answer:
@@ -199,10 +201,10 @@ def handshake(implementation: Implementation, harness: str) -> messages.Hello:
 
 
 def patient_handshake(implementation: Implementation, harness: str) -> messages.Hello:
-    """Says hello, and once more where what went wrong may have come from outside.
+    """Sends `hello`, and retries once if a failure may have external causes.
 
     Raises:
-        ImplementationFailure: as for `handshake`, the second time.
+        ImplementationFailure: the second attempt failed; see `handshake`.
     """
     try:
         return handshake(implementation, harness)
@@ -213,5 +215,5 @@ def patient_handshake(implementation: Implementation, harness: str) -> messages.
 
 
 def leftovers_of(implementation: Implementation) -> tuple[str, ...]:
-    """The processes of an implementation that could not be ended, by id and command line."""
+    """The processes of an implementation that could not be killed, by id and command line."""
     return implementation.leftover_processes if isinstance(implementation, ProcessBacked) else ()

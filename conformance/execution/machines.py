@@ -1,6 +1,6 @@
-"""The machines of a run: profiles, their trees and what the reference discovers in them.
+"""The machines of a run: profiles, their trees and the reference's discovery.
 
-Each is made on first use, once per run.
+Each is created on first use, once per run.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 
 class _Info(msgspec.Struct, frozen=True):
-    """What is kept of a bundled machine between commands; others are too many."""
+    """A bundled machine's entry in the cache between commands."""
 
     info: MachineInfo | None
 
 
 @dataclass(frozen=True)
 class ProfileMachine:
-    """A profile; its tree is written below `folder` once a program needs its files.
+    """A machine from a profile; its tree is written below `folder` when a program needs the files.
 
-    `requested_name` is the name that a person used, if that is not the profile's.
+    `requested_name` is the name that the user gave, if it differs from the profile's.
     """
 
     profile: fakesys.Profile
@@ -49,7 +49,7 @@ class ProfileMachine:
     requested_name: str = ""
 
     def __getstate__(self) -> dict[str, object]:
-        """What another process is sent: the fields, and what is discovered; the rest it makes."""
+        """Pickles the fields and the discovered machine; the rest is recreated on demand."""
         return {name: value for name, value in vars(self).items() if name in _PICKLED_FIELDS}
 
     @property
@@ -59,19 +59,19 @@ class ProfileMachine:
 
     @cached_property
     def cpus(self) -> int:
-        """How many CPUs of the profile are online; a machine that is not used needs no tree."""
+        """The number of online CPUs, computed without generating the tree."""
         return sum(cpu.online for cpu in fakesys.lay_out(self.profile).cpus)
 
     @cached_property
     def tree(self) -> GeneratedTree:
-        """The machine's tree: in pyfakefs, and in a directory once a program needs that."""
+        """The machine's tree: in memory, and in a directory when a program needs it."""
         return GeneratedTree(
             lambda: InMemoryTree(fakesys.build_tree(self.profile)), self.folder / self.name
         )
 
     @cached_property
     def info(self) -> MachineInfo | None:
-        """What discovery makes of the tree; None if it cannot be discovered."""
+        """The machine as the reference discovers it; None if discovery fails."""
         if self.name not in fakesys.bundled_profiles():
             return self._discover()
         key = cache.digest(("fakesys", "reference"), [msgspec.json.encode(self.profile)])
@@ -89,13 +89,13 @@ class ProfileMachine:
 
     @cached_property
     def facts(self) -> Facts | None:
-        """The countable properties; None if it cannot be discovered."""
+        """The machine's properties; None if discovery fails."""
         return facts_of(self.info) if self.info else None
 
 
 @dataclass(frozen=True)
 class GivenMachine:
-    """A machine that a case file describes by itself; a tree is made of it where one is needed."""
+    """A machine described in a case file; its tree is generated on demand."""
 
     info: MachineInfo
     name: str = "its own machine"
@@ -103,7 +103,7 @@ class GivenMachine:
 
     @cached_property
     def facts(self) -> Facts:
-        """The countable properties."""
+        """The machine's properties."""
         return Facts(self.info)
 
 
@@ -116,10 +116,7 @@ _WITHOUT_NODE = frozenset({"assign", "merge"})
 
 
 def starts_from_tree(machine: ProfileMachine, case: Case) -> bool:
-    """Whether a case on a machine is one of those that start from the machine's tree.
-
-    ``discovered.yaml`` lists them.
-    """
+    """Whether a case starts from the machine's tree, according to ``discovered.yaml``."""
     if any(step.discover or (step.start and step.start.tree) for step in case.steps):
         return False
     if all(step.verb in _WITHOUT_NODE for step in case.steps):
@@ -147,10 +144,10 @@ def _load_tree_cases() -> tuple[_TreeCases, ...]:
 def matches(machine: ProfileMachine, case: Case) -> bool:
     """Whether a case runs on the machine.
 
-    A machine that cannot be discovered has no properties: only its name selects it.
+    A machine that can't be discovered has no properties, so only its name can select it.
 
     Raises:
-        CaseError: a comparison or condition is not in the language.
+        CaseError: a comparison or condition is invalid.
     """
     try:
         return _fits(machine, case.machines)
@@ -179,9 +176,9 @@ def _holds(value: Property, comparison: Comparison) -> bool:
 
 
 def select(machines: Iterable[ProfileMachine], case: Case) -> list[ProfileMachine]:
-    """The machines that a case runs on, in the order given.
+    """The machines that a case runs on, in the given order.
 
     Raises:
-        CaseError: a comparison or condition is not in the language.
+        CaseError: a comparison or condition is invalid.
     """
     return [machine for machine in machines if matches(machine, case)]

@@ -1,8 +1,8 @@
-"""Items of work spread over the workers of this machine; results come in the order they are done.
+"""Distributes work over processes on this machine and yields results in order of completion.
 
-A worker is opened once and keeps what is expensive to make from one item to the next. It does one
-item at a time, in a process of its own or beside one. (Campaigns go over many machines, where
-workers come and go; theirs are Dask's.)
+A worker is created once and caches expensive objects between items. It handles one item at a time,
+in its own process or with the help of one. (Campaigns span many machines with changing workers;
+they use Dask.)
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ _Result_co = TypeVar("_Result_co", covariant=True)
 
 
 class WorkerError(Exception):
-    """A worker failed or ended, for a reason that is no result of its item."""
+    """A worker failed or ended for a reason unrelated to its item."""
 
 
 class Worker(Protocol[_Item_contra, _Result_co]):
-    """Does items one after another; called by one thread, but for `stop`."""
+    """Processes items one at a time. Only `stop` may be called from other threads."""
 
     def do(self, item: _Item_contra) -> _Result_co:
-        """The result of one item."""
+        """Returns the result of an item."""
 
     def stop(self) -> None:
-        """Cuts short what is under way, from any thread; its result is dropped."""
+        """Cancels the current item; its result is dropped."""
 
     def close(self) -> None:
-        """Ends the worker and all that it has started."""
+        """Ends the worker and everything that it started."""
 
 
 def spread(
     items: Iterable[_Item], workers: Sequence[Worker[_Item, _Result]]
 ) -> Generator[_Result, None, None]:
-    """Yields the result of every item as it comes, and closes the workers at the end.
+    """Yields the result of every item as it completes, and closes the workers at the end.
 
-    Whoever closes the generator early, or is interrupted, stops what is under way.
+    Closing the generator early, or an interrupt, cancels the current items.
 
     Raises:
-        ScratchError: a worker has no room for temporary files.
+        ScratchError: a worker has no space for temporary files.
         WorkerError: a worker failed.
     """
     waiting: Queue[_Item] = Queue()
@@ -90,7 +90,7 @@ def _work(
     results: Queue[tuple[_Result] | BaseException],
     stopping: threading.Event,
 ) -> None:
-    """What the thread of a worker does."""
+    """The body of a worker's thread."""
     try:
         with closing(worker):
             while not stopping.is_set():
@@ -102,29 +102,29 @@ def _work(
 
 
 class ProcessWorker(Generic[_Item, _Result]):
-    """A worker whose items are done in a fresh process.
+    """A worker that processes items in a new process.
 
     Args:
-        begin: makes, in the process, the function that does an item.
-        args: what `begin` is called with.
+        begin: called in the process; returns the function that processes an item.
+        args: the arguments of `begin`.
     """
 
     def __init__(self, begin: Callable[..., Callable[[_Item], _Result]], *args: object) -> None:
-        # A fresh interpreter: a fork would copy the threads' locks in whatever state they are.
+        # Spawn a new interpreter, because a fork would copy locks held by other threads.
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
-        # Not among the arguments: to start a process that ends before it has read them never ends.
+        # Not passed as arguments: starting a process that ends before reading them hangs.
         self._begin: tuple[Callable[..., object], object] | None = (begin, args)
 
     def do(self, item: _Item) -> _Result:
-        """The result of one item.
+        """Returns the result of an item.
 
         Raises:
-            ScratchError: there is no room for temporary files.
-            WorkerError: doing it failed, or the process ended.
+            ScratchError: there is no space for temporary files.
+            WorkerError: processing failed, or the process ended.
         """
         try:
             if self._begin is not None:
@@ -133,8 +133,8 @@ class ProcessWorker(Generic[_Item, _Result]):
             self._pipe.send(item)
             failed, result = self._pipe.recv()
         except (EOFError, OSError):
-            # Raised below, without this one: its frames hold the buffer that was to be sent, which
-            # would outlive them, and whose end Python complains of then.
+            # Raise below, outside this handler: the exception's frames hold the unsent buffer and
+            # would keep it alive, which makes Python warn.
             failed, result = True, "its process ended"
         if isinstance(result, ScratchError):
             raise result
@@ -144,11 +144,11 @@ class ProcessWorker(Generic[_Item, _Result]):
         return done
 
     def stop(self) -> None:
-        """Ends the process, whatever it does."""
+        """Terminates the process."""
         self._process.terminate()
 
     def close(self) -> None:
-        """Ends the process."""
+        """Terminates the process and waits for its end."""
         self.stop()
         self._process.join()
         self._pipe.close()
@@ -157,8 +157,7 @@ class ProcessWorker(Generic[_Item, _Result]):
 def _serve(pipe: Connection) -> None:
     freeze_at_exit()
     collect_seldom()
-    # A Ctrl-C at the terminal, or its end, reaches every process; the first alone decides what it
-    # means.
+    # A Ctrl-C or hang-up at the terminal reaches every process; only the main one handles it.
     for one in (signal.SIGINT, signal.SIGHUP):
         signal.signal(one, signal.SIG_IGN)
     do: Callable[[Any], Any] | None = None
@@ -171,6 +170,6 @@ def _serve(pipe: Connection) -> None:
                 answer = False, do(item)
             except ScratchError as error:
                 answer = True, error
-            except Exception:  # noqa: BLE001 - any failure is the worker's, told where it is awaited
+            except Exception:  # noqa: BLE001 - any failure is the worker's, reported by `do`
                 answer = True, traceback.format_exc()
             pipe.send(answer)

@@ -1,7 +1,7 @@
-"""Plays the steps of a case against an implementation, one after the other.
+"""Plays the steps of a case against an implementation.
 
-Each step is expanded for the machine, turned into calls and judged by what the case expects, by the
-invariants and, in the session, by the oracle.
+Each step is expanded for the machine, turned into calls and judged by the case's expectations, by
+the invariants and, in the session, by the oracle.
 """
 
 from __future__ import annotations
@@ -48,17 +48,19 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.invariants.view import View, Violation
 
 _WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
-"""First steps that need no start; before any other, the managers are started."""
+"""Steps that need no running node. If a case begins with any other step, the node is started first.
+"""
 
 
 _UNPLAYABLE = (ValueError, LookupError, codec.ProtocolError, UnsupportedError)
-"""What playing a badly written step raises: a wrong value, an unknown name, a value that does not
-fit the protocol, an amount too large to compute with."""
+"""Errors from badly written steps: invalid values, unknown names, values that don't fit the
+protocol, and amounts too large to compute with.
+"""
 
 
 @contextmanager
 def playing(case: str, step: int) -> Iterator[None]:
-    """Turns what badly written steps raise into the error that names the case and the step.
+    """Converts errors from badly written steps to an error that names the case and the step.
 
     Args:
         case: the id of the case.
@@ -80,12 +82,15 @@ class Player:
     """Plays one case once.
 
     Attributes:
-        baselines: judge by several behaviours where kubelets contradict their documents; None
-            where only one is right.
-        broken_invariants: the invariants that were broken, in the order found, each with the
-            machine as it was then.
-        out_of_step: whether the harness and the implementation are out of step, because a start or
-            an admission after it was not supported; nothing more can be played then.
+        facts: the machine's current properties.
+        level: how closely answers are compared.
+        checker: checks the invariants.
+        baselines: the accepted baselines; None if there is only one.
+        broken_invariants: the broken invariants in the order found, each with the machine at that
+            time.
+        out_of_step: whether the harness and the implementation disagree about the node's state,
+            because a start or a following admission was unsupported. Nothing more can be played
+            then.
     """
 
     checks_invariants: ClassVar[bool] = True
@@ -102,20 +107,20 @@ class Player:
 
     @property
     def violations(self) -> list[Violation]:
-        """The broken invariants alone."""
+        """The broken invariants."""
         return [violation for violation, _ in self.broken_invariants]
 
     @property
     def problems(self) -> list[Finding]:
-        """Everything found wrong."""
+        """All findings so far."""
         return [problem for call in self.session.calls for problem in call.problems]
 
     def play(self) -> None:
-        """Plays to the end, or until something is wrong.
+        """Plays all steps until a problem is found.
 
         Raises:
-            NotSupportedError: the implementation lacks what a call needs, or answered unsupported.
-            CaseError: the case cannot be played as written.
+            NotSupportedError: a call needs a missing claim, or was answered unsupported.
+            CaseError: the case can't be played as written.
             ImplementationFailure: there was no answer.
         """
         self.begin()
@@ -125,22 +130,22 @@ class Player:
             self.play_step(number)
 
     def play_step(self, number: int) -> None:
-        """Plays the step of the case with a number, from 0.
+        """Plays a step of the case, numbered from 0.
 
         Raises:
-            NotSupportedError: the implementation lacks what a call needs, or answered unsupported.
-            CaseError: the step cannot be played as written.
+            NotSupportedError: a call needs a missing claim, or was answered unsupported.
+            CaseError: the step can't be played as written.
             ImplementationFailure: there was no answer.
         """
         with playing(self.case.id, number + 1):
             self.step(self.expand(self.case.steps[number]))
 
     def begin(self) -> None:
-        """Reports the devices of the case, and starts the node where its steps do not.
+        """Reports the devices of the case, and starts the node if the first step doesn't.
 
         Raises:
-            CaseError: the devices, the configuration, or what the steps may name, is not valid.
-            NotSupportedError: a scenario was made up of what is claimed, and nothing was.
+            CaseError: the devices, the configuration or `let` are invalid.
+            NotSupportedError: the case was generated for an implementation without usable claims.
         """
         if not self.case.steps:
             raise NotSupportedError("a call that can be made up")
@@ -150,14 +155,13 @@ class Player:
                 self.step(Step(start=StartStep()))
 
     def step(self, step: Step) -> None:
-        """Plays one step, in which nothing is left to expand.
+        """Plays an expanded step.
 
-        A step that expects anything is skipped if it makes no sense: on a node that is not up, or
-        about a pod that is not there. So is any other once an answer was right by another
-        baseline than the case expects.
+        A step that accepts any answer is skipped if it is impossible, for example because the node
+        is not running or the pod doesn't exist. Once `off_script`, this applies to all steps.
 
         Raises:
-            NotSupportedError: the implementation lacks what a call needs, or answered unsupported.
+            NotSupportedError: a call needs a missing claim, or was answered unsupported.
             ImplementationFailure: there was no answer.
         """
         verb = step.verb
@@ -168,7 +172,7 @@ class Player:
             if self._is_open(step.expect) and not self._makes_sense(step, verb):
                 return
             if verb not in _WITHOUT_START and self.session.start_answer is None:
-                raise LookupError(f"{verb}: no earlier step has to start the node")
+                raise LookupError(f"{verb}: the node is not running; add a `start` step before")
             if isinstance(step.expect, Expected) and (step.expect.files or step.expect.checkpoints):
                 self.session.require(CHECKPOINT_FILES)
             getattr(self, f"_{verb}")(getattr(step, verb), step.expect)
@@ -177,12 +181,12 @@ class Player:
             raise
 
     def expand(self, step: Step) -> Step:
-        """The step with the value of each of its expressions, as things are now."""
+        """The step with all expressions evaluated for the current state."""
         plain = msgspec.to_builtins(step)
         return msgspec.convert(expressions.expand(plain, self.names()), Step)
 
     def names(self) -> dict[str, Any]:
-        """What an expression of the case may name, as things are now."""
+        """The names that expressions of the case may use, with their current values."""
         names = self.facts.names()
         if self.session.start_answer is not None:
             cpus = self.session.start_answer.cpus
@@ -192,7 +196,7 @@ class Player:
         return names
 
     def _is_open(self, expected: object) -> bool:
-        """Whether the case does not know what was answered before."""
+        """Whether the case makes no assumption about previous answers."""
         return expected == "anything" or (self.baselines is not None and self.baselines.off_script)
 
     def _makes_sense(self, step: Step, verb: str) -> bool:
@@ -207,7 +211,7 @@ class Player:
         return not isinstance(step.remove, RemoveStep) or self._is_there(step.remove)
 
     def _is_there(self, removal: RemoveStep) -> bool:
-        """Whether the pod to be removed is on the node, and has the container."""
+        """Whether the pod to be removed is on the node and has the container."""
         pod = self.session.pods.get(manifests.uid(removal.pod))
         return pod is not None and removal.container in (None, *manifests.containers(pod))
 
@@ -222,7 +226,7 @@ class Player:
         if step.offline or step.memory:
             machine = manifests.without_cpus(self.session.machine, CPUSet.parse(step.offline))
             self.session.machine = manifests.with_memory(machine, step.memory)
-            self.session.from_tree = False  # the tree is of the machine as it was
+            self.session.from_tree = False  # the tree describes the original machine
             if step.offline:
                 self.session.note(
                     f"took {format_numbers('CPU', CPUSet.parse(step.offline))} offline"
@@ -267,7 +271,7 @@ class Player:
         self._judge(self.session.call("reconcile", messages.NoArgs()), expected)
 
     def _has_container(self, step: HintsStep) -> bool:
-        """Whether the pod whose hints are asked for is known, and has the container."""
+        """Whether the pod of a `hints` step is known and has the container."""
         if isinstance(step.pod, str) and step.pod not in self._pods:
             return False
         return step.container in (None, *manifests.containers(self._pod(step.pod)))
@@ -296,7 +300,7 @@ class Player:
         self._judge(self.session.call("discover", args), expected)
 
     def _require_any(self, fields: tuple[str, ...]) -> None:
-        """Notes what is expected of a discovered machine where nothing of it is seen."""
+        """Requires discovery of any of these fields."""
         seen = self.session.capabilities.discovers
         if seen is not None and seen.isdisjoint(fields):
             self.session.require(*map(discovery.claim, fields))
@@ -324,7 +328,7 @@ class Player:
         self._judge(self.session.call("merge", codec.from_plain(plain, MergeArgs)), expected)
 
     def _pod(self, pod: PodSpec | str) -> messages.Pod:
-        """A pod written in place, or by its name one that an earlier step wrote."""
+        """The pod described in place, or the pod of that name from an earlier step."""
         if isinstance(pod, str):
             if pod not in self._pods:
                 raise LookupError(f"no earlier step describes the pod {pod}")
@@ -339,7 +343,7 @@ class Player:
             raise NotSupportedError(answer.what)
         call = self.session.calls[-1]
         if isinstance(answer, messages.Fault) and not answer.trace and self._is_reference:
-            # It did not break: the request makes no sense.
+            # The reference didn't break; the request is invalid.
             raise ValueError(answer.message.partition(": ")[2])
         if self.checks_invariants and not isinstance(answer, messages.Fault):
             found = self.checker.after(call.args, answer, self._look)
@@ -349,7 +353,7 @@ class Player:
         call.problems += self._unmet(expected, answer)
 
     def _look(self) -> View | None:
-        """The node as invariants see it, for which its state is asked for; None if that can't be.
+        """Requests the state for invariants; None if the node can't report it.
 
         Raises:
             ImplementationFailure: there was no answer.
@@ -366,7 +370,7 @@ class Player:
         return isinstance(played, InProcess) and played.is_reference
 
     def _shared(self, violation: Violation) -> bool:
-        """Whether a broken invariant is due to a defect that kubelets have, as they have it."""
+        """Whether a broken invariant results from a defect shared with kubelets."""
         if self.baselines is None:
             return False
         known = known_defects.known_defects(self.session.kubernetes)
@@ -374,7 +378,7 @@ class Player:
         return self.baselines.has_defect(defect)
 
     def _unmet(self, expected: Expectation, answer: messages.Answer) -> list[Finding]:
-        """What is wrong with an answer, unless it is right by another baseline than the case's."""
+        """The unmet expectations; empty if the answer is right by another baseline."""
         view = self.checker.now
         problems = expectations.check(expected, answer, self._context(view.state if view else None))
         calls = self.session.calls

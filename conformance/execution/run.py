@@ -1,7 +1,7 @@
-"""One run of a case against an implementation, from an empty state directory.
+"""A single run of a case against an implementation, with an empty state directory.
 
-Every command shares it: each opens a `Run`, plays steps, and asks for the result. Where answers are
-compared with something else than the reference, a subclass has another oracle.
+All commands share it: they open a `Run`, play steps and get the result. Subclasses compare answers
+with other oracles.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A case on one machine.
+    """A case on a machine.
 
     Attributes:
         case: the steps.
-        machine: what the implementation is told of the machine.
-        tree: the machine's tree; None where no step needs one, or one can be made of `machine`.
+        machine: the machine as described to the implementation.
+        tree: the machine's tree; None if no step needs it, or if it can be generated from
+            `machine`.
     """
 
     case: Case
@@ -63,17 +64,17 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Target:
-    """What is under test, and as what.
+    """An implementation under test, and how to judge it.
 
     Attributes:
-        implementation: how to reach it.
+        implementation: the connection to it.
         hello: its answer to the handshake.
         kubernetes: the release that it behaves as.
-        level: how much of its answers is compared.
+        level: how closely its answers are compared.
         command: its command line; empty for the reference.
-        oracle: makes a fresh reference to compare with; None if it is compared with none.
-        is_compared: whether its answers are compared with the reference's at all.
-        baseline: what is right where kubelets contradict their documents.
+        oracle: creates a reference to compare with; None for no comparison.
+        is_compared: whether its answers are compared with the reference.
+        baseline: the accepted behaviour where the kubelet contradicts its documentation.
     """
 
     implementation: Implementation
@@ -87,16 +88,16 @@ class Target:
 
     @cached_property
     def program(self) -> ProcessBacked | None:
-        """The implementation if it is a program; to ask that takes as long as many an answer."""
+        """The implementation if it is a program, cached because the check is slow."""
         return self.implementation if isinstance(self.implementation, ProcessBacked) else None
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """What may be asked of it."""
+        """What it claims."""
         return Capabilities(self.hello, self.kubernetes)
 
     def options(self) -> tuple[str, ...]:
-        """The command-line options that select this target again."""
+        """The command-line options that select this target."""
         return (
             *("--kubernetes", self.kubernetes),
             *(("--level", self.level) if self.level != self.hello.level else ()),
@@ -110,12 +111,12 @@ class Target:
 
 
 def default_baseline(hello: messages.Hello) -> events.BaselineChoice:
-    """How to judge an implementation by its claims: one of level ``kubelet`` as a kubelet."""
+    """Returns ``kubelet`` for implementations that claim level ``kubelet``, else ``either``."""
     return "kubelet" if hello.level == "kubelet" else "either"
 
 
 def reference(baseline: Baseline) -> InProcess:
-    """The reference, in this process, following a baseline."""
+    """Creates the reference with a baseline, in this process."""
     exceptions = baseline.exceptions
     return InProcess(
         partial(Reference, follows_docs=baseline.follows_documents, exceptions=exceptions)
@@ -123,7 +124,7 @@ def reference(baseline: Baseline) -> InProcess:
 
 
 def reference_target(kubernetes: str, baseline: Baseline) -> Target:
-    """The reference, in this process, as a kubelet of a release, judged as what it is."""
+    """Creates a target for the reference as a release of the kubelet."""
     implementation = reference(baseline)
     hello = handshake(implementation, "numaproof")
     choice: events.BaselineChoice = "documented" if baseline.follows_documents else "kubelet"
@@ -136,7 +137,7 @@ class RunResult(signatures.EndResult):
 
     @classmethod
     def of_failure(cls, failure: ImplementationFailure) -> RunResult:
-        """A program's failure as the end of a run."""
+        """Converts a program's failure to a result."""
         return cls(
             failure.outcome,
             str(failure),
@@ -148,16 +149,16 @@ class RunResult(signatures.EndResult):
 
     @property
     def headline(self) -> str:
-        """The message without the two sides of what it shows."""
+        """The message without the expected and actual values."""
         return cut(self.finding.headline) if self.finding else self.message
 
     def showing(self, finding: Finding) -> RunResult:
-        """The same, with a finding as what it shows."""
+        """The result with another finding and its message."""
         return replace(self, message=cut(str(finding)), finding=finding)
 
     @property
     def good(self) -> bool:
-        """Whether it leaves the whole run successful."""
+        """Whether the run counts as successful."""
         return self.outcome in events.GOOD
 
 
@@ -167,23 +168,23 @@ def _claims_of_reference() -> frozenset[str]:
 
 
 _ENDED = frozenset({"crash", "time-out", "protocol error"})
-"""Outcomes after which the program is gone: the next call starts it again."""
+"""Outcomes after which the program has ended; the next call restarts it."""
 
 
 class Run:
     """A case opened on a machine.
 
     Args:
-        target: what is tested.
-        case: the case; its steps are played by `play`, or others one by one through `player`.
-        machine: what the implementation is told of the machine.
-        tree: the machine's tree, for steps that discover it; None if there is none. A case that
-            starts from a tree has one made of the machine.
+        target: the implementation under test.
+        case: the case. `play` plays its steps; `player` can play others one by one.
+        machine: the machine as described to the implementation.
+        tree: the machine's tree, for steps that discover it; None if there is none. For cases that
+            start from a tree, it is then generated from the machine.
         scratch: an empty or missing directory for state directories.
 
     Attributes:
-        player_type: what plays the steps.
-        broke: how the program broke, so that there is no answer; None while it did not.
+        player_type: the class of the player.
+        broke: the program's failure, if it failed to answer.
     """
 
     player_type: ClassVar[type[Player]] = Player
@@ -227,7 +228,7 @@ class Run:
         self.player = self.player_type(case, session, facts, target.level, checker, self._baselines)
 
     def _oracle(self) -> AnswerJudge | None:
-        """What is asked about each answer."""
+        """Creates the judge of answers."""
         target, scratch = self.target, self._scratch
         if target.oracle is None:
             return None
@@ -243,7 +244,7 @@ class Run:
         )
 
     def _root(self, tree: MachineTree | None) -> Callable[[], str | Path] | None:
-        """Finds the tree in the form that the target can read."""
+        """The path of the tree in a form that the target can read."""
         if tree is None:
             return None
         return tree.directory if self.target.program else tree.in_process_path
@@ -251,14 +252,13 @@ class Run:
     def play(self) -> RunResult:
         """Plays the steps of the case.
 
-        One that expects nothing of any answer, such as a generated one, goes on past failures that
-        a known defect explains and past pods that are not supported: it is `unsupported` where
-        there was such a pod and nothing is wrong.
-
-        A bundled case whose needs are not all claimed is `unsupported` at once: nothing is called.
+        Cases without expectations, such as generated ones, continue after failures that a known
+        defect explains and after unsupported pods. They are `unsupported` if a pod was unsupported
+        and nothing else is wrong. Bundled cases are `unsupported` without any call if a needed
+        claim is missing.
 
         Raises:
-            CaseError: the case cannot be played as written.
+            CaseError: the case can't be played as written.
         """
         return self.final_result(self._play_steps())
 
@@ -278,7 +278,7 @@ class Run:
         return result
 
     def _needs(self) -> tuple[str, ...]:
-        """What the calls of a bundled case need, unless all of it is claimed."""
+        """The claims that a bundled case needs; empty if the implementation claims everything."""
         if self.target.capabilities.makes(*_claims_of_reference()):
             return ()
         if self.case.id not in bundled_by_id():
@@ -287,10 +287,10 @@ class Run:
         return claims_needed(self.case, machine, self._tree, self.target.kubernetes, scratch)
 
     def final_result(self, result: RunResult) -> RunResult:
-        """The verdict once it is known whether the program outlived its last answer.
+        """The verdict after checking that the program outlived its last answer.
 
-        What it left in its state directory is looked at then, too. Where the answers are wrong,
-        what it logged in this run is part of the verdict.
+        Also checks the state directory. If an answer is wrong, the verdict includes the program's
+        log.
         """
         program = self.target.program
         if program is None or result.outcome in _ENDED:
@@ -308,20 +308,21 @@ class Run:
         return replace(result, stderr=result.stderr or log)
 
     def baseline_divergence(self, result: RunResult) -> events.BaselineDivergence | None:
-        """Whose behaviour the implementation has where a kubelet contradicts its documents.
+        """Whether the implementation follows the kubelet or its documentation where they differ.
 
-        None where only one is right, and where both would have answered alike. A run that ended
-        badly did not follow the documents: only what it shares with the kubelet is reported.
+        None if only one is accepted or if they agree. A failed run didn't follow the documentation,
+        so only defects that it shares with the kubelet are reported.
         """
         found = self._baselines.baseline_divergence() if self._baselines else None
         return found if result.good or (found and found.baseline == "kubelet") else None
 
     def judge(self, action: Callable[[], None]) -> RunResult:
-        """The verdict after an action of the player: all of its steps, or one more.
+        """The verdict after an action of the player, such as playing one or all steps.
 
-        A broken invariant says more of the cause than a difference from the reference. A defect
-        explains broken invariants, but no difference from the reference, which has it too, and no
-        expectation that is not met, unless the case names it.
+        Broken invariants take precedence over differences from the reference, because they say more
+        about the cause. A defect can explain broken invariants, but not differences from the
+        reference, which has the same defect. Unmet expectations are explained only by the defect
+        that the case names.
         """
         return self._verdict(self._result_of(action))
 
@@ -340,10 +341,10 @@ class Run:
         return replace(result, outcome=outcome, defect=defect)
 
     def violated_requirements(self, result: RunResult) -> tuple[str, ...]:
-        """The requirements that a failed run is known to violate, whatever its case is about.
+        """The requirements that a failed run violates, beyond those of its case.
 
-        They follow from broken invariants, and from a wrong machine where the case is about
-        nothing that is wrong with it. Empty unless the run failed.
+        They follow from broken invariants, and from a wrongly discovered machine if none of the
+        case's requirements covers the error. Empty unless the run failed.
         """
         if result.outcome != "fail":
             return ()
@@ -353,19 +354,19 @@ class Run:
         return tuple(dict.fromkeys(violated))
 
     def undiscovered(self) -> tuple[str, ...]:
-        """The requirements of the case that are about what is not discovered."""
+        """The requirements of the case about fields that the implementation doesn't discover."""
         seen = self.target.capabilities.discovers
         return machine_comparison.unseen_requirements(self.case.requirements, seen)
 
     def unaffected(self, result: RunResult) -> tuple[str, ...]:
-        """The requirements of the case that a machine discovered wrongly meets all the same."""
+        """The requirements of the case that the wrongly discovered machine still meets."""
         seen = self.target.capabilities.discovers
         return machine_comparison.kept_requirements(
             self.case.requirements, self._wrong(result), seen
         )
 
     def _wrong(self, result: RunResult) -> frozenset[str]:
-        """What is wrong of the machine that the last call discovered."""
+        """How the last discovered machine differs from the real one."""
         session = self.player.session
         if result.outcome != "fail" or not session.calls:
             return frozenset()
@@ -381,7 +382,7 @@ class Run:
         ]
 
     def _result_of(self, action: Callable[[], None]) -> RunResult:
-        """How an action ended by itself."""
+        """The result of an action before accounting for known defects."""
         try:
             action()
         except NotSupportedError as missing:
@@ -398,7 +399,7 @@ class Run:
         return RunResult("fail").showing(problems[0]) if problems else RunResult("pass")
 
     def signature(self, result: RunResult) -> str:
-        """The cause of the failure that `result` of this run is; empty if it is none."""
+        """The signature of the failure; empty if `result` is not a failure."""
         calls = self.player.session.calls
         shown = (call.operation for call in calls if result.finding in call.problems)
         operation = next(shown, calls[-1].operation if calls else "")
@@ -406,19 +407,19 @@ class Run:
         return signatures.signature(result, operation, invariants)
 
     def steps(self) -> tuple[events.ReportedCall, ...]:
-        """Every call that was made, as reports show it."""
+        """All calls of the run, for reports."""
         session = self.player.session
         return tuple(session.reported_call(call) for call in session.calls)
 
     def pictures(self) -> tuple[events.Picture, ...]:
-        """The machine around the last call."""
+        """Pictures of the machine around the last call."""
         return pictures(self.player.checker)
 
 
 def tree_for(
     case: Case, machine: MachineInfo, tree: MachineTree | None, scratch: Path
 ) -> MachineTree | None:
-    """The tree of a case's machine: the one there is, or one that is made of the machine."""
+    """The tree for a case; generated from the machine if the case needs one."""
     if tree is None and case.tree:
         return GeneratedTree(partial(tree_of, machine), scratch / "machine")
     return tree
@@ -430,7 +431,7 @@ def _create_folder(path: Path) -> Path:
 
 
 def _shadow_oracle(target: Target, scratch: Path) -> Oracle | None:
-    """Compares where nothing is compared yet, to see what more could be claimed."""
+    """Creates an oracle that shows which level could be claimed, if none is claimed yet."""
     if target.oracle is None or target.level != messages.LEVELS[0]:
         return None
     seen = target.capabilities.discovers
@@ -442,9 +443,9 @@ def _shadow_oracle(target: Target, scratch: Path) -> Oracle | None:
 def claims_needed(
     case: Case, machine: MachineInfo, tree: MachineTree | None, kubernetes: str, scratch: Path
 ) -> tuple[str, ...]:
-    """The claims that the calls of a case need, which playing it on the reference shows.
+    """The claims that a case needs, determined by playing it on the reference.
 
-    Arguments are as for `Run`.
+    For the arguments, see `Run`.
     """
     run = Run(reference_target(kubernetes, KUBELET), case, machine, tree, scratch)
     run.play()
@@ -452,13 +453,13 @@ def claims_needed(
 
 
 def pictures(checker: InvariantChecker) -> tuple[events.Picture, ...]:
-    """Up to two pictures, before and after the last call whose states are known."""
+    """Pictures of the states before and after the last call, if known."""
     views = (("before", checker.before), ("after", checker.now))
     return tuple(picture(title, view) for title, view in views if view is not None)
 
 
 def picture(title: str, view: View) -> events.Picture:
-    """Which container owns which CPUs in a view."""
+    """Shows which containers own which CPUs."""
     owners = [
         events.Owner(f"{manifests.pod_name(uid)}/{name}", str(cpus))
         for (uid, name), cpus in sorted(view.exclusive().items())

@@ -1,4 +1,4 @@
-"""Selects the cases and machines of a run; plays, or fills in, one case on one machine."""
+"""Selects cases and machines, and plays a case on a machine."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ class SelectedCase:
 
     @classmethod
     def on(cls, machine: AnyMachine, case: Case) -> SelectedCase:
-        """A case on a machine, from whose tree some cases start."""
+        """Pairs a case with a machine, and marks it if it starts from the machine's tree."""
         if isinstance(machine, ProfileMachine) and machines.starts_from_tree(machine, case):
             case = msgspec.structs.replace(case, tree=True)
         return cls(case, machine)
 
     @property
     def info(self) -> MachineInfo:
-        """The machine; an empty one if discovery fails, which only cases about that use."""
+        """The machine; an empty one if discovery fails."""
         return self.machine.info or MachineInfo()
 
 
 def select(
     cases: Iterable[Case], catalogue: Sequence[ProfileMachine], target: Target
 ) -> list[SelectedCase]:
-    """The cases on each machine they apply to.
+    """The cases, each on every machine that it applies to.
 
-    Cases beyond the target's level or for other releases are left out: they do not apply. A case
-    that brings its own machine runs on that.
+    Cases for other releases or for levels above the target's are left out. A case with its own
+    machine runs on that machine only.
     """
     return [
         SelectedCase.on(machine, case)
@@ -75,7 +75,7 @@ def _machines(case: Case, catalogue: Sequence[ProfileMachine]) -> Sequence[AnyMa
 
 @dataclass(frozen=True)
 class PlayedCase:
-    """A case that was played on a machine: the run, and the event about it."""
+    """A case that was played on a machine, with its run and event."""
 
     run: Run
     event: events.CaseFinished
@@ -84,9 +84,9 @@ class PlayedCase:
 def run_case(
     selected_case: SelectedCase, harness_run: HarnessRun, scratch: Path, *, every_call: bool = False
 ) -> events.CaseFinished:
-    """Plays one case on one machine; the event about it.
+    """Plays a case on a machine and returns its event.
 
-    Arguments and errors are as for `play_case`.
+    For the arguments and errors, see `play_case`.
     """
     return play_case(selected_case, harness_run, scratch, every_call=every_call).event
 
@@ -94,16 +94,16 @@ def run_case(
 def play_case(
     selected_case: SelectedCase, harness_run: HarnessRun, scratch: Path, *, every_call: bool = False
 ) -> PlayedCase:
-    """Plays one case on one machine.
+    """Plays a case on a machine.
 
     Args:
         selected_case: the case and the machine.
-        harness_run: whose target it is played against.
-        scratch: an empty place for state directories.
-        every_call: whether the calls of a run that passes are kept too.
+        harness_run: the run, with its target.
+        scratch: an empty directory for state directories.
+        every_call: whether to include the calls of passed runs in the event.
 
     Raises:
-        CaseError: the case can't be played as it is written.
+        CaseError: the case can't be played as written.
     """
     began = harness_run.elapsed_seconds()
     run = Run(
@@ -146,7 +146,7 @@ def play_case(
 
 
 def reproduce(selected_case: SelectedCase, harness_run: HarnessRun) -> str:
-    """The command that repeats just this run."""
+    """The command that repeats this run."""
     if isinstance(selected_case.machine, GivenMachine):
         return harness_run.replay(selected_case.case.id)
     return harness_run.replay(
@@ -157,24 +157,24 @@ def reproduce(selected_case: SelectedCase, harness_run: HarnessRun) -> str:
 
 
 def fill_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
-    """The case with its expressions replaced by what they come to on a machine.
+    """Replaces the expressions in a case with their values on a machine.
 
-    ``allocatable`` and ``reserved`` are what the last start reports, so the case is played
-    against the reference, as a kubelet of the newest release that the case is for.
+    ``allocatable`` and ``reserved`` depend on the answer to the last start, so the case is played
+    on the reference, as a kubelet of the newest release that the case covers.
 
     Args:
-        case: the case, which must run on the machine.
-        machine: where it runs.
+        case: the case, which must apply to the machine.
+        machine: the machine.
         scratch: an empty or missing directory for state directories.
 
     Raises:
-        CaseError: the case can't be played as it is written.
+        CaseError: the case can't be played as written.
     """
     known = [one for one in RELEASES if releases.includes(case.kubernetes, one)]
     if not known:
         message = (
-            f"kubernetes: {case.kubernetes} includes none of the releases"
-            f" {RELEASES[0]} to {RELEASES[-1]}"
+            f"kubernetes: {case.kubernetes!r} matches no release (expected any of"
+            f" {RELEASES[0]} to {RELEASES[-1]})"
         )
         raise CaseError(case.id, 0, message)
     target = reference_target(known[-1], DOCUMENTED)
@@ -206,7 +206,7 @@ def fill_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
 
 @contextmanager
 def _step_errors_reported(case: Case, step: int) -> Iterator[None]:
-    """Reports a step that is badly written, or that the reference can't play."""
+    """Reports steps that are badly written or that the reference can't play."""
     with playing(case.id, step):
         try:
             yield

@@ -1,8 +1,8 @@
-"""A session with one implementation: the calls, their answers and the pods on the node.
+"""A session with an implementation: the calls, their answers and the pods on the node.
 
-The session knows what the harness did (which pods are on the node, which configuration is in force)
-and nothing of how an implementation decides. It records every call in plain values, so that the
-call can be shown, saved and repeated.
+The session tracks what the harness did, such as the pods on the node and the effective
+configuration, without knowing how an implementation decides. It records calls as plain values, so
+that they can be displayed, saved and repeated.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _CHECKPOINTS: tuple[FileName, ...] = get_args(FileName)
 
 @dataclass
 class Call:
-    """One call and its answer, with what was found wrong about it.
+    """A call, its answer and the problems found.
 
-    `before` says in sentences what the harness did to the node since the call before, `needs` which
-    claims the call needs.
+    `before` lists, as sentences, the harness's changes to the node since the previous call, and
+    `needs` the claims that the call needs.
     """
 
     operation: str
@@ -71,20 +71,21 @@ class Call:
 class Session:
     """Drives an implementation on one machine, with one state directory.
 
-    With an `oracle`, every call goes to the reference too; answers that differ at `level` are a
-    problem of the call.
+    With an `oracle`, every call is also made to the reference, and differences at `level` become
+    problems of the call.
 
     Attributes:
-        capabilities: what may be called.
-        shadow_oracle: compares above `level`, where the oracle does not, and finds no problems.
-        agreed_level: the highest level at which no answer has differed.
-        pods: manifests of the pods on the node, by uid, in the order of their admission.
+        capabilities: what it can do.
+        shadow_oracle: compares answers at levels above `level` without reporting problems.
+        agreed_level: the highest level at which all answers so far agree.
+        pods: manifests of the pods on the node, by uid, in order of admission.
         ended_containers: names of the containers that have ended, by pod uid.
         config: the configuration of the last start.
-        start_answer: the answer to the last start, None when it was refused or never made.
-        devices: what the device plugins reported last.
-        from_tree: whether starts discover the machine in its tree, where discovery is claimed.
-        tell: what starts ask to be told of.
+        start_answer: the answer to the last start; None before the first and after a refusal.
+        devices: the devices that the plugins last reported.
+        from_tree: whether starts discover the machine from its tree if the implementation claims
+            discovery.
+        tell: the optional fields that starts request.
     """
 
     implementation: Implementation
@@ -110,27 +111,27 @@ class Session:
     _notes: list[str] = field(default_factory=list)
 
     def require(self, *claims: str) -> None:
-        """Notes the claims that come next.
+        """Records claims that the next call needs.
 
         Raises:
-            NotSupportedError: the implementation does not make one of them.
+            NotSupportedError: the implementation doesn't make one of the claims.
         """
         self._needed_claims.update(dict.fromkeys(claims))
         self.capabilities.require(claims)
 
     @property
     def needed_claims(self) -> tuple[str, ...]:
-        """The claims that came up so far, in order; the last ones may be missing."""
+        """The claims needed so far, in order. The last ones may be missing."""
         return tuple(self._needed_claims)
 
     @property
     def missing_claim(self) -> str:
-        """The first claim that was needed and is not made; empty if there is none."""
+        """The first claim that was needed but isn't made; empty if there is none."""
         return next((one for one in self.needed_claims if one not in self.capabilities.claims), "")
 
     @property
     def declined_claims(self) -> tuple[str, ...]:
-        """The claims that only calls needed which were answered ``unsupported``."""
+        """The claims needed only by calls that were answered ``unsupported``."""
         needs: dict[bool, dict[str, None]] = {True: {}, False: {}}
         for call in self.calls:
             if call.answer is not None:
@@ -142,13 +143,13 @@ class Session:
         """Makes a call and records it.
 
         Raises:
-            NotSupportedError: it needs what the implementation lacks, and was not made.
-            ImplementationFailure: there was no answer; the call is recorded without one, unless
-                the program failed after an answer that it had given before.
+            NotSupportedError: the call needs a missing claim and was not made.
+            ImplementationFailure: there was no answer. The call is recorded without an answer,
+                unless the program failed after its previous answer.
         """
         needed = needs.of_call(operation, args, self.kubernetes, self.machine, self._earlier)
         call = Call(operation, args, before=tuple(self._notes), needs=tuple(needed))
-        # Without discovery, it would be told of the machine.
+        # Implementations without discovery get the machine in the request.
         spared = {*_DISCOVERY} if self.from_tree and operation == "start" else set()
         self.require(*(need for need in call.needs if need not in spared))
         self._notes.clear()
@@ -157,10 +158,10 @@ class Session:
             call.answer = self.implementation.call(operation, args)
         except ImplementationFailure as failure:
             if failure.after_answer and len(self.calls) > 1:
-                self.calls.pop()  # the call before it is to blame
+                self.calls.pop()  # the previous call is to blame
             raise
         if self._is_process_backed:
-            # At once: what follows in it is read and written by the program, and by the reference.
+            # Check the state now, before the program and the reference use it in further calls.
             self.check_state()
         answer = self.normal(call.answer)
         if self.oracle:
@@ -171,13 +172,13 @@ class Session:
 
     @cached_property
     def _is_process_backed(self) -> bool:
-        """Whether it is a program; to ask that at every call takes as long as many an answer."""
+        """Whether the implementation is a program, cached because the check is slow."""
         return isinstance(self.implementation, ProcessBacked)
 
     def _probe_higher_level(
         self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> None:
-        """Lowers the level at which nothing differed so far, but not below the claimed one."""
+        """Lowers `agreed_level` as far as this answer requires, but not below `level`."""
         if self.agreed_level == self.level:
             return
         if self.shadow_oracle:
@@ -195,22 +196,22 @@ class Session:
         """The path of the machine's tree.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the machine has no tree.
         """
         if self.root is None:
-            raise ValueError("there is no tree of this machine to discover")
+            raise ValueError("this machine has no tree to discover")
         return str(self.root())
 
     def normal(self, answer: messages.Answer) -> messages.Answer:
-        """An answer with the state directory written as `STATE_DIR`."""
+        """Replaces the state directory in an answer with `STATE_DIR`."""
         return without_path(answer, self.state_dir.path)
 
     def tamper(self, file: str, how: str, text: str) -> None:
-        """Changes a checkpoint file by hand, the oracle's too.
+        """Edits a checkpoint file, also the oracle's.
 
         Raises:
-            NotSupportedError: the implementation does not keep the kubelet's files.
-            SpoiledState: there is no file of this name, but something else.
+            NotSupportedError: the implementation doesn't claim the kubelet's checkpoint files.
+            SpoiledState: the path is not a regular file.
         """
         self.require(needs.CHECKPOINT_FILES)
         with _state_errors_reported():
@@ -225,24 +226,24 @@ class Session:
             judge.alter(lambda path: tamper(StateDirectory(path), file, how, text))
 
     def check_state(self) -> None:
-        """Checks the state directory, apart from what is in its files.
+        """Checks the state directory without reading its files.
 
         Raises:
-            SpoiledState: it is gone, unreadable, something else or overfull, or a checkpoint is no
-                file.
+            SpoiledState: the directory is missing, unreadable, not a directory or too large, or a
+                checkpoint is not a regular file.
         """
         with _state_errors_reported():
             self.state_dir.check(_CHECKPOINTS)
 
     def note(self, sentence: str) -> None:
-        """Records what the harness did to the node, for the story of a failure."""
+        """Records a change to the node, for the story of a failure."""
         self._notes.append(sentence)
 
     def change_release(self, kubernetes: str) -> None:
-        """Has the next start be one of another release, on what this one left behind.
+        """Switches the release, effective from the next start, which finds the current state.
 
         Raises:
-            NotSupportedError: the implementation does not claim that release.
+            NotSupportedError: the implementation doesn't claim that release.
         """
         self.capabilities = self.capabilities.of(kubernetes)
         self.note(f"changed the release from Kubernetes {self.kubernetes} to {kubernetes}")
@@ -255,9 +256,9 @@ class Session:
         *,
         from_tree: bool = False,
     ) -> messages.Answer:
-        """Starts or restarts the managers with the pods that are on the node.
+        """Starts or restarts the managers with the pods on the node, without admitting them again.
 
-        They are not admitted again here. With `from_tree` it needs discovery.
+        With `from_tree`, the implementation must claim discovery.
         """
         if from_tree:
             self.require(*_DISCOVERY)
@@ -277,15 +278,14 @@ class Session:
         answer = self.call("start", args)
         self.config = needs.in_force(config, flags, self.kubernetes)
         self.start_answer = answer if isinstance(answer, messages.Started) else None
-        if self.start_answer:  # a start that was refused has left nothing behind
+        if self.start_answer:  # a refused start leaves no state behind
             self._earlier = EarlierStart(self.config, self.machine)
         return answer
 
     def admit(self, pod: messages.Pod) -> messages.Answer:
-        """Offers a pod to the node, where it stays if admitted.
+        """Admits a pod, which stays on the node unless it is refused or unsupported.
 
-        Containers that ended do not come back when their pod, already on the node, is offered
-        again. A pod that the implementation does not support is not on the node.
+        If a pod on the node is admitted again, its ended containers remain ended.
         """
         answer = self.call("admit", messages.AdmitArgs(pod))
         uid = pod["metadata"]["uid"]
@@ -298,9 +298,9 @@ class Session:
         return answer
 
     def remove(self, uid: str, container: str | None = None) -> messages.Answer:
-        """Reports that a pod, or one container of it, has ended.
+        """Reports that a pod, or one of its containers, has ended.
 
-        It is still there for an implementation that does not support that.
+        If the implementation doesn't support this, the pod or container remains.
         """
         answer = self.call("remove", messages.RemoveArgs(uid, container))
         if isinstance(answer, messages.Unsupported):
@@ -315,7 +315,7 @@ class Session:
     def report_devices(self, devices: tuple[messages.DeviceResource, ...]) -> messages.Answer:
         """Reports new lists of devices, as device plugins do.
 
-        Those reported before stay in force for an implementation that does not support it.
+        If the implementation doesn't support this, the previous lists remain in force.
         """
         answer = self.call("devices", messages.DevicesArgs(devices))
         if not isinstance(answer, messages.Unsupported):
@@ -323,11 +323,11 @@ class Session:
         return answer
 
     def view(self, facts: Facts, state: messages.State) -> View:
-        """What invariants see of the node, given its state as it was just answered.
+        """The view of the node for invariants, given the state just reported.
 
         Args:
-            facts: of the machine as it is now.
-            state: the answer to `state`, after a start that was not refused.
+            facts: the machine's current properties.
+            state: the answer to `state`, after a successful start.
         """
         assert self.start_answer is not None
         made = [call.args for call in self.calls]
@@ -351,7 +351,7 @@ class Session:
     def reported_call(
         self, call: Call, expected: dict[str, Any] | None = None
     ) -> events.ReportedCall:
-        """A call as reports show it, with the answer that was expected where one was."""
+        """Converts a call for reports, with the expected answer if there is one."""
         return events.ReportedCall(
             operation=call.operation,
             args=self.to_stable_plain(call.args),
@@ -363,9 +363,9 @@ class Session:
         )
 
     def to_stable_plain(self, value: object) -> Any:
-        """A message as plain values, with the state directory and the tree replaced.
+        """Converts a message to plain values, without the paths of the state directory and tree.
 
-        What is shown, saved or compared must not vary between runs.
+        Displayed, saved and compared values must not vary between runs.
         """
         plain = replace_text(codec.to_plain(value), str(self.state_dir.path), STATE_DIR)
         if isinstance(value, messages.StartArgs | messages.DiscoverArgs) and value.root:
@@ -374,7 +374,7 @@ class Session:
 
 
 TREE = "$TREE"
-"""Replaces the path of a machine's tree in everything that is shown."""
+"""Replaces the path of a machine's tree in displayed values."""
 
 
 @contextmanager
@@ -386,13 +386,13 @@ def _state_errors_reported() -> Iterator[None]:
 
 
 def tamper(directory: StateDirectory, file: str, how: str, text: str = "") -> bool:
-    """Changes a checkpoint file the way a case asks for; see `cases.TamperStep`.
+    """Edits a checkpoint file as requested by a case; see `cases.schema.TamperStep`.
 
     Returns:
-        Whether there was a file to change.
+        Whether there was a file to edit.
 
     Raises:
-        StateError: there is no file of this name, but something else.
+        StateError: the path is not a regular file.
     """
     if how == "write":
         directory.write(file, text.encode())
@@ -440,4 +440,4 @@ _DONE = {
     "data checksum": "made the checksum of the data in {} wrong",
     "no data": "took the data out of {}",
 }
-"""What the harness did to a file, in words."""
+"""Descriptions of the edits."""

@@ -1,11 +1,11 @@
-"""An implementation that is a program: one process, one line out, one line in.
+"""Runs an implementation as a program: a request per line in, an answer per line out.
 
-Reading and writing never block longer than the time limit, whatever the program does: it may
-crash, hang, print garbage, flood its standard error, or leave its input unread. After any
-failure the program is killed with all that it has started, and the next call starts a fresh one.
+Reading and writing never block longer than the time limit, even if the program crashes, hangs,
+writes garbage, floods its standard error or doesn't read its input. After a failure, the program is
+killed with all its descendants, and the next call starts it again.
 
-A failure is blamed on the call that caused it. A program that dies, hangs or writes another line
-after its answer does so before it reads the next request: what lies unread in the pipe tells.
+A failure is attributed to the call that caused it. If a program fails after an answer, it hasn't
+read the next request, which is then still in the pipe.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("numaproof")
 
 _SHOWN = 200
-"""Bytes of a bad line that a message shows."""
+"""The maximum number of bytes of a bad line in a message."""
 
 _PARTING = 1.0
-"""Seconds that a program has to exit once its output or its input is closed."""
+"""Seconds that a program has to exit after its output or input was closed."""
 
 
 class _Numbered(msgspec.Struct):
-    """The part of a response that says which request it answers."""
+    """The part of a response that identifies the request."""
 
     id: int
 
 
 class Subprocess:
-    """A program behind the protocol.
+    """A program that speaks the protocol.
 
     Args:
         command: the program and its arguments.
-        timeout: seconds that one call may take.
+        timeout: the time limit of a call in seconds.
 
     Attributes:
-        patience: seconds that the next calls may take, if less.
-        leftover_processes: the processes that it has started and that could not be ended, by id and
+        patience: a shorter time limit for the next calls, in seconds.
+        leftover_processes: the processes that it started and that could not be killed, by id and
             command line.
     """
 
@@ -74,11 +74,11 @@ class Subprocess:
         self.leftover_processes: tuple[str, ...] = ()
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The program's answer.
+        """Returns the program's answer.
 
         Raises:
-            ImplementationFailure: the program could not be started, ended, did not answer in
-                time, or answered with something else than the protocol asks for.
+            ImplementationFailure: the program could not be started, ended, didn't answer in time,
+                or violated the protocol.
         """
         answer = self._exchange(operation, args)
         self._last_operation = operation
@@ -108,7 +108,7 @@ class Subprocess:
             raise
 
     def _retry(self, line: bytes) -> bool:
-        """Whether a line answers the request that has been answered before."""
+        """Whether a line repeats the answer to the previous request."""
         try:
             return codec.decode(line, _Numbered).id == self._number - 1
         except codec.ProtocolError:
@@ -123,11 +123,11 @@ class Subprocess:
     def _failure(
         self, process: Process, error: Exception, operation: str, line: bytes, *, late: bool
     ) -> ImplementationFailure:
-        """Ends the program after a failure, and says what the failure was and of which call."""
+        """Ends the program and describes its failure."""
         at = f"after its answer to {self._last_operation}" if late else f"at {operation}"
         if isinstance(error, EOFError):
             process.wait(_PARTING)
-        code = process.returncode  # our own signal ends what runs on
+        code = process.returncode  # read it before we kill the program
         self._kill()
         log = process.stderr()
         left = (
@@ -141,10 +141,12 @@ class Subprocess:
                 ended = "" if code is None else ending(code)
                 return Crashed(message, log, after_answer=late, ending=ended)
             case TimeoutError():
-                missed = f"read no request {at}" if late else f"no answer to {operation}"
+                missed = (
+                    f"did not read the next request {at}" if late else f"no answer to {operation}"
+                )
                 message = f"{missed} within {self._timeout:g} s"
                 if code is not None:
-                    message += f"; the program ended with {ending(code)}, but not what it started"
+                    message += f"; the program ended with {ending(code)}, but its children did not"
                 return TimedOut(message + left, log, after_answer=late)
         if late:
             written = line or process.read_unsolicited(0).rstrip(b"\n")
@@ -155,14 +157,14 @@ class Subprocess:
         return BrokeProtocol(f"{error}{seen}{left}", log, words=str(error))
 
     def begin(self) -> None:
-        """Forgets what was logged and asked: what follows belongs to another case."""
+        """Clears the log and the record of requests at the start of a case."""
         self._bounds = AnswerBounds()
         self._requested_fields = RequestedFields()
         if self._running:
             self._running.log.clear()
 
     def check_alive(self) -> None:
-        """Makes sure, by another `hello`, that the program outlived its last answer.
+        """Sends another `hello` to check that the program outlived its last answer.
 
         Raises:
             ImplementationFailure: it ended, hung or wrote more after that answer.
@@ -173,18 +175,18 @@ class Subprocess:
         self._running.drain()
 
     def log(self) -> str:
-        """The program's standard error since `begin`, of which the middle may be left out."""
+        """The program's standard error since `begin`, possibly shortened in the middle."""
         return self._running.log.text() if self._running else ""
 
     def close(self) -> None:
-        """Closes the program's input, gives it a moment to exit, and kills what is left."""
+        """Closes the program's input, gives it a moment to exit, and kills it."""
         if self._running:
             self._running.end_input()
             self._running.wait(_PARTING)
             self._kill()
 
     def _kill(self) -> None:
-        """Kills the program and all that it has started."""
+        """Kills the program and its descendants."""
         if self._running:
             self._running.kill()
             for one in self._running.supervision.leftover_processes:
@@ -194,7 +196,7 @@ class Subprocess:
 
 
 def _describe_exit(process: Process, code: int | None, at: str) -> str:
-    """How a program whose output has ended came to that."""
+    """Describes why the program's output ended."""
     if code is not None:
         return f"the program ended {at} with {ending(code)}"
     if process.supervision.supervisor_killed:
@@ -203,7 +205,7 @@ def _describe_exit(process: Process, code: int | None, at: str) -> str:
 
 
 def _short_line(line: bytes) -> str:
-    """The beginning of a line; bytes that are not UTF-8 are escapes."""
+    """The beginning of a line, with bytes that aren't UTF-8 escaped."""
     text = line.decode(errors="backslashreplace")
     more = len(text) - _SHOWN
     return text[:_SHOWN] + (f"… and {plural(more, 'more character')}" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""How much of a call is shown: reports are read by people, and a program can write without end."""
+"""Limits the size of reported calls, because programs can write unlimited output."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.finding import Finding
 
 MAX_SHOWN = 64 * 1024
-"""Characters of a text that are shown: more than a file of the kubelet's has on most nodes."""
+"""The maximum number of characters of a text. Most nodes' checkpoint files are shorter."""
 
 MAX_ITEMS = 10_000
-"""Items of a list or an object that are shown."""
+"""The maximum number of items of a list or object."""
 
 
 def truncate(value: Any) -> Any:
-    """Plain values without what is too long to be read; what is left out is counted, and summed."""
+    """Shortens long texts, lists and objects, and reports the number of items left out."""
     if isinstance(value, str) and len(value) > MAX_SHOWN:
         rest = value[MAX_SHOWN:]
         summed = zlib.crc32(rest.encode("utf-8", "surrogatepass"))
@@ -40,21 +40,21 @@ def truncate(value: Any) -> Any:
 
 
 MAX_PROBLEMS = 50
-"""Problems of a call that are shown."""
+"""The maximum number of problems shown per call."""
 
 LONGEST_PROBLEM = 4000
-"""Characters: enough for what differs in two answers of a large machine."""
+"""Characters. Suffices for differences between answers on large machines."""
 
 
 def reported_problems(problems: Sequence[object]) -> tuple[str, ...]:
-    """The problems of a call as reports show them."""
+    """Formats the problems of a call for reports."""
     shown = tuple(cut(str(one)) for one in problems[:MAX_PROBLEMS])
     more = len(problems) - len(shown)
     return (*shown, f"... and {more:,} more") if more else shown
 
 
 def reported_finding(finding: Finding | None, before: str = "") -> ReportedFinding | None:
-    """The fields of a finding as reports show them, with words before its sentence."""
+    """Converts a finding for reports; `before` is prepended to its headline."""
     if finding is None:
         return None
     both, rule, requirement = finding.mismatch, cut(finding.rule), finding.requirement
@@ -65,18 +65,18 @@ def reported_finding(finding: Finding | None, before: str = "") -> ReportedFindi
 
 
 def reported_findings(problems: Sequence[Finding]) -> tuple[ReportedFinding, ...]:
-    """The fields of the problems of a call as reports show them."""
+    """Converts the findings of a call for reports."""
     return tuple(filter(None, map(reported_finding, problems[:MAX_PROBLEMS])))
 
 
 def cut(text: str) -> str:
-    """The beginning of a message of a program or about it."""
+    """Shortens a message from or about a program."""
     more = len(text) - LONGEST_PROBLEM
     return f"{text[:LONGEST_PROBLEM]}... and {plural(more, 'more character')}" if more > 0 else text
 
 
 def replace_text(value: Any, old: str, new: str) -> Any:
-    """Plain values with a text replaced in every string."""
+    """Replaces a text in every string of a plain value."""
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, dict):

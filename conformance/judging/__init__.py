@@ -1,1 +1,1 @@
-"""Judging answers: expectations, the oracle, invariants and the known defects."""
+"""Judging answers: expectations, the reference, invariants and known defects."""

@@ -1,18 +1,17 @@
-"""The baselines that an implementation may follow where a kubelet contradicts its documents.
+"""The baselines that an implementation may follow where the kubelet contradicts its documentation.
 
-An implementation that does not claim to be a kubelet may follow the documents, or do what the
-kubelet of the release does by a named defect. Its answers are compared with the documents first. At
-the first answer that differs, baselines that disagree with any answer so far are eliminated: each
-baseline with one defect more or fewer than the current one, and those with none or all. The
-comparison continues with one that is left, and the answer is wrong if none is.
+Implementations that don't claim to be a kubelet may follow either the documentation or the
+kubelet's named defects. Answers are compared with the documentation first. When an answer differs,
+the candidates are the current baseline with one defect toggled, the baseline without defects and
+the baseline with all of them. Those that disagree with any answer so far are ruled out. The
+comparison continues with one of the remaining baselines; if none remains, the answer is wrong.
 
-Some changes between releases are in no document, and an implementation of the newest documents
-knows nothing of them. So there are also baselines without one of these changes, or all of them.
-These are right even where only the documents are.
+Some changes between releases are undocumented, so implementations of the latest documentation can't
+know about them. There are therefore also baselines that omit one or all of these changes. They
+count as documented behaviour.
 
-Every baseline has a reference of its own, which makes the calls only once they are needed. So an
-answer costs one call to a reference, as for a kubelet, until the implementation departs from the
-documents.
+Every baseline has its own reference, which replays the calls only when it is needed. Until the
+implementation deviates from the documentation, each answer costs a single call to a reference.
 """
 
 from __future__ import annotations
@@ -35,23 +34,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a reference follows: the documents, or everything that kubelets of the release do.
+    """The behaviour of a reference: as documented, or like the kubelet, with exceptions.
 
     Attributes:
-        follows_documents: whether it follows the documents where the kubelet contradicts them.
-        exceptions: the names of defects where it does the opposite, and of changes between releases
-            that are left out.
+        follows_documents: whether to follow the documentation where the kubelet contradicts it.
+        exceptions: the defects for which the opposite applies, and the undocumented changes to
+            omit.
     """
 
     follows_documents: bool
     exceptions: frozenset[str] = frozenset()
 
     def with_toggled(self, name: str) -> Baseline:
-        """The same, except for one defect or change."""
+        """The baseline with one defect or change toggled."""
         return Baseline(self.follows_documents, self.exceptions ^ {name})
 
     def has(self, name: str) -> bool:
-        """Whether it does what the kubelet does where that defect or change matters."""
+        """Whether the baseline has a defect, or includes an undocumented change."""
         return (name in self.exceptions) == (self.follows_documents and name not in _CHANGES)
 
 
@@ -64,7 +63,7 @@ KUBELET = Baseline(follows_documents=False)
 
 @dataclass(frozen=True)
 class _Exchange:
-    """A call and the implementation's answer, after any checkpoints were changed by hand."""
+    """A call, its answer, and the manual checkpoint edits made before the call."""
 
     operation: str
     args: messages.Args
@@ -76,16 +75,16 @@ class Baselines:
     """Judges answers by the baselines that agree with all of them.
 
     Args:
-        make: makes a fresh reference that follows a baseline.
-        folder: where references have their state directories; made when the first one needs it.
-        level: how much of the answers is compared. At level invariants nothing is: references
-            are asked only where an invariant or an expectation is broken.
-        kubelet: whether the kubelet's defects are accepted, or only what is documented.
-        discovers: what is compared of a discovered machine; None for all of it.
+        make: creates a reference that follows a baseline.
+        folder: the parent of the references' state directories, created on first use.
+        level: how closely answers are compared. At level invariants, they aren't: references are
+            consulted only if an invariant or expectation fails.
+        kubelet: whether the kubelet's defects are accepted, or only documented behaviour.
+        discovers: the fields of a discovered machine to compare; None for all.
 
     Attributes:
-        off_script: whether an answer was right by another baseline than the case expects, so that
-            its later expectations may not apply.
+        off_script: whether an answer matched a baseline other than the one the case expects. Later
+            expectations of the case may then not apply.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class Baselines:
         kubelet: bool = True,
         discovers: Collection[str] | None = None,
     ) -> None:
-        """Begins with the documents; see the class."""
+        """Starts with the documented baseline."""
         self._make = make
         self._kubelet = kubelet
         self._folder = folder
@@ -115,12 +114,12 @@ class Baselines:
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """The defects that the implementation has shown to share with the kubelet."""
+        """The kubelet defects that the implementation has shown so far."""
         return tuple(self._shared)
 
     @property
     def answer(self) -> messages.Answer | None:
-        """The last answer of the current baseline; None where none is compared."""
+        """The current baseline's last answer; None if nothing is compared."""
         compared = self._history and self._level != "invariants"
         return self._answer(self._current, len(self._history) - 1) if compared else None
 
@@ -132,7 +131,7 @@ class Baselines:
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> Finding | None:
-        """How `answer` differs from the current baseline's; None if any baseline agrees."""
+        """How `answer` differs from the current baseline's; None if any baseline agrees with it."""
         self._history.append(_Exchange(operation, args, answer, tuple(self._alterations)))
         self._alterations.clear()
         if self._level == "invariants":
@@ -141,15 +140,15 @@ class Baselines:
         return replace(found, source="reference") if found and not self._switch() else None
 
     def alter(self, change: Callable[[Path], object]) -> None:
-        """Changes a checkpoint by hand, for every baseline."""
+        """Edits a checkpoint in the state directory of every baseline."""
         self._alterations.append(change)
 
     def allows(self, args: messages.Args, meets: Meets) -> bool:
-        """Whether an expectation is one baseline's, and the answer to it another's.
+        """Whether a failed expectation holds for one baseline, and the answer agrees with another.
 
         Args:
-            args: those of the call.
-            meets: whether the expectation is met by an answer, with the state after it.
+            args: the arguments of the call.
+            meets: checks whether an answer, with the state after it, meets the expectation.
         """
         index = next(n for n, one in enumerate(self._history) if one.args is args)
         after = [
@@ -176,9 +175,9 @@ class Baselines:
         return True
 
     def has_defect(self, defect: str | None) -> bool:
-        """Whether the last answer, and the state after it, are those of a kubelet with a defect.
+        """Whether the last answer and the state after it show a defect.
 
-        None stands for any defect that makes them differ from what is documented.
+        None stands for any defect that makes them differ from documented behaviour.
         """
         last = range(len(self._history))[-2:]
 
@@ -192,10 +191,9 @@ class Baselines:
         return any(shows(one) and self._adopt(one, last, shown) for one in candidates)
 
     def baseline_divergence(self) -> BaselineDivergence | None:
-        """Whose behaviour the implementation has where a kubelet contradicts its documents.
+        """Whether the implementation follows the kubelet or its documentation.
 
-        None if both would have answered alike, as far as answers were compared, or if only the
-        documents are right.
+        None if the two agree on all compared answers, or if only documented behaviour is accepted.
         """
         if self._shared:
             return BaselineDivergence("kubelet", self.shared)
@@ -209,7 +207,7 @@ class Baselines:
         )
 
     def _switch(self) -> bool:
-        """Adopts a baseline that agrees with every answer so far; whether there is one."""
+        """Switches to a baseline that agrees with every answer so far, if there is one."""
         everything = range(len(self._history))
         ends = (self._departs(end, self._current, everything) for end in self._ends[1:])
         if self._current.follows_documents and not any(ends):
@@ -217,16 +215,17 @@ class Baselines:
         return any(map(self._adopt, self._candidates(self._current)))
 
     def _candidates(self, *bases: Baseline) -> Iterator[Baseline]:
-        """The current baseline, those one defect or change away from a base, and the ends."""
+        """The current baseline, the bases with one defect or change toggled, and the ends."""
         toggled = (base.with_toggled(name) for base in bases for name in self._names())
         yield from dict.fromkeys((self._current, *toggled, *reversed(self._ends)))
 
     def _adopt(
         self, baseline: Baseline, exactly: Sequence[int] = (), defects: Sequence[str] = ()
     ) -> bool:
-        """Continues with a baseline if it agrees with every answer, and with some exactly.
+        """Switches to a baseline if it agrees with all answers, and exactly so with some.
 
-        `defects` are the defects that this is about; by default those that make the difference.
+        Answers at the positions `exactly` are compared at the strictest level. `defects` are the
+        defects to record as shared; by default those that affect the answers.
         """
         if self._first_difference(baseline, exactly) is not None:
             return False
@@ -236,12 +235,12 @@ class Baselines:
         return True
 
     def _first_difference(self, baseline: Baseline, exactly: Sequence[int] = ()) -> int | None:
-        """The position of the first answer that differs from a baseline's."""
+        """The position of the first answer that differs from the baseline's."""
         levels = (self._exact if n in exactly else self._level for n in range(len(self._history)))
         return next((n for n, one in enumerate(levels) if self._difference(baseline, n, one)), None)
 
     def _contributing(self, baseline: Baseline, positions: Sequence[int]) -> tuple[str, ...]:
-        """What a baseline shares with kubelets, beyond the documents, and needs for its answers."""
+        """The undocumented behaviour that a baseline's answers depend on."""
         beyond = baseline.exceptions if baseline.follows_documents else self._names()
         return tuple(
             name
@@ -252,9 +251,10 @@ class Baselines:
         )
 
     def _avoided_defects(self, index: int, level: messages.Level) -> tuple[str, ...]:
-        """The defect without which a kubelet would answer a call as the implementation does.
+        """The defect that makes the kubelet's answer differ from the implementation's.
 
-        Where several come together, all without any one of which it would answer otherwise.
+        If no single defect explains the answer, all defects that contribute to the kubelet's
+        answer.
         """
         for name in self._names():
             lacking = KUBELET.with_toggled(name)
@@ -263,9 +263,9 @@ class Baselines:
         return self._contributing(KUBELET, (index,))
 
     def _names(self) -> list[str]:
-        """The changes, and the defects with answers, that a release of the calls so far has.
+        """The undocumented changes and the defects that the releases of the calls so far have.
 
-        Where no call needs a node, those that show without one.
+        If no call so far needs a node, only those that show without a node.
         """
         releases = {getattr(one.args, "kubernetes", None) for one in self._history}
         shown = [SHOWN_WITHOUT_NODE.get(one.operation) for one in self._history]
@@ -278,18 +278,18 @@ class Baselines:
         ]
 
     def _departs(self, baseline: Baseline, other: Baseline, positions: Iterable[int]) -> bool:
-        """Whether two baselines answer one of some calls differently."""
+        """Whether two baselines differ in their answer to any call at `positions`."""
         return any(self._answer(baseline, n) != self._answer(other, n) for n in positions)
 
     def _difference(self, baseline: Baseline, index: int, level: messages.Level) -> Finding | None:
-        """How the implementation's answer to a call differs from that of a baseline."""
+        """How the implementation's answer to a call differs from the baseline's."""
         own, right = self._history[index], self._answer(baseline, index)
         if right is None:
             return None
         return disagreement(own.args, own.answer, right, level, self._discovers)
 
     def _answer(self, baseline: Baseline, index: int) -> messages.Answer | None:
-        """A baseline's answer to a call; its reference makes the calls up to there first."""
+        """The baseline's answer to a call, after replaying the calls before it."""
         if baseline not in self._references:
             folder = self._folder / str(len(self._references))
             make_folder(folder)

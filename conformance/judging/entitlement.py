@@ -1,4 +1,7 @@
-"""What the documents entitle a container to, counted from manifest and configuration alone."""
+"""The resources that the documentation entitles a container to.
+
+Computed from the manifest and the configuration alone.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +28,21 @@ def is_static(config: messages.KubeletConfiguration) -> bool:
 _ROUNDS_RESERVATIONS = between("1.37")
 _HAS_MEMORY_GATE = between("1.30", "1.31")
 _TRUE = ("true", "True", "TRUE", "t", "T", "1")
-"""How a policy option may be written that is on."""
+"""Values that enable a policy option."""
 
 
 def options(config: messages.KubeletConfiguration) -> frozenset[str]:
-    """The CPU Manager's policy options that are on, by name."""
+    """The enabled CPU Manager policy options."""
     return switched_on(_entries(config.get("cpuManagerPolicyOptions")))
 
 
 def switched_on(option_values: Mapping[str, str]) -> frozenset[str]:
-    """The options whose value says that they are on."""
+    """The options whose value enables them."""
     return frozenset(name for name, value in option_values.items() if value in _TRUE)
 
 
 def reserved_cpus(config: messages.KubeletConfiguration) -> CPUSet | None:
-    """The CPUs that are reserved by name; None where a quantity is reserved, or nothing is named.
+    """The CPUs in `reservedSystemCPUs`; None if it is empty or invalid.
 
     (Reserve Compute Resources, "Explicitly Reserved CPU List".)
     """
@@ -51,9 +54,9 @@ def reserved_cpus(config: messages.KubeletConfiguration) -> CPUSet | None:
 
 
 def reserved_count(config: messages.KubeletConfiguration, kubernetes: str) -> int:
-    """How many CPUs are reserved: as many as are named, else the quantities' sum, rounded up.
+    """The number of reserved CPUs: those listed, or else the sum of the quantities, rounded up.
 
-    Each of the two quantities is rounded to the nearest thousandth before. (CPU-RESERVE-014.)
+    Each of the two quantities is first rounded to the nearest thousandth. (CPU-RESERVE-014.)
     """
     named = reserved_cpus(config)
     if named is not None:
@@ -61,27 +64,28 @@ def reserved_count(config: messages.KubeletConfiguration, kubernetes: str) -> in
     entries = (_entries(config.get(key)) for key in ("kubeReserved", "systemReserved"))
     amounts = [amount(each.get("cpu", 0)) for each in entries]
     if kubernetes in _ROUNDS_RESERVATIONS:
-        # The thousandth is that of the millionths, which are rounded up.
+        # The quantity is first rounded up to millionths.
         amounts = [Fraction((math.ceil(one * 10**6) + 500) // 1000, 1000) for one in amounts]
     return math.ceil(sum(amounts))
 
 
 def _entries(value: object) -> dict[str, Any]:
-    # What no kubelet accepts counts as nothing, so that one that does can still be judged.
+    # Values that no kubelet accepts count as empty, so that implementations that accept them can be
+    # judged.
     return value if isinstance(value, dict) else {}
 
 
 def exclusive_counts(pod: PodReading) -> dict[str, int]:
-    """How many exclusive CPUs each container of a pod is due under policy static, by name.
+    """The exclusive CPUs that each container of a pod is due under policy static, by name.
 
-    Zero for all but containers of Guaranteed pods with an integer CPU request. (Node Resource
+    Zero except for containers of Guaranteed pods with an integer CPU request. (Node Resource
     Managers, "Static policy"; Kubernetes 1.34 for pod-level resources.)
     """
     return {container.name: pod.exclusive_cpus(container) for container in pod.containers}
 
 
 class _Gate(NamedTuple):
-    """How mature a feature gate is, and whether it is on where nothing is said of it."""
+    """A feature gate's maturity and default."""
 
     stage: str
     on: bool
@@ -91,7 +95,7 @@ _ALPHA, _BETA, _BETA_OFF = _Gate("Alpha", on=False), _Gate("Beta", on=True), _Ga
 
 
 class _PodLevel(NamedTuple):
-    """What a release makes of pod-level resources, with ``PodLevelResources`` on, and off."""
+    """How a release treats pod-level resources, with ``PodLevelResources`` on and off."""
 
     gates: Mapping[str, _Gate]
     on: PodResources
@@ -125,12 +129,13 @@ _POD_LEVEL = {
     "1.36": _ALWAYS_UNPINS,
     "1.37": _COMPLETES,
 }
-"""What each release makes of pod-level resources. (NODE-PODLEVEL-002, NODE-PODLEVEL-005,
-NODE-PODLEVEL-006, NODE-PODLEVEL-016, NODE-PODLEVEL-018.)"""
+"""How each release treats pod-level resources. (NODE-PODLEVEL-002, NODE-PODLEVEL-005,
+NODE-PODLEVEL-006, NODE-PODLEVEL-016, NODE-PODLEVEL-018.)
+"""
 
 
 def pod_resources(config: messages.KubeletConfiguration, kubernetes: str) -> PodResources:
-    """What a node of a release makes of pod-level resources under a configuration."""
+    """How a release treats pod-level resources under a configuration."""
     known = _POD_LEVEL[kubernetes]
     given = _entries(config.get("featureGates"))
 
@@ -150,7 +155,7 @@ def pod_resources(config: messages.KubeletConfiguration, kubernetes: str) -> Pod
 
 
 def has_budget(pod: PodReading, config: messages.KubeletConfiguration) -> bool:
-    """Whether the managers allocate a pod's own CPUs and memory, for its containers to share.
+    """Whether the managers allocate the pod-level CPUs and memory for the containers to share.
 
     (Kubernetes 1.36, gate PodLevelResourceManagers with scope pod.)
     """
@@ -167,7 +172,7 @@ def _pods_as_one(config: messages.KubeletConfiguration) -> bool:
 
 
 def keeps_memory(config: messages.KubeletConfiguration, kubernetes: str) -> bool:
-    """Whether there is a Memory Manager, with policy Static. MEM-GATE-001."""
+    """Whether the Memory Manager is active with policy Static. MEM-GATE-001."""
     if config.get("memoryManagerPolicy") != "Static":
         return False
     given = _entries(config.get("featureGates"))
@@ -179,7 +184,7 @@ _HAS_QUOTA_BETA = between("1.33", "1.35")
 
 
 def quota_limits(config: messages.KubeletConfiguration) -> bool:
-    """Whether CPU limits are enforced by CFS quota at all."""
+    """Whether CPU limits are enforced by CFS quota."""
     return config.get("cpuCFSQuota") is not False
 
 
@@ -191,13 +196,13 @@ def quota_spares_exclusive(config: messages.KubeletConfiguration, kubernetes: st
 
 
 Amounts = dict[str, int]
-"""Bytes by memory type, those of zero left out."""
+"""Bytes by memory type, without zero amounts."""
 
 
 def pinned_memory(pod: PodReading) -> dict[str, Amounts]:
     """The memory that each container of a pod is due under policy Static, by name.
 
-    None for all but containers of Guaranteed pods (Node Resource Managers, "Memory management
+    Empty except for containers of Guaranteed pods (Node Resource Managers, "Memory management
     policies").
     """
     return {
@@ -215,7 +220,7 @@ def _memory(requests: Mapping[str, Fraction]) -> Amounts:
 
 
 def reserved_memory(config: messages.KubeletConfiguration) -> dict[int, Amounts]:
-    """The bytes that ``reservedMemory`` names, by node and memory type."""
+    """The bytes in ``reservedMemory``, by node and memory type."""
     found: dict[int, Amounts] = {}
     given = config.get("reservedMemory")
     for entry in map(_entries, given if isinstance(given, list) else ()):
@@ -227,7 +232,7 @@ def reserved_memory(config: messages.KubeletConfiguration) -> dict[int, Amounts]
 
 
 def device_counts(pod: PodReading, resources: Iterable[str]) -> dict[str, dict[str, int]]:
-    """How many devices of each of `resources` each container of a pod asks for, by name."""
+    """The number of devices that each container of a pod requests, by container and resource."""
     return {
         container.name: {
             resource: math.ceil(container.limits[resource])

@@ -1,4 +1,4 @@
-"""Compares what a case expects of an answer with the answer."""
+"""Compares answers with the expectations of a case."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """What sets are compared with: the machine, the pool, and what other containers have.
+    """What an answer is compared with: the machine, the shared pool and other containers.
 
-    Of a discovered machine it is compared what `discovers` names; None stands for all.
+    `discovers` lists the fields of a discovered machine to compare; None stands for all.
     """
 
     facts: Facts
@@ -52,12 +52,12 @@ class Context:
 def check(
     expected: Expected | Literal["anything"], answer: messages.Answer, context: Context
 ) -> list[Finding]:
-    """What is wrong with an answer; nothing if it is as expected.
+    """How an answer deviates from the expectation; empty if it doesn't.
 
     Args:
-        expected: with every expression expanded.
-        answer: any but an `Unsupported`, which is neither right nor wrong.
-        context: what the sets are compared with, and the level that says how much counts.
+        expected: the expectation, with every expression expanded.
+        answer: any answer but `Unsupported`, which is neither right nor wrong.
+        context: what CPU sets are compared with, and the level.
     """
     match answer:
         case messages.Fault():
@@ -93,7 +93,7 @@ _OUTCOME = "the outcome"
 def _check_optional(
     what: str, expected: dict[str, Any] | None, actual: object
 ) -> Iterator[Finding]:
-    """Compares what is told on request: as many of its fields as the case names."""
+    """Compares an optional field of an answer, in the subfields that the case mentions."""
     if expected is not None and actual is None:
         yield Finding("expectation", what, kind="not included")
     elif expected is not None:
@@ -130,7 +130,7 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
 def _hints(
     expected: Mapping[messages.Provider, Any], answer: messages.NodeHints
 ) -> Iterator[Finding]:
-    """Compares the hints of each provider exactly: an empty answer is not an empty list."""
+    """Compares each provider's hints; an empty answer differs from an empty list."""
     for provider, wanted in expected.items():
         given = {
             resource: None if hints is None else [codec.to_plain(hint) for hint in hints]
@@ -143,7 +143,7 @@ def _hints(
 
 
 def _order(expected: object, actual: object) -> str:
-    """The remark about the first list of hints that differs in its order alone."""
+    """The remark that applies if lists of hints differ only in their order."""
     if not (isinstance(expected, dict) and isinstance(actual, dict)):
         return ""
     both = ((expected[name], actual[name]) for name in expected if name in actual)
@@ -169,7 +169,7 @@ def _machine(
 
 
 def _null_for_empty(value: Any) -> Any:
-    """A description with null in place of each empty list, which means the same."""
+    """Replaces empty lists with null, which is equivalent."""
     if isinstance(value, dict):
         return {key: _null_for_empty(one) for key, one in value.items()}
     return None if isinstance(value, list | tuple) and not value else value
@@ -281,7 +281,7 @@ def _normal(expectation: CPUs) -> CPUsExpected:
 def _set_problems(
     expectation: CPUsExpected, cpus: CPUSet, context: Context
 ) -> Iterator[tuple[str, str]]:
-    """What is expected of a set and does not hold, each with what there is instead."""
+    """The unmet expectations of a CPU set, each with the actual value."""
     for words, text, holds in (
         ("", expectation.equals, CPUSet.__eq__),
         ("CPUs within ", expectation.within, CPUSet.issubset),
@@ -301,7 +301,7 @@ def _includes(cpus: CPUSet, other: CPUSet) -> bool:
 
 
 def format_cpus(cpus: CPUSet) -> str:
-    """A set of CPUs for people."""
+    """Formats a CPU set for messages."""
     return str(cpus) or "no CPUs"
 
 
@@ -340,7 +340,8 @@ _WORDS = {
 }
 
 _WHERE = frozenset({"cores", "sockets", "numa_nodes", "uncore_caches", "per_node"})
-"""Fields about where CPUs are: below level placement, the implementation chooses."""
+"""Fields about the location of CPUs. Below level placement, the implementation may choose freely.
+"""
 
 
 def _counts(expectation: CPUsExpected, cpus: CPUSet, context: Context) -> Iterator[tuple[str, str]]:
@@ -403,13 +404,13 @@ Nodes = tuple[int, ...]
 def memory_problems(
     rule: str, expected: Memory | None, actual: Iterable[MemoryBlock], level: Level
 ) -> Iterator[Finding]:
-    """What is wrong with memory blocks.
+    """How memory blocks deviate from the expectation.
 
     Args:
-        rule: what blocks they are.
-        expected: blocks in any order, compared at level ``placement``; or bytes by type.
-        actual: the blocks of the answer.
-        level: how much counts.
+        rule: a description of the blocks.
+        expected: blocks in any order, compared from level ``placement``; or bytes by type.
+        actual: the blocks in the answer.
+        level: how closely answers are compared.
     """
     blocks = list(actual)
     if expected is None:
@@ -435,14 +436,14 @@ def device_problems(
     nodes: Mapping[str, Nodes],
     level: Level,
 ) -> Iterator[Finding]:
-    """What is wrong with a container's devices of one resource.
+    """How a container's devices of a resource deviate from the expectation.
 
     Args:
         resource: the resource.
-        expected: how many, the ids, or the nodes of each.
-        actual: the ids of the answer.
-        nodes: where the devices are, by id.
-        level: which devices they are counts from ``placement`` on.
+        expected: the number of devices, their ids, or the nodes of each.
+        actual: the ids in the answer.
+        nodes: the NUMA nodes of each device, by id.
+        level: ids and nodes are compared from level ``placement``.
     """
     if isinstance(expected, int | str):
         if len(actual) != int(expected):
@@ -461,12 +462,12 @@ def device_problems(
 
 
 def differs(rule: str, expected: object, actual: object, remark: str = "") -> Finding:
-    """The finding that a value is another than the expected one."""
+    """The finding that a value differs from the expected one."""
     return Finding("expectation", rule, "", short_text(expected), short_text(actual), remark=remark)
 
 
 def amount(count: int | str, things: str) -> str:
-    """``1 CPU``, ``2 CPUs``: a count of things, which are given in the plural."""
+    """Formats a count, such as ``1 CPU`` or ``2 CPUs``; `things` is a plural."""
     return f"{count} {things.removesuffix('s') if str(count) == '1' else things}"
 
 
@@ -476,7 +477,7 @@ def _blocks(blocks: Iterable[tuple[str, Nodes, int]]) -> str:
 
 
 def _nodes(devices: Sequence[Nodes]) -> str:
-    """The nodes of each of some devices."""
+    """Formats the nodes of each device."""
     if not devices:
         return "no devices"
     return f"device{'' if len(devices) == 1 else 's'} on {'; '.join(map(_on, devices))}"
@@ -487,7 +488,7 @@ def _on(nodes: Nodes) -> str:
 
 
 def nodes_of(resource: str, devices: Iterable[DeviceResource]) -> dict[str, Nodes]:
-    """The NUMA nodes of each device of a resource, by id; none where no topology is reported."""
+    """The NUMA nodes of each device of a resource, by id; empty without reported topology."""
     return {
         device.id: tuple(device.numa or ())
         for one in devices

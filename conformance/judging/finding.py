@@ -1,8 +1,7 @@
-"""Findings: what is wrong with an answer, as fields.
+"""Findings: what is wrong with an answer.
 
-Judges return findings. The sentence that people read and the cause that names a failure in files of
-known failures are both rendered from the fields, each by one function, so that a better sentence
-changes no file.
+Judges return findings as fields. The message for people and the cause in signatures are rendered
+from these fields separately, so rewording a message never invalidates files of known failures.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Source = Literal["expectation", "invariant", "reference", "other side", "documents", "node"]
-"""Who says so: the case, an invariant, the reference, the other of two sides, the documents as
-`numaproof doctor` reads them, or what is left on the node."""
+"""Where a finding comes from: the case, an invariant, the reference, the other implementation,
+`numaproof doctor`, or the check for leftovers on the node.
+"""
 
 Kind = Literal[
     "value",
@@ -41,11 +41,11 @@ Kind = Literal[
     "field on one side",
     "outcome",
 ]
-"""What is wrong with what was compared."""
+"""The type of the problem."""
 
 
 class _Words(NamedTuple):
-    """Templates: the headline of the sentence, its two sides if it has any, and the cause."""
+    """Templates for the headline, the cause in signatures, and the expected and actual values."""
 
     headline: str
     cause: str
@@ -79,7 +79,7 @@ _WORDS: Mapping[Kind, _Words] = {
     "no JSON": _Words("{rule} is not JSON: {text}", "{rule} is not JSON not as expected"),
     "no field": _Words("{rule} has no {expected}", "{rule} not as expected"),
     "not included": _Words(
-        "{subject} is not told, though the start asked for it",
+        "{subject} is missing, although `start` requested it",
         "{rule} is not told, though the start asked for it not as expected",
     ),
     "fault": _Words("the implementation broke: {text}", "the implementation broke not as expected"),
@@ -94,7 +94,7 @@ _FRAMES: Mapping[Source, str] = {
     "reference": "differs from the reference: {}",
     "other side": "{} differs",
 }
-"""What stands around the headline of a comparison."""
+"""Templates around the headlines of comparisons."""
 
 
 @dataclass(frozen=True)
@@ -102,16 +102,16 @@ class Finding:
     """One thing that is wrong with an answer.
 
     Attributes:
-        source: who says so.
-        rule: what was compared, without names that a case chose: a path in the answer, words for
-            a part of it such as ``exclusive CPUs``, a file, an invariant.
-        of: whose it is, as the case names it: a container, a NUMA node; mostly empty.
-        expected: the right side, as shown.
-        actual: what came instead, as shown.
-        kind: what is wrong with it.
-        remark: what else the headline says of the two sides, in brackets; mostly empty.
-        text: more words: of a program, or of an invariant about what it saw.
-        requirement: the requirement that is broken, as far as it is known.
+        source: the judge that reports it.
+        rule: what was compared, without names that a case chose: a path in the answer, a
+            description such as ``exclusive CPUs``, a file or an invariant.
+        of: the container or NUMA node concerned, as the case names it; usually empty.
+        expected: the expected value, formatted.
+        actual: the actual value, formatted.
+        kind: the type of the problem.
+        remark: a note on the two values, appended to the headline in brackets; usually empty.
+        text: further details, from the program or the invariant.
+        requirement: the violated requirement, if known.
     """
 
     source: Source
@@ -125,17 +125,17 @@ class Finding:
     requirement: str = ""
 
     def __str__(self) -> str:
-        """The sentence; both sides stand on lines of their own."""
+        """The full message, with the expected and actual values on separate lines."""
         return str(self.mismatch or self.headline)
 
     @property
     def headline(self) -> str:
-        """The sentence without its two sides."""
+        """The message without the expected and actual values."""
         return _FRAMES.get(self.source, "{}").format(self._fill(_WORDS[self.kind].headline))
 
     @property
     def mismatch(self) -> Mismatch | None:
-        """The sentence with its two sides; None if it has none."""
+        """The headline with the expected and actual values; None if the kind has none."""
         words = _WORDS[self.kind]
         if not words.expected:
             return None
@@ -143,11 +143,11 @@ class Finding:
 
     @property
     def subject(self) -> str:
-        """What was compared and whose it is, as the headline says it."""
+        """What was compared, as the headline describes it."""
         return self.rule + (f" of {self.of}" if self.of else "") + self.remark
 
     def with_sides_swapped(self) -> Finding:
-        """The same with what was expected and what came in each other's place."""
+        """The finding with the expected and actual values swapped."""
         return replace(self, expected=self.actual, actual=self.expected)
 
     def _fill(self, template: str) -> str:
@@ -162,7 +162,7 @@ class Finding:
 
 
 def cause(finding: Finding) -> str:
-    """What a finding is called in a signature, whatever case and machine it is from."""
+    """The finding's contribution to a signature, independent of the case and the machine."""
     template = _WORDS[finding.kind].cause
     actual = finding.actual
     match finding.kind:
@@ -182,11 +182,11 @@ def cause(finding: Finding) -> str:
 
 def _rule_name(rule: str) -> str:
     if "/" in rule:
-        return "devices"  # the name of their resource
+        return "devices"  # `rule` is the resource's name
     return field_names(rule) if "." in rule else plain(rule)
 
 
-# Text without what differs between machines, cases and seeds
+# Text without the parts that vary between machines, cases and seeds
 
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _NUMBER = r"(?:0x[0-9a-f]+|\d+(?:[-.]\d+)*)"
@@ -194,7 +194,7 @@ _NUMBERS = re.compile(rf"\[?{_NUMBER}(?:, ?{_NUMBER})*\]?", re.IGNORECASE)
 
 
 def plain(words: str) -> str:
-    """Words without quoted values and numbers, on one line."""
+    """Replaces quoted values and numbers with placeholders and joins lines."""
     return " ".join(_NUMBERS.sub("#", _QUOTED.sub("'…'", words)).split())
 
 
@@ -205,13 +205,13 @@ _FIELDS = frozenset(
     if isinstance(one, type) and issubclass(one, msgspec.Struct)
     for field in msgspec.structs.fields(one)
 ) | {"machine", "nodes"}
-"""The names of fields that messages have; any other name in a path is a case's own choice."""
+"""The names of message fields. Any other name in a path was chosen by a case."""
 
 
 def field_names(path: str) -> str:
-    """A path in an answer, without the names that a case chose.
+    """A path in an answer, without names that a case chose.
 
-    The name of a checkpoint file stays; what is inside the file does not.
+    The path keeps the name of a checkpoint file but not the location inside the file.
     """
     if path.startswith("files."):
         return ".".join(path.split(".")[:2])

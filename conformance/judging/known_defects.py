@@ -1,8 +1,8 @@
-"""Decides which failures a named defect of the kubelet explains, and for whom.
+"""Decides which failures are explained by a named defect of the kubelet.
 
-The reference's deviations list where a release contradicts its documents. For that kubelet, and for
-the reference, such a failure is expected, and its absence is reported; for anyone else it is a
-failure.
+The reference's deviations list where a release contradicts its documentation. For the kubelet of
+that release, and for the reference, such a failure is expected, and its absence is reported. For
+other implementations, it is a failure.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _BROKEN_GROUPS = frozenset(
         "memory-node-alone-or-in-group",
         "memory-node-in-use-joins-no-group",
         "memory-groups-disjoint",
-        # Once the pod that made the group is gone, the file alone still has it.
+        # The file still has the group after the pod that created it is gone.
         "memory-file-counts-blocks",
     }
 )
@@ -76,20 +76,20 @@ _TAKEN_ANEW = frozenset(
 )
 
 _WRAPPED = 1 << 63
-"""No machine has as many bytes; a negative number read as unsigned is more."""
+"""More bytes than any machine has. A negative number read as unsigned is larger."""
 
 _EXPLAINS: dict[str, Collection[str]] = {
     "free-core-by-average": _BROKEN_CORES | {"refusal-leaves-nothing"},
     "single-node-taken-out-of-group": {
         "memory-node-alone-or-in-group",
-        # Where the pod is refused after it was given the single node, the file alone shows it.
+        # If the pod is rejected after it got the single node, only the file shows it.
         "refusal-keeps-groups",
         "memory-file-counts-blocks",
     },
     "affinity-breaks-group": _BROKEN_GROUPS,
     "reusable-memory-outlives-pod": {"memory-file-reserves-for-returned-pods"},
     "uncore-across-nodes-counted-twice": _TOO_FEW,
-    # An init container that has ended takes over what an earlier one has, once more.
+    # An init container that has ended takes over an earlier one's memory a second time.
     "ended-init-served-again": {"memory-reused-again-stays"},
     "reservation-beyond-node-wraps": {"memory-allocatable-but-reserved"},
     "full-pcpus-only-splits-cores-at-affinity": {"whole-cores-at-full-affinity"},
@@ -99,10 +99,9 @@ _EXPLAINS: dict[str, Collection[str]] = {
     "pod-level-without-devices": {"devices-of-pod-level-pods"},
 }
 """By defect: the invariants that it breaks."""
-"""By defect: whether it explains a broken invariant on a machine."""
 
 _ONLY_IF: dict[str, Callable[[Violation, Facts], bool]] = {
-    # A refused pod may have given back CPUs of others: then the pool grew, and lost nothing.
+    # A rejected pod may have released other pods' CPUs. Then the pool has grown and lost nothing.
     "free-core-by-average": lambda violation, facts: (
         not _even(facts)
         and not (violation.invariant == "refusal-leaves-nothing" and violation.cpus)
@@ -113,41 +112,41 @@ _ONLY_IF: dict[str, Callable[[Violation, Facts], bool]] = {
     "uncore-across-nodes-counted-twice": lambda _, facts: _caches_across_nodes(facts),
     "reservation-beyond-node-wraps": lambda violation, _: violation.size >= _WRAPPED,
 }
-"""By defect: whether it explains one that is broken, where that depends on more."""
+"""By defect: further conditions under which it explains a broken invariant."""
 
 
 _MEMORY = "memory-"
 _SPOILS = {
     "affinity-breaks-group": _MEMORY,
-    # A pod that leaves gives the affinity free CPUs again; what was split stays so.
+    # After a pod is removed, the affinity has free CPUs again, but its cores remain split.
     "full-pcpus-only-splits-cores-at-affinity": "whole-cores-",
     "pod-level-cpus-taken-anew": _MEMORY,
     "reusable-memory-outlives-pod": _MEMORY,
     "single-node-taken-out-of-group": _MEMORY,
     "reservation-beyond-node-wraps": _MEMORY,
 }
-"""By defect: how the names begin of the invariants that may break, for it, once it was met."""
+"""By defect: the prefix of the invariants that may break as a consequence of it."""
 
 
 _BY_NAME = {defect.name: defect for defect in DEFECTS}
 
 
 def _has_empty_node(facts: Facts) -> bool:
-    """Whether a group may have a node that nothing lies on, so that only the file tells of it."""
+    """Whether a group can include a node without memory, so that only the file shows the group."""
     return any(not node.memory for node in facts.machine.topology or ())
 
 
 def _caches_across_nodes(facts: Facts) -> bool:
-    """Whether an uncore cache lies in more than one node."""
+    """Whether an uncore cache spans several nodes."""
     nodes = facts.nodes.values()
     caches = facts.uncore_caches.values()
     return any(sum(bool(cpus & node) for node in nodes) > 1 for cpus in caches)
 
 
 def _even(facts: Facts) -> bool:
-    """Whether an average over cores, sockets or caches says what each of them has.
+    """Whether averages over cores, sockets or caches are exact.
 
-    What a machine counts may be another number than that of what it lists.
+    The machine's own count of sockets may differ from the number of sockets that it lists.
     """
     caches = {len(cpus) for cpus in facts.uncore_caches.values()}
     counted = facts.machine.num_sockets in (0, len(facts.sockets))
@@ -160,14 +159,13 @@ def judge(
     violations: Sequence[tuple[Violation, Facts]],
     release_defects: frozenset[str],
 ) -> tuple[Outcome, str | None]:
-    """The outcome of a case with the known defects taken into account, and the defect's name.
+    """The outcome of a case after accounting for known defects, and the defect's name.
 
     Args:
-        outcome: how the case ended by itself.
+        outcome: the outcome of the run on its own.
         case: the case, which may name the defect that it shows.
-        violations: the invariants that were broken, each with the machine as it was then.
-        release_defects: the defects that the implementation has by its release; see
-            `known_defects`.
+        violations: the broken invariants, each with the machine at that time.
+        release_defects: the defects of the implementation's release; see `known_defects`.
     """
     if case.defect in release_defects:
         return _with_defect(outcome, case.defect)
@@ -183,7 +181,7 @@ def judge(
 
 
 def _consequence_of(violation: Violation, earlier_defects: Sequence[str]) -> str | None:
-    """The defect met before that explains a broken invariant as what followed from it."""
+    """The earlier defect that explains a broken invariant as a consequence."""
     return next(
         (
             name
@@ -201,7 +199,7 @@ def _with_defect(outcome: Outcome, defect: str) -> tuple[Outcome, str | None]:
         if outcome == "pass":
             return "missing expected failure", defect
         return ("expected failure", defect) if outcome == "fail" else (outcome, None)
-    # The kubelet panics or never answers; the reference keeps to the document and passes.
+    # The kubelet panics or hangs; the reference follows the documentation and passes.
     return (outcome, None) if outcome in ("pass", "fail") else ("expected failure", defect)
 
 
@@ -211,9 +209,9 @@ def explain(
     release_defects: frozenset[str],
     earlier_defects: Sequence[str] = (),
 ) -> str | None:
-    """The known defect that a broken invariant is due to, or None.
+    """The known defect that explains a broken invariant, or None.
 
-    `earlier_defects` are those that explained others before; what they spoilt is due to them, too.
+    `earlier_defects` explained previous violations; their consequences are attributed to them.
     """
     return next(
         (
@@ -227,10 +225,10 @@ def explain(
 
 
 def known_defects(kubernetes: str) -> frozenset[str]:
-    """The defects of the kubelets of a release.
+    """The defects of a release.
 
     Raises:
-        UnknownReleaseError: there is no such release.
+        UnknownReleaseError: the release is unknown.
     """
     release(kubernetes)
     return frozenset(one.name for one in DEFECTS if kubernetes in one.releases)
@@ -263,21 +261,21 @@ _PANICS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     memory.MEMORYLESS_PANIC.name: (_NIL, ("memorymanager.isAffinitySatisfyRequest",)),
 }
-"""By defect: words of the panic's message, and the functions in which it happens."""
+"""By defect: part of the panic's message, and the functions that panic."""
 
 _TOO_MANY = 10**7
-"""Combinations that a kubelet needs more than seconds to walk."""
+"""More combinations of hints than a kubelet can enumerate within seconds."""
 
 _WIDE = 16
-"""Nodes whose sets a kubelet needs more than seconds to walk."""
+"""More nodes than a kubelet can enumerate the sets of within seconds."""
 
 _OVERWRITTEN = 4
-"""The smallest combination of nodes that can be overwritten, where the machine has more."""
+"""The size of the smallest combination that can be overwritten on a machine with more nodes."""
 
 
 @dataclass(frozen=True)
 class BrokenCall:
-    """A call that got no result: the request and the node it went to."""
+    """A call without a result: the request and the node that it was sent to."""
 
     operation: str
     args: messages.Args
@@ -288,8 +286,7 @@ class BrokenCall:
 def defect_of_panic(fault: messages.Fault, release_defects: frozenset[str]) -> str | None:
     """The known defect that caused a fault, or None.
 
-    A panic is recognized by its message and by the function in which it happened, which the trace
-    of a fault names.
+    A panic is identified by its message and by the function that panicked, according to the trace.
     """
     function = signatures.go_function(fault.trace)
     return next(
@@ -303,9 +300,10 @@ def defect_of_panic(fault: messages.Fault, release_defects: frozenset[str]) -> s
 
 
 def defect_of_hang(call: BrokenCall, release_defects: frozenset[str]) -> str | None:
-    """The known defect that keeps a call from ending, or None.
+    """The known defect that makes a call hang, or None.
 
-    A hang leaves no trace: it is recognized by a request that meets all conditions of the defect.
+    A hang leaves no trace, so it is attributed to a defect if the request meets all of the defect's
+    conditions.
     """
     return next(
         (name for name in sorted(release_defects & _NEVER_ENDS.keys()) if _NEVER_ENDS[name](call)),
@@ -314,25 +312,25 @@ def defect_of_hang(call: BrokenCall, release_defects: frozenset[str]) -> str | N
 
 
 def _loops_over_whole_cores(call: BrokenCall) -> bool:
-    """Whether CPUs are taken in whole cores and shared among nodes."""
+    """Whether CPUs are distributed across nodes in whole cores."""
     return _options(call) >= {"distribute-cpus-across-numa", "full-pcpus-only"}
 
 
 def _overwrites_nodes(call: BrokenCall) -> bool:
-    """Whether CPUs are shared among enough nodes that a combination of them can be overwritten."""
+    """Whether CPUs are distributed across enough nodes for a combination to be overwritten."""
     nodes = len(call.machine.topology or ())
     return "distribute-cpus-across-numa" in _options(call) and nodes > _OVERWRITTEN
 
 
 def _options(call: BrokenCall) -> frozenset[str]:
-    """The CPU Manager's options that are on, in a call that takes CPUs."""
+    """The enabled CPU Manager options, if the call assigns CPUs."""
     if isinstance(call.args, messages.AssignArgs):
         return switched_on(call.args.options)
     return options(call.config) if call.operation == "admit" else frozenset()
 
 
 def _walks_all_combinations(call: BrokenCall) -> bool:
-    """Whether there are too many combinations of the providers' hints."""
+    """Whether the providers' hints have too many combinations."""
     if isinstance(call.args, messages.MergeArgs):
         lists = (
             hints or () for provider in call.args.providers for hints in (provider or {}).values()
@@ -343,7 +341,7 @@ def _walks_all_combinations(call: BrokenCall) -> bool:
 
 
 def _walks_all_nodes(call: BrokenCall) -> bool:
-    """Whether a pod has devices on a machine with too many sets of nodes."""
+    """Whether a pod requests devices on a machine with too many sets of nodes."""
     devices = any("/" in resource for resource in _resources(call.args))
     return devices and _is_aligned(call) and len(call.machine.topology or ()) > _WIDE
 
@@ -354,7 +352,7 @@ _NEVER_ENDS: dict[str, Callable[[BrokenCall], bool]] = {
     topology.ALL_COMBINATIONS.name: _walks_all_combinations,
     devices.ALL_NODES_FOR_DEVICES.name: _walks_all_nodes,
 }
-"""By defect: whether a call has all that it takes to meet it."""
+"""By defect: whether a call meets all conditions for the hang."""
 
 
 def _is_aligned(call: BrokenCall) -> bool:
@@ -362,7 +360,7 @@ def _is_aligned(call: BrokenCall) -> bool:
 
 
 def _resources(args: messages.Args) -> Iterator[str]:
-    """The resources that a pod's containers name, again and again."""
+    """The resources named by a pod's containers, with repetitions."""
     if isinstance(args, messages.AdmitArgs | messages.HintsArgs):
         spec = args.pod["spec"]
         for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):

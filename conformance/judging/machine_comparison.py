@@ -1,7 +1,7 @@
-"""A discovered machine as far as an implementation sees it: what is compared of the whole.
+"""Compares discovered machines in the fields that an implementation discovers.
 
-Whoever sees less than cAdvisor does calls cores, caches and their order as it likes: cores are
-known by their CPUs, and what is known of a core is said of each of its CPUs.
+Implementations that discover less than cAdvisor may number and order cores and caches freely. Cores
+are therefore identified by their CPUs, and their properties are compared per CPU.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def difference(
     actual: MachineInfo, expected: MachineInfo, fields: Collection[str]
 ) -> Finding | None:
-    """Where a machine differs from another in the fields that are seen; None if nowhere."""
+    """How a machine differs from the expected one in `fields`; None if they agree."""
     views = _views(expected, fields), _views(actual, fields)
     for name in DISCOVERED:
         if name not in views[0]:
@@ -56,15 +56,15 @@ def difference(
 def differing(
     left: object, right: object, discovers: Collection[str] | None = None
 ) -> frozenset[str]:
-    """The aspects in which a machine differs from what it is; none if either side is no machine.
+    """How the discovered machine differs from the real one; empty if either is not a machine.
 
-    What is told of CPUs and nodes is compared for those that both sides have, so that a CPU too
-    many, or a node of another id, is a difference of that alone.
+    CPUs and nodes are compared only if both machines have them, so that an extra CPU or a different
+    node id counts as one difference.
 
     Args:
-        left: the machine as it was discovered, or another answer.
-        right: the machine as it is, or another answer.
-        discovers: the fields that are seen; None for all.
+        left: the discovered machine, or another answer.
+        right: the real machine, or another answer.
+        discovers: the fields to compare; None for all.
     """
     if not (isinstance(left, MachineInfo) and isinstance(right, MachineInfo)):
         return frozenset()
@@ -92,7 +92,7 @@ def _of_cpus(machine: MachineInfo) -> Iterator[int]:
 
 
 def _differ(name: str, view: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether a field differs, where both sides say something of a node or a CPU."""
+    """Whether a field differs for any node or CPU that both machines have."""
     mine, its = view[name], other[name]
     if name not in _OF_EACH or not (mine and its):
         return bool(mine != its)
@@ -106,7 +106,7 @@ def _differ(name: str, view: Mapping[str, Any], other: Mapping[str, Any]) -> boo
 
 
 def _group_by_core(machine: MachineInfo, known_cpus: CPUSet) -> list[str]:
-    """The cores of a machine, of which only CPUs are seen that the other side knows, too."""
+    """The CPUs of each core, restricted to those that the other machine also has."""
     cores = [core for node in machine.topology or () for core in node.cores or ()]
     sets = (CPUSet(core.thread_ids or ()) & known_cpus for core in cores)
     return sorted(str(cpus) for cpus in sets if cpus)
@@ -115,7 +115,7 @@ def _group_by_core(machine: MachineInfo, known_cpus: CPUSet) -> list[str]:
 def _differing_caches(
     name: str, caches: Mapping[int, Sequence[object]], other: Mapping[int, Sequence[object]]
 ) -> set[str]:
-    """How caches differ: in what they are, or in that there should be none."""
+    """How caches differ: they are wrong, or there should be none."""
     if not (caches and other):
         return {name} if caches != other else set()
     wrong = [key for key in caches.keys() & other.keys() if caches[key] != other[key]]
@@ -125,14 +125,14 @@ def _differing_caches(
 _OF_EACH = frozenset(
     {"nodes", "node_memory", "node_hugepages", "distances", "core_ids", "socket_ids"}
 )
-"""Fields of each node, and of each CPU; caches and cores apart."""
+"""Fields with a value per node or per CPU, except caches and cores."""
 
 _OF_CACHES = frozenset({"caches", "uncore_caches", "node_caches"})
-"""Fields of the caches of each CPU, or node."""
+"""Cache fields, with a value per CPU or per node."""
 
 
 def _views(machine: MachineInfo, fields: Collection[str]) -> dict[str, Any]:
-    """The machine by the names of what is seen: a value, or one for each node, core or CPU."""
+    """The compared fields by name: a single value, or one per node, core or CPU."""
     nodes = {one.node_id: one for one in machine.topology or ()}
     cores = [core for one in nodes.values() for core in one.cores or ()]
     of_cpu = {cpu: core for core in cores for cpu in core.thread_ids or ()}
@@ -175,7 +175,10 @@ def _pools(pools: Iterable[HugePages] | None) -> dict[int, int]:
 
 
 def _by_lowest(cores: Iterable[Core]) -> dict[int, str]:
-    """The CPUs of each core, by the lowest of them; two cores that share it stand together."""
+    """The CPUs of each core, by its lowest CPU.
+
+    Broken machines may list a CPU in several cores; these are joined.
+    """
     found: dict[int, list[str]] = {}
     for core in cores:
         if core.thread_ids:
@@ -188,7 +191,7 @@ def _key(cache: UncoreCache) -> tuple[int, str, int]:
 
 
 def _sharing(of_cpu: Mapping[int, Core]) -> dict[tuple[int, str, int], CPUSet]:
-    """The CPUs of each cache that cores share."""
+    """The CPUs that share each uncore cache."""
     found: dict[tuple[int, str, int], list[int]] = {}
     for cpu, core in of_cpu.items():
         for cache in core.uncore_caches or ():
@@ -203,21 +206,21 @@ def _list_caches(caches: Iterable[UncoreCache] | None, *, with_ids: bool) -> lis
 def _describe_caches(
     caches: Iterable[UncoreCache] | None, *, with_ids: bool
 ) -> Iterator[tuple[UncoreCache, dict[str, Any]]]:
-    """Caches in an order of their own, with their ids where these are seen."""
+    """Caches in a canonical order, without their ids unless those are compared."""
     for one in sorted(caches or (), key=_key):
         shown = {"size": one.size, "type": one.type, "level": one.level}
         yield one, {"id": one.id, **shown} if with_ids else shown
 
 
-# The requirements that it bears on: a whole machine is about many, and one wrong field breaks few
+# Requirements that a difference affects: a case on a whole machine covers many, few of them broken
 
 
 def unseen_requirements(ids: Iterable[str], discovers: Collection[str] | None) -> tuple[str, ...]:
-    """Those about fields none of which an implementation discovers.
+    """The requirements that concern only fields that the implementation doesn't discover.
 
     Args:
         ids: the requirements of a case.
-        discovers: the fields that it discovers; None for all.
+        discovers: the discovered fields; None for all.
     """
     if discovers is None:
         return ()
@@ -241,14 +244,14 @@ def _by_id() -> Mapping[str, Requirement]:
 def kept_requirements(
     ids: Iterable[str], wrong: Collection[str], discovers: Collection[str] | None
 ) -> tuple[str, ...]:
-    """Those that a wrongly discovered machine meets all the same.
+    """The requirements that a wrongly discovered machine still meets.
 
-    None where the difference is in no field, as in the order of nodes.
+    Empty if no field differs, for example if only the order of nodes does.
 
     Args:
         ids: the requirements of a case.
-        wrong: the aspects in which the machine is wrong.
-        discovers: the fields that are compared; None for all.
+        wrong: how the machine differs; see `differing`.
+        discovers: the compared fields; None for all.
     """
     if not wrong:
         return ()
@@ -261,7 +264,7 @@ def kept_requirements(
 
 
 def broken_everywhere(wrong: Collection[str]) -> tuple[str, ...]:
-    """The ids of the requirements about every machine that are broken by what is wrong of one."""
+    """The ids of requirements about every machine that these differences break."""
     return tuple(
         row.id
         for row in load_registry().requirements
@@ -273,9 +276,9 @@ def broken_everywhere(wrong: Collection[str]) -> tuple[str, ...]:
 
 
 def describe_machine(machine: MachineInfo, fields: Collection[str] | None = None) -> dict[str, Any]:
-    """A machine as a case describes it: nodes by id, cores by their lowest CPU, sets as texts.
+    """A machine in the form that cases use: nodes by id, cores by lowest CPU, CPU sets as text.
 
-    Where not all is seen, only what is seen, with cores by each of their CPUs; see `kept`.
+    With `fields`, includes only these and lists each core under all its CPUs; see `keep_fields`.
     """
     plain: dict[str, Any] = codec.to_plain(machine)
     nodes = {str(node["node_id"]): node for node in plain.pop("topology") or ()}
@@ -293,13 +296,13 @@ def describe_machine(machine: MachineInfo, fields: Collection[str] | None = None
 
 
 def keep_fields(description: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
-    """What is seen of a description, be it of a machine or of what a case expects of one.
+    """Restricts a machine's description, or a case's expectation, to `fields`.
 
-    Nodes and cores of which nothing is seen are left out. Where it is not seen which node has
-    which CPUs, all cores stand together.
+    Nodes and cores without any of these fields are left out. Without the field `nodes`, the cores
+    of all nodes are listed together.
 
     Raises:
-        ValueError: a part of what a case expects is no mapping.
+        ValueError: part of the expectation is not a mapping.
     """
     found = _keep_visible(description, _OF_MACHINE, fields)
     nodes: dict[str, Any] = {}
@@ -322,18 +325,18 @@ def keep_fields(description: Mapping[str, Any], fields: Collection[str]) -> dict
 
 
 def _mapping(name: str, value: Any) -> Mapping[str, Any]:
-    """A part of a description, which is empty where it is null.
+    """A part of a description; null counts as empty.
 
     Raises:
-        ValueError: a case describes it by something else.
+        ValueError: the part is not a mapping.
     """
     if not isinstance(value, dict | None):
-        raise ValueError(f"{name}: must be a mapping, not {value!r:.60}")  # noqa: TRY004 - in a file
+        raise ValueError(f"{name}: expected a mapping, got {value!r:.60}")  # noqa: TRY004 - in a file
     return value or {}
 
 
 def seen_in(description: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of all that a description says something of."""
+    """The fields that a description contains."""
     return tuple(name for name in DISCOVERED if keep_fields(description, {name}))
 
 
@@ -349,9 +352,9 @@ def _keep_visible(
 
 
 def _sort_list(value: Any, *, with_ids: bool) -> Any:
-    """A list of pools or caches in one order, and without the ids of caches if they are not seen.
+    """A list of pools or caches in a canonical order, without cache ids unless they are compared.
 
-    Null is an empty list.
+    Null counts as an empty list.
     """
     if not isinstance(value, list | tuple | None):
         return value
@@ -381,4 +384,4 @@ _OF_CORE = {
     "caches": "caches",
     "uncore_caches": "uncore_caches",
 }
-"""What the fields of a description are called in ``discovers``."""
+"""Maps the fields of a description to their names in ``discovers``."""

@@ -1,10 +1,8 @@
 """The oracle: makes the same calls to the reference and compares the answers.
 
-The protocol page describes the levels. Where the kubelet's own answers vary from run to run, only
-what is the same in every run is compared.
-
-Where a kubelet may do one thing or another, the reference is steered the way the implementation
-went, or the answers are compared in a form that is the same either way.
+The protocol page describes the levels. Where the kubelet itself is nondeterministic, the oracle
+either steers the reference towards the implementation's choice or compares only what doesn't depend
+on the choice.
 """
 
 from __future__ import annotations
@@ -36,8 +34,8 @@ _SEVERAL = 2
 def difference(actual: messages.Answer, expected: messages.Answer, level: Level) -> Finding | None:
     """How an answer differs from the expected one at a level; None if they agree.
 
-    An `Unsupported` on either side cannot be compared and counts as agreement. The order of a list
-    that stands for a set does not count (`numaproof.protocol.lists`).
+    An `Unsupported` on either side counts as agreement. The order of lists that represent sets is
+    ignored (`numaproof.protocol.lists`).
     """
     if isinstance(actual, messages.Unsupported) or isinstance(expected, messages.Unsupported):
         return None
@@ -63,9 +61,9 @@ _NAMED_OPTION = re.compile(
 
 
 def any_option(answer: messages.Answer) -> messages.Answer:
-    """A refusal of options without the name of the one that it names.
+    """A refusal without the name of the refused option.
 
-    Of several bad options the kubelet names any: it walks a map.
+    If several options are bad, the kubelet names an arbitrary one, because it iterates over a map.
     """
     if isinstance(answer, messages.StartRefused):
         message = _NAMED_OPTION.sub("one of the options is refused", answer.message)
@@ -77,10 +75,10 @@ _NAMED_GATE = re.compile(r"(failed to set feature gates from initial flags-based
 
 
 def any_gate(answer: messages.Answer) -> messages.Answer:
-    """A refusal of feature gates without the ones that it names.
+    """A refusal without the names of the refused feature gates.
 
-    Of several bad gates the kubelet names any, and none after the first that it does not know: it
-    walks a map.
+    The kubelet iterates over a map and stops at the first unknown gate, so which gates it names is
+    arbitrary.
     """
     if isinstance(answer, messages.StartRefused):
         return msgspec.structs.replace(answer, message=_NAMED_GATE.sub(r"\1", answer.message))
@@ -96,9 +94,10 @@ _UNAVAILABLE = re.compile(
 
 
 def any_resource(answer: messages.Answer) -> messages.Answer:
-    """A refusal for want of devices without the resource that it names.
+    """A refusal for lack of devices without the name of the resource.
 
-    Of several resources that a container can't have the kubelet names any: it walks a map.
+    If several resources are unavailable, the kubelet names an arbitrary one, because it iterates
+    over a map.
     """
     if not isinstance(answer, messages.AdmissionRefused):
         return answer
@@ -148,18 +147,19 @@ def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
 
 
 def _is_ordered(nodes: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the kubelet lists the nodes in one order.
+    """Whether the kubelet lists the nodes in a fixed order.
 
-    It does not where they are packages, which have no memory and no distances: it walks a map.
+    It doesn't if the nodes are packages without memory and distances, because it iterates over a
+    map.
     """
     return any(node.get("memory") or node.get("distances") for node in nodes)
 
 
 def comparable_file(text: str) -> Any:
-    """A checkpoint in the form that is the same in every run, which mostly is its text.
+    """A checkpoint in a form that is the same in every run, usually its text.
 
-    Of a container's blocks of several memory types the kubelet writes any first, and the
-    checksums go with that: such a file is compared by its content, and its checksums with it.
+    The kubelet writes a container's blocks of different memory types in an arbitrary order, which
+    affects the checksum. Such a file is compared by its content and the validity of its checksums.
     """
     content = _object(text)
     data = _object(content.get(checkpoints.DATA))
@@ -176,7 +176,7 @@ def comparable_file(text: str) -> Any:
 
 
 def _object(text: Any) -> dict[str, Any]:
-    """The JSON object that is the text; the empty one for anything else."""
+    """Parses a JSON object; returns an empty one for anything else."""
     try:
         return codec.decode(text, dict[str, Any]) if isinstance(text, str) else {}
     except codec.ProtocolError:
@@ -184,7 +184,7 @@ def _object(text: Any) -> dict[str, Any]:
 
 
 def _blocks(content: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """The blocks of each container and pod in the Memory Manager's checkpoint."""
+    """The lists of blocks in the Memory Manager's checkpoint, one per container or pod."""
     if "machineState" not in content:
         return
     pods, entries = (_values(content.get(name)) for name in ("podEntries", "entries"))
@@ -200,7 +200,7 @@ def _values(value: Any) -> list[Any]:
 
 
 def _fits(content: Mapping[str, Any]) -> bool:
-    """Whether the checksum is that of the fields that it is of."""
+    """Whether the checksum matches the fields that it covers."""
     of_others = (checkpoints.CHECKSUM, checkpoints.DATA, checkpoints.DATA_CHECKSUM)
     fields = {name: value for name, value in content.items() if name not in of_others}
     try:
@@ -210,7 +210,7 @@ def _fits(content: Mapping[str, Any]) -> bool:
 
 
 def _data_fits(content: Mapping[str, Any]) -> bool:
-    """Whether the checksum of the second part is that of its text."""
+    """Whether the checksum of the second part matches its text."""
     right = checkpoints.data_checksum(content[checkpoints.DATA])
     return bool(content.get(checkpoints.DATA_CHECKSUM) == right)
 
@@ -244,47 +244,48 @@ def _on_one_side(place: str, expected: str, actual: str) -> Finding:
 
 
 class SteerableReference(Protocol):
-    """An implementation that can be steered: the reference in this process."""
+    """An implementation that can be steered, such as the reference."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer to one request."""
+        """Returns the answer to a request."""
 
     def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """Says which devices to take where any would do, by container and resource."""
+        """Sets the devices to prefer among equally good ones, by container and resource."""
 
 
 Meets = Callable[[messages.Answer, messages.State | None], bool]
-"""Whether an answer, with the state after it, meets an expectation."""
+"""Checks whether an answer, with the state after it, meets an expectation."""
 
 
 class AnswerJudge(Protocol):
-    """What a session asks about each answer."""
+    """The session's judge of answers."""
 
     @property
     def answer(self) -> messages.Answer | None:
-        """The answer to the last call that would have been right."""
+        """The correct answer to the last call."""
 
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> Finding | None:
-        """How `answer` differs from the right one; None if it does not."""
+        """How `answer` differs from the correct one; None if it agrees."""
 
     def alter(self, change: Callable[[Path], object]) -> None:
-        """Changes a checkpoint by hand, given the state directory that it is in."""
+        """Edits a checkpoint by hand; `change` receives the state directory."""
 
 
 @dataclass
 class Oracle:
-    """The reference, in a state directory of its own.
+    """The reference, with its own state directory.
 
-    It keeps in step with the implementation: a call that this does not support changes nothing here
-    either. Once the reference itself does not support a call it is `is_silent`, for what it knows
-    of the node is no longer so.
+    To stay in step with the implementation, the oracle skips calls that the implementation doesn't
+    support. After a call that the reference doesn't support, the oracle `is_silent`, because it no
+    longer knows the node's state.
 
     Attributes:
-        level: how much of the answers is compared.
-        discovers: what is compared of a discovered machine; None for all of it.
-        answer: its last answer; None before the first and where it made no call.
+        level: how closely answers are compared.
+        discovers: the fields of a discovered machine to compare; None for all.
+        is_silent: whether it has stopped comparing answers.
+        answer: the reference's last answer; None before the first call and after a skipped one.
     """
 
     reference: SteerableReference
@@ -297,7 +298,7 @@ class Oracle:
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> Finding | None:
-        """How the reference's answer to a call differs from `answer`; None if it does not."""
+        """How the reference's answer differs from `answer`; None if they agree."""
         right = self.respond(operation, args, answer)
         if right is None:
             return None
@@ -307,10 +308,10 @@ class Oracle:
     def respond(
         self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> messages.Answer | None:
-        """The reference's answer to a call that was answered `answer`; None if it makes no call.
+        """Makes a call to the reference after the implementation answered `answer`.
 
-        A kubelet takes any of several equally good devices: the reference takes the same ones if
-        it may.
+        The reference prefers the devices in `answer`, because a kubelet may choose any of several
+        equally good devices. Returns None if the call is skipped.
         """
         self.answer = None
         if self.is_silent or isinstance(answer, messages.Unsupported):
@@ -326,7 +327,7 @@ class Oracle:
         return self.answer
 
     def alter(self, change: Callable[[Path], object]) -> None:
-        """Changes a checkpoint of its own."""
+        """Edits a checkpoint in the reference's state directory."""
         change(self.state_dir)
 
 
@@ -343,8 +344,8 @@ def disagreement(
 ) -> Finding | None:
     """How an answer to a call differs from the expected one; None if they agree.
 
-    Of several refusals that a kubelet may give, any one is as good as another. Of discovered
-    machines it is compared what `discovers` names; None stands for all.
+    If a kubelet may refuse a call for several reasons, all of them are equivalent. `discovers`
+    lists the fields of a discovered machine to compare; None stands for all.
     """
     if (
         isinstance(actual, MachineInfo)
@@ -363,11 +364,11 @@ def disagreement(
 
 
 STATE_DIR = "$STATE_DIR"
-"""Replaces the state directory in everything that is compared or shown."""
+"""Replaces the state directory in everything that is compared or displayed."""
 
 
 def without_path(answer: messages.Answer, state_dir: Path) -> messages.Answer:
-    """An answer with the state directory written as `STATE_DIR`."""
+    """Replaces the state directory in an answer with `STATE_DIR`."""
     if isinstance(answer, messages.StartRefused):
         message = answer.message.replace(str(state_dir), STATE_DIR)
         return msgspec.structs.replace(answer, message=message)
@@ -386,7 +387,7 @@ def _has_several_options(args: messages.Args) -> bool:
 
 
 def _is_several(entries: object) -> bool:
-    """Whether a field of a configuration, which may hold anything, is a map of several entries."""
+    """Whether a configuration field, which can have any type, is a map with several entries."""
     return isinstance(entries, dict) and len(entries) > 1
 
 

@@ -1,8 +1,8 @@
-"""A pod as the documents read it, so that invariants share no mistake with what they judge.
+"""Reads pods as the documentation describes them, independently of the reference.
 
-Nothing here comes from the reference implementation. (Kubernetes documentation, "Configure
-Quality of Service for Pods", "Sidecar Containers", "Assign Pod-level CPU and memory resources";
-API conventions, "Quantity".)
+Sharing code with the reference would hide its mistakes from the invariants. (Kubernetes
+documentation, "Configure Quality of Service for Pods", "Sidecar Containers", "Assign Pod-level CPU
+and memory resources"; API conventions, "Quantity".)
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _UNITS = {
 
 
 def amount(text: object) -> Fraction:
-    """The exact number that a quantity stands for.
+    """The exact value of a quantity; zero for quantities that no kubelet accepts.
 
-    What no kubelet accepts counts as nothing, so that one that does can still be judged.
+    An implementation that accepts such a quantity can then still be judged.
     """
     return _amount(str(text)[: _LONGEST + 1])
 
@@ -51,15 +51,15 @@ def _amount(text: str) -> Fraction:
 
 @dataclass(frozen=True)
 class PodResources:
-    """What a node makes of ``spec.resources``, the resources of the pod as a whole.
+    """How a node treats ``spec.resources``, the pod-level resources.
 
     Attributes:
-        classify: they decide the QoS class instead of the containers' resources.
-        unpin: they keep every container of the pod off exclusive CPUs and pinned memory.
-        budget: they are what the managers allocate, for the containers to share.
-        complete: where they name anything, requests and limits that are missing follow from those
-            of the containers; else requests alone do, and only beside limits.
-        empty_classify: they decide the QoS class even if they name nothing that counts.
+        classify: they determine the QoS class instead of the containers' resources.
+        unpin: they exclude all containers of the pod from exclusive CPUs and pinned memory.
+        budget: the managers allocate them for the containers to share.
+        complete: if any are set, missing requests and limits are derived from the containers.
+            Without `complete`, only requests are, and only if the pod has limits.
+        empty_classify: they determine the QoS class even if they contain no relevant resource.
     """
 
     classify: bool = False
@@ -71,7 +71,7 @@ class PodResources:
 
 @dataclass(frozen=True)
 class ContainerReading:
-    """A container, with requests as the API server defaults them: to the limits."""
+    """A container whose missing requests default to its limits, as in the API server."""
 
     name: str
     kind: Kind
@@ -85,10 +85,10 @@ class PodReading:
 
     Attributes:
         containers: init containers and sidecars first, in starting order.
-        qos: its QoS class.
-        is_unpinned: whether pod-level resources keep its containers off the managers' resources.
-        budget: its pod-level requests where the managers allocate those, else None.
-        limits: its pod-level limits where a node looks at them.
+        is_unpinned: whether pod-level resources exclude its containers from exclusive CPUs and
+            pinned memory.
+        budget: the pod-level requests if the managers allocate them, else None.
+        limits: the pod-level limits if the node considers them.
     """
 
     containers: tuple[ContainerReading, ...]
@@ -99,10 +99,10 @@ class PodReading:
 
     @cached_property
     def pinned_containers(self) -> tuple[ContainerReading, ...]:
-        """The containers that the static policies serve.
+        """The containers to which the static policies allocate.
 
-        Those of a Guaranteed pod (Node Resource Managers, "Static policy"); where the pod has a
-        budget, those of them that would be Guaranteed by themselves (KEP-5526).
+        In a Guaranteed pod, all containers (Node Resource Managers, "Static policy"); if the pod
+        has a budget, only those that would be Guaranteed on their own (KEP-5526).
         """
         if self.qos != "Guaranteed" or self.is_unpinned:
             return ()
@@ -111,31 +111,31 @@ class PodReading:
         return tuple(one for one in self.containers if qos_class([one]) == "Guaranteed")
 
     def exclusive_cpus(self, container: ContainerReading) -> int:
-        """How many exclusive CPUs a container is due: its CPU request if that is an integer.
+        """A container's exclusive CPUs: its CPU request if that is an integer, else 0.
 
-        An integer to the thousandth, which is as fine as CPUs are counted.
+        CPU requests are counted in thousandths, rounded up.
         """
         return _whole_cpus(container.requests) if container in self.pinned_containers else 0
 
     @cached_property
     def budget_is_exclusive(self) -> bool:
-        """Whether its CPUs as a whole are exclusive: an integer of them, likewise."""
+        """Whether the pod-level CPUs are exclusive, because their number is an integer."""
         return self.budget is not None and _whole_cpus(self.budget) > 0
 
     @cached_property
     def effective_exclusive_cpus(self) -> int:
-        """How many exclusive CPUs the pod needs at the moment when it needs most."""
+        """The pod's peak number of exclusive CPUs."""
         return int(effective((one.kind, self.exclusive_cpus(one)) for one in self.containers))
 
 
 def _whole_cpus(requests: Mapping[str, Fraction]) -> int:
-    """The CPUs requested if they are an integer, else none."""
+    """The requested CPUs if they are an integer, else 0."""
     milli = math.ceil(requests.get("cpu", Fraction(0)) * 1000)
     return 0 if milli % 1000 else milli // 1000
 
 
 def read(manifest: Mapping[str, Any], whole: PodResources) -> PodReading:
-    """The pod that a v1.Pod manifest describes, on a node that treats pod-level resources so."""
+    """Reads a v1.Pod manifest, given the node's treatment of pod-level resources."""
     spec = manifest["spec"]
     containers = (
         *(_container(one, _kind(one)) for one in spec.get("initContainers") or ()),
@@ -158,8 +158,8 @@ def read(manifest: Mapping[str, Any], whole: PodResources) -> PodReading:
 def qos_class(containers: Iterable[ContainerReading]) -> QoSClass:
     """The QoS class of a pod with these containers, by their CPU and memory.
 
-    Guaranteed if every container limits both and requests as much, BestEffort if none asks for
-    either, Burstable otherwise ("Configure Quality of Service for Pods").
+    Guaranteed if every container has equal requests and limits for both, BestEffort if no container
+    has a request or limit for either, else Burstable ("Configure Quality of Service for Pods").
     """
     asked = [
         (one.requests.get(resource, Fraction(0)), one.limits.get(resource, Fraction(0)))
@@ -172,10 +172,10 @@ def qos_class(containers: Iterable[ContainerReading]) -> QoSClass:
 
 
 def effective(needs: Iterable[tuple[Kind, Fraction | int]]) -> Fraction:
-    """What a pod needs at once, from what each of its containers needs, in starting order.
+    """A pod's peak resource use, given the use of each container in starting order.
 
-    Init containers run one after another, beside the sidecars that were started before them; app
-    containers run together, beside all sidecars ("Sidecar Containers", "Resource sharing within
+    Init containers run one at a time, alongside the sidecars started before them. App containers
+    run together, alongside all sidecars ("Sidecar Containers", "Resource sharing within
     containers").
     """
     staying = peak = Fraction(0)
@@ -201,12 +201,12 @@ def _container(manifest: Mapping[str, Any], kind: Kind) -> ContainerReading:
 def _of_pod(
     resources: Mapping[str, Any], containers: tuple[ContainerReading, ...], *, complete: bool
 ) -> ContainerReading:
-    """Pod-level resources as those of one container that stands for the pod.
+    """Pod-level resources as a single container that stands for the pod.
 
-    A missing request is what the containers need together, if any of them requests that resource,
-    and else the limit. In a complete pod a missing limit is what the containers may use together,
-    if all of them limit that resource, and never less than the request. ("Assign Pod-level CPU and
-    memory resources"; KEP-2837.)
+    A missing request defaults to the containers' peak request if any container requests the
+    resource, else to the limit. With `complete`, a missing limit defaults to the containers' peak
+    limit if all of them limit the resource, but is never less than the request. ("Assign Pod-level
+    CPU and memory resources"; KEP-2837.)
     """
     limits, requests = _amounts(resources.get("limits")), _amounts(resources.get("requests"))
     together = {
@@ -224,7 +224,7 @@ def _of_pod(
 
 
 def _is_supported(resource: str) -> bool:
-    """Whether a pod can have the resource as a whole."""
+    """Whether a resource can be set at pod level."""
     return resource in _COMPUTE or resource.startswith("hugepages-")
 
 

@@ -1,9 +1,9 @@
-"""Signatures: a short text that names the cause of a failure.
+"""Signatures: short texts that name the cause of a failure.
 
-Failures with the same signature are one bug seen several times, in whatever case and on whatever
-machine. A signature therefore has no numbers, sets, ids, paths or values, and no name that a case
-chose; it is the same in every run. Files of known failures hold it: a change of its form makes them
-stale.
+Failures with the same signature are the same bug, found in several cases or on several machines. A
+signature therefore contains no numbers, sets, ids, paths, values or names that a case chose, and is
+the same in every run. Files of known failures contain signatures, so changing their format
+invalidates these files.
 """
 
 from __future__ import annotations
@@ -28,28 +28,32 @@ _ERROR = re.compile(
     r"|[\w.$]*(?:Error|Exception)\b).*",
     re.MULTILINE,
 )
-"""The line in which Go, Rust, Java, JavaScript or Python says why a program ends."""
+"""The line in which Go, Rust, Java, JavaScript or Python reports why a program ends."""
 
 
 def go_function(trace: str) -> str:
-    """The function that panicked first, as ``package.function``; empty where no trace says it.
+    """The function that panicked first, as ``package.function``; empty if there is no Go trace.
 
-    Go lists the calls from the innermost, each by a line of its own with a deeper one below.
+    Go lists the innermost call first. Each call is a line without indentation, followed by an
+    indented line.
     """
     calls = [line for line in trace.splitlines() if line and not line[0].isspace()]
     last = max((n for n, line in enumerate(calls) if line.startswith("panic(")), default=len(calls))
     for line in calls[last + 1 :]:
         if not line.startswith("runtime."):
-            # The arguments are the last pair of parentheses; a receiver may have one too.
+            # The last pair of parentheses encloses the arguments; a receiver may have parentheses
+            # as well.
             return line[: line.rindex("(")].rpartition("/")[2] if "(" in line else ""
     return ""
 
 
 def innermost(trace: str) -> str:
-    """The function (in Rust, the file) in which a program broke; empty where no trace says it."""
+    """The innermost function in a trace (in Rust, the file); empty if there is no trace."""
     python = _PYTHON.findall(trace)
     if python:
-        return str(python[-1])  # the outermost comes first, and a cause before its effect
+        return str(
+            python[-1]
+        )  # Python lists the innermost call, and the last exception, at the end
     for pattern in (_FRAME, _RUST):
         found = pattern.search(trace)
         if found:
@@ -58,11 +62,11 @@ def innermost(trace: str) -> str:
 
 
 def last_words(trace: str) -> str:
-    """The line that says why the program ended; empty where none does."""
+    """The line that reports why the program ended; empty if there is none."""
     found = _ERROR.findall(trace)
     if not found:
         return ""
-    # Python prints the cause of an exception before the exception; others print one.
+    # Python prints the cause of an exception before the exception; other languages print only one.
     return str(found[-1 if _PYTHON.search(trace) else 0])
 
 
@@ -74,13 +78,13 @@ class EndResult:
     """How a run ended.
 
     Attributes:
-        outcome: how.
-        message: the same in one sentence.
+        outcome: the outcome.
+        message: a sentence that describes it.
         stderr: what the program logged meanwhile, or the trace of a fault.
-        defect: the named defect behind it, which may be one that should have shown and did not.
-        finding: what was wrong with an answer, or with what was left; None if nothing was.
-        words: how a program broke, without what it wrote instead of an answer.
-        ending: the exit code or signal of a program that ended, in words.
+        defect: the named defect that explains the outcome, or that was expected and didn't show up.
+        finding: what was wrong with an answer or was left behind; None if there is no such problem.
+        words: how the program broke, without the text that it wrote instead of an answer.
+        ending: a description of the exit code or signal if the program ended.
     """
 
     outcome: Outcome
@@ -93,12 +97,12 @@ class EndResult:
 
 
 def signature(result: EndResult, operation: str, invariants: Sequence[str] = ()) -> str:
-    """The cause of a failure as a short text; empty for an outcome that is no failure.
+    """The cause of a failure as a short text; empty if the outcome is not a failure.
 
     Args:
         result: how the run ended.
-        operation: the call that shows it; empty if there was none.
-        invariants: names of the invariants that the call broke.
+        operation: the operation that failed; empty if there was no call.
+        invariants: the names of the invariants that the call broke.
     """
     if result.outcome in GOOD:
         return ""
@@ -128,7 +132,7 @@ def _failure_text(result: EndResult, at: str) -> str:
 
 
 def _how(result: EndResult) -> str:
-    """How a program broke: its exit code, the words of its trace, the innermost function."""
+    """Describes a crash by its exit code, error message and innermost function."""
     if found := result.finding and result.finding.mismatch:
         return plain(f"{found.what} expected: {found.expected} got: {found.actual}")
     words = last_words(result.stderr) if result.ending else result.words

@@ -1,1 +1,1 @@
-"""Known failures: a file that names them, how it judges a run, and how it is written."""
+"""Known failures: reading and writing their files, and judging runs by them."""

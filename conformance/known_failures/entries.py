@@ -1,8 +1,8 @@
-"""Known failures: what an implementation is known to fail, why, and until when that is accepted.
+"""Known failures: accepted failures with a cause, a reason and an expiry date.
 
-A file of known failures lets a project gate on new failures before the old ones are fixed. Each
-entry names cases and one cause (a signature). The run fails where a case fails for another cause,
-where an entry is past its date, and where nothing fails for its cause any more.
+A file of known failures lets a project detect new failures before all old ones are fixed. Each
+entry names cases and one cause (a signature). The run fails if a case fails for another cause, if
+an entry has expired, or if nothing fails for its cause any more.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 SCENARIO = "scenario"
-"""What entries call every generated scenario."""
+"""The name of generated scenarios in entries."""
 
 
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry as it is written.
+    """An entry as written in a file.
 
-    `case` is an id or a glob of ids, or `SCENARIO`, `machine` a glob of names, `signature` the
-    cause, exactly as reports show it, `issue` the address of the owner's issue, `until` the last
+    `case` is an id, a glob of ids or `SCENARIO`, `machine` a glob of names, `signature` the cause
+    exactly as in reports, `issue` the address of the implementation's issue, and `until` the last
     day on which the failure is accepted.
     """
 
@@ -47,36 +47,36 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KnownFailuresFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of known failures."""
+    """The schema of a file of known failures."""
 
     known_failures: tuple[KnownFailure, ...]
 
 
 @dataclass(frozen=True)
 class KnownFailureEntry:
-    """A known failure, and where it is written (``FILE:LINE``)."""
+    """A known failure and its position (``FILE:LINE``)."""
 
     known_failure: KnownFailure
     where: str
 
     def covers(self, names: Iterable[str], machine: str) -> bool:
-        """Whether it is about a case, by any of its ids, on a machine."""
+        """Whether the entry covers a case, under any of its ids, on a machine."""
         return fnmatchcase(machine, self.known_failure.machine) and any(
             fnmatchcase(name, self.known_failure.case) for name in names
         )
 
     @property
     def has_glob(self) -> bool:
-        """Whether it may be about several case runs."""
+        """Whether the entry can cover several case runs."""
         return any(sign in self.known_failure.case + self.known_failure.machine for sign in "*?[")
 
     def is_expired(self, today: dt.date) -> bool:
-        """Whether its date has passed."""
+        """Whether the entry's date has passed."""
         return self.known_failure.until is not None and self.known_failure.until < today
 
     @property
     def explanation(self) -> str:
-        """Why the failure is accepted, as reports say it."""
+        """Why the failure is accepted, for reports."""
         one = self.known_failure
         until = f"until {one.until}" if one.until else ""
         more = ", ".join(part for part in (one.issue, until) if part)
@@ -84,10 +84,10 @@ class KnownFailureEntry:
 
 
 def read(path: Path) -> tuple[KnownFailureEntry, ...]:
-    """The entries of a file.
+    """Reads the entries of a file.
 
     Raises:
-        documents.DocumentError: the file cannot be read or an entry is wrong.
+        documents.DocumentError: the file can't be read or an entry is invalid.
     """
     document = documents.load(path)
     table = typed.convert(document, KnownFailuresFile)
@@ -95,13 +95,13 @@ def read(path: Path) -> tuple[KnownFailureEntry, ...]:
         for name in ("case", "signature", "reason", "machine"):
             if not getattr(one, name).strip():
                 raise document.error(
-                    ("known_failures", number, name), "it is empty", _FIX.get(name, "leave it out")
+                    ("known_failures", number, name),
+                    "must not be empty",
+                    _FIX.get(name, "leave it out"),
                 )
         if one.issue and not one.issue.startswith(("https://", "http://")):
-            message = f"{one.issue!r} is not the address of an issue"
-            raise document.error(
-                ("known_failures", number, "issue"), message, "write it as https://..."
-            )
+            message = f"expected the address of an issue, got {one.issue!r}"
+            raise document.error(("known_failures", number, "issue"), message, "write https://...")
     return tuple(
         KnownFailureEntry(one, f"{document.file}:{document.line(('known_failures', number))}")
         for number, one in enumerate(table.known_failures)
@@ -111,7 +111,7 @@ def read(path: Path) -> tuple[KnownFailureEntry, ...]:
 _FIX = {
     "case": "write a case id, a glob of ids, or '*'",
     "signature": "copy the signature from the report",
-    "reason": "say why this failure is accepted",
+    "reason": "explain why this failure is accepted",
 }
 
 
@@ -126,19 +126,19 @@ _INSTEAD: Mapping[str, tuple[str, str]] = {
     "unsupported": ("is unsupported", "are unsupported"),
     "fail": ("fails for another known cause", "fail for other known causes"),
 }
-"""What runs do that no longer fail for the cause of an entry, of one run and of several."""
+"""What runs do instead of failing for an entry's cause, in the singular and plural."""
 
 
 @dataclass
 class KnownFailures:
-    """Judges the failures of one run by the entries of a file.
+    """Judges the failures of a run by the entries of a file.
 
     Attributes:
-        entries: what is known.
-        today: the day that dates are compared with.
-        whole: whether the run has all cases on all machines. A part of them does not show that
-            nothing of a glob fails any more.
-        names: the ids by which entries may name a case, by its id; its id alone for others.
+        entries: the known failures.
+        today: the date for checking expiry.
+        whole: whether the run includes all cases on all machines. Otherwise, unmatched globs are
+            not reported.
+        names: all ids of a case, by its id; cases not listed have only their id.
     """
 
     entries: Sequence[KnownFailureEntry] = ()
@@ -149,9 +149,9 @@ class KnownFailures:
     _failed_entries: set[KnownFailureEntry] = field(init=False, default_factory=set)
 
     def judge(self, event: CaseFinished) -> CaseFinished:
-        """A case run as it counts: a known failure, or as it was.
+        """The case run, reclassified as a known failure if an entry matches.
 
-        A failure for another cause, or past its date, stays one; its message then says what to do.
+        If the cause differs or the entry has expired, the message explains what to do.
         """
         names = self.names.get(event.case, (event.case,))
         about = [one for one in self.entries if one.covers(names, event.machine)]
@@ -172,9 +172,9 @@ class KnownFailures:
             self._other_outcomes.setdefault(one, []).append(outcome)
 
     def judge_scenario(self, scenario: Scenario) -> Scenario:
-        """A generated scenario that failed as it counts, likewise.
+        """The scenario, reclassified as a known failure if an entry has its cause.
 
-        Scenarios differ from run to run, so only an entry with the same cause is about one.
+        Scenarios vary between runs, so entries with other causes are ignored.
         """
         same = [
             one for one in self._scenarios() if one.known_failure.signature == scenario.signature
@@ -182,7 +182,7 @@ class KnownFailures:
         return _judge(scenario, same, self.today)
 
     def causes_of_scenarios(self) -> frozenset[str]:
-        """The signatures for which generated scenarios are known to fail."""
+        """The signatures of known failures of generated scenarios."""
         entries = (one for one in self._scenarios() if not one.is_expired(self.today))
         return frozenset(one.known_failure.signature for one in entries)
 
@@ -190,13 +190,12 @@ class KnownFailures:
         return (one for one in self.entries if one.covers((SCENARIO,), ""))
 
     def missing(self, at: float) -> Iterator[CaseFinished]:
-        """A failed case run for each entry that was put to the test and that nothing failed for.
+        """A failed case run for each entry that was tested and matched no failure.
 
-        An entry whose cases were not selected is not judged, nor is one with a glob where the run
-        is not whole.
+        Entries whose cases were not selected are skipped, as are globs unless the run is whole.
 
         Args:
-            at: seconds since the run began.
+            at: seconds since the start of the run.
         """
         for one in self.entries:
             instead = self._other_outcomes.get(one)
@@ -232,7 +231,7 @@ def _judge(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.date
         return _reword(known, before=f"{valid.explanation}: ")
     if same:
         entry = max(same, key=lambda candidate: candidate.known_failure.until or today)
-        told = f"known until {entry.known_failure.until}: fix it, or move the date"
+        told = f"expired after {entry.known_failure.until}: fix the failure, or extend the date"
     elif about:
         entry = _most_alike(failure.signature, about)
         told = (
@@ -246,14 +245,14 @@ def _judge(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.date
 
 
 def _reword(failure: _Failure, before: str = "", after: str = "") -> _Failure:
-    """The same with words around its message."""
+    """Adds text before and after the message."""
     finding = failure.finding and failure.finding.within(before, after)
     message = f"{before}{failure.message}{after}"
     return msgspec.structs.replace(failure, message=message, finding=finding)
 
 
 def _most_alike(signature: str, about: Sequence[KnownFailureEntry]) -> KnownFailureEntry:
-    """The entry that is most likely about the same problem; of equals the first."""
+    """The entry most likely to describe the same problem; the first of several."""
     return max(
         about,
         key=lambda entry: (
@@ -264,9 +263,9 @@ def _most_alike(signature: str, about: Sequence[KnownFailureEntry]) -> KnownFail
 
 
 _HEAD = """\
-# Failures that are known, for `--known-failures {file}`. They do not fail the run.
-# A failure for another cause does, and so does an entry whose cases pass, or whose date is past.
-# Say in each `reason` why the failure is accepted, and add who fixes it and until when:
+# Known failures, for `--known-failures {file}`. They don't fail the run.
+# The run fails if a case fails for another cause, or if an entry has expired or matches no failure.
+# Explain in each `reason` why the failure is accepted, and add who fixes it and until when:
 #   issue: https://...
 #   until: {year}-12-31
 """
@@ -274,25 +273,25 @@ _HEAD = """\
 _NO_FAILURE = {*GOOD, MISSING}
 
 Row = dict[str, str]
-"""An entry to be written."""
+"""An entry to write."""
 
 
 def first_file(rows: Sequence[Row], file: str, today: dt.date) -> str:
-    """A new file with these entries.
+    """Formats a new file with these entries.
 
     Args:
         rows: the entries.
-        file: its name, for the comment at its head.
-        today: the day it is made.
+        file: the file's name, for its header comment.
+        today: the current date.
     """
     return _HEAD.format(file=file, year=today.year) + _dump({"known_failures": [*rows]})
 
 
 def with_rows(text: str, rows: Sequence[Row], file: str) -> str:
-    """The text of a file with more entries at its end; the rest of it stays as it is.
+    """Appends entries to the text of a file and leaves the rest unchanged.
 
     Raises:
-        documents.DocumentError: nothing can be added to its list.
+        documents.DocumentError: entries can't be appended to the list.
     """
     items = _dump([*rows])
     return writing.with_items(text, "known_failures", items, file, "an entry") if rows else text
@@ -308,15 +307,15 @@ def rows(
     scenarios: Mapping[str, str],
     known_entries: Sequence[KnownFailureEntry] = (),
 ) -> list[Row]:
-    """Entries for what failed, one for each cause and glob of cases.
+    """Entries for the failures of a run, one for each cause and glob of cases.
 
-    A glob is written only where all cases of the run that it matches fail for that cause.
+    A glob is used only if all judged cases that it matches fail for that cause.
 
     Args:
         runs: all case runs.
-        scenarios: of generated scenarios that failed, a message by signature.
-        known_entries: entries that there are already. What fails for their cause is past its date,
-            and gets no other entry.
+        scenarios: messages of failed scenarios, by signature.
+        known_entries: existing entries. Failures for their causes have expired and get no new
+            entry.
     """
     failed: dict[str, dict[str, list[CaseFinished]]] = {}
     for run in runs:
@@ -354,7 +353,7 @@ def _has_entry(
 
 
 def _reason(message: str, known_entries: Sequence[KnownFailureEntry]) -> str:
-    """A message without what a run by these entries has added to it."""
+    """The message without the text added by a run with these entries."""
     for one in known_entries:
         message = message.partition(f" [{one.where}: ")[0]
     return message
@@ -376,7 +375,7 @@ def _row(
 def _globs(
     failed_cases: frozenset[str], judged_cases: Iterable[str], prefix: str = ""
 ) -> Iterator[str]:
-    """Ids, or globs of ids that begin with the same words, that match what failed and no more."""
+    """Ids, or globs of ids by their first words, that match exactly the failed cases."""
     below: dict[str, list[str]] = {}
     for one in judged_cases:
         word = one.removeprefix(prefix).partition("-")[0]

@@ -1,1 +1,1 @@
-"""Which cases a run plays: patterns that users write, and the quick set."""
+"""Selecting cases: `--select` and `--quick`."""

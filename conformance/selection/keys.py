@@ -1,4 +1,4 @@
-"""What a pattern can ask for: the keys of ``KEY:GLOB``."""
+"""The keys of patterns in the form ``KEY:GLOB``."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ KEYS: Mapping[str, str] = {
     "document": "documents that state them, by key or title",
     "feature": "features that a bundled case needs, as `numaproof features` lists them",
 }
-"""What a pattern can ask for, by its key."""
+"""The keys, with what they match."""

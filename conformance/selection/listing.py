@@ -1,7 +1,6 @@
-"""The ids of bundled cases and requirements, read line by line: completion must be quick.
+"""Lists the ids of bundled cases and requirements without a YAML parser, for shell completion.
 
-Loading the files takes seconds of YAML, of which completion needs a few lines. That these are the
-same as those that loading finds is held by a test.
+Parsing the files would take seconds. A test compares the results with the parser's.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ class ListedId(NamedTuple):
 
     Attributes:
         id: its id.
-        about: the title of a case, the statement of a requirement.
-        aliases: the ids that a case had before.
-        requirements: what a case checks.
+        about: the title of a case, or the statement of a requirement.
+        aliases: a case's former ids.
+        requirements: the requirements that a case checks.
     """
 
     id: str
@@ -32,7 +31,7 @@ class ListedId(NamedTuple):
 
 
 def cases(start: str = "") -> Iterator[ListedId]:
-    """The bundled cases whose ids start so, in the order of their files' names."""
+    """The bundled cases whose ids begin with `start`, ordered by file name."""
     root = resources.files("numaproof.conformance") / "suite"
     wanted = ("title", "aliases", "requirements")
     for file in sorted(root.iterdir(), key=str):
@@ -42,7 +41,7 @@ def cases(start: str = "") -> Iterator[ListedId]:
 
 
 def requirements(start: str = "") -> Iterator[ListedId]:
-    """The requirements of the registry whose ids start so."""
+    """The requirements whose ids begin with `start`."""
     file = resources.files("numaproof.conformance") / "requirements.yaml"
     for name, fields in _items(file, "  ", start, ("statement",)):
         yield ListedId(name, fields["statement"])
@@ -51,10 +50,10 @@ def requirements(start: str = "") -> Iterator[ListedId]:
 def _items(
     file: Traversable, indent: str, start: str, field_names: tuple[str, ...]
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The items whose dashes stand at an indentation and whose ids start so: id, texts wanted."""
+    """The ids and fields of list items at an indentation whose ids begin with `start`."""
     begin = re.compile(rf"^{indent}- id: (\S+)$", re.MULTILINE)
     parts = begin.split(file.read_text(encoding="utf-8"))[1:]
-    # What follows on lines of its own is indented more, or the items of a list.
+    # Continuation lines are indented further, or are items of a nested list.
     field = re.compile(
         rf"^{indent}  ({'|'.join(field_names)}): *(.*(?:\n{indent}  (?:  |- ).*)*)", re.MULTILINE
     )
@@ -64,7 +63,7 @@ def _items(
 
 
 def _scalar(text: str) -> str:
-    """A value of one line, or folded over several."""
+    """Parses a scalar on one line or folded over several."""
     words = " ".join(text.removeprefix(">-").split())
     if words[:1] in ("'", '"') and words[-1:] == words[:1]:
         quote, words = words[0], words[1:-1]

@@ -1,4 +1,4 @@
-"""What the bundled cases need of an implementation, which only playing them shows."""
+"""What the bundled cases need an implementation to claim, determined by playing them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FeatureRow(NamedTuple):
-    """A feature as `numaproof features` lists it; `cases` is how many need it."""
+    """A row of `numaproof features`; `cases` is the number of cases that need the feature."""
 
     name: str
     support: Support
@@ -34,7 +34,7 @@ class FeatureRow(NamedTuple):
 
 
 def rows() -> tuple[FeatureRow, ...]:
-    """Every feature, those claimed by name first. Counting the cases takes several seconds."""
+    """All features, those claimed by name first. Counting their cases takes several seconds."""
     found = Counter(name for case in loading.bundled_cases() for name in features_of(case.id))
     return tuple(
         FeatureRow(
@@ -50,15 +50,15 @@ def rows() -> tuple[FeatureRow, ...]:
 
 
 def features_of(case: str) -> tuple[str, ...]:
-    """The features that the bundled case of an id needs; none if there is no such case."""
+    """The features that a bundled case needs; empty if there is no such case."""
     return names.needed_features(of_case(case) or ())
 
 
 @cache
 def of_case(name: str) -> tuple[str, ...] | None:
-    """The claims that the calls of the bundled case of an id need; None if there is no such case.
+    """The claims that a bundled case needs; None if there is no such case.
 
-    It is played on the reference, on the first machine in the newest release that it applies to.
+    Plays it on the reference, on the first machine and in the newest release that it applies to.
     """
     case = loading.bundled_by_id().get(name)
     selected = _first(case) if case else None
@@ -71,7 +71,7 @@ def of_case(name: str) -> tuple[str, ...] | None:
 
 @cache
 def _machines() -> tuple[ProfileMachine, ...]:
-    # The reference reads trees in memory: nothing is written below the folder.
+    # The reference reads trees in memory, so nothing is written to this folder.
     profiles = map(fakesys.load_profile, fakesys.bundled_profiles())
     return tuple(ProfileMachine(one, Path(one.name)) for one in profiles)
 

@@ -1,8 +1,8 @@
 """Patterns that select cases: ``--select`` and ``--exclude``.
 
-A pattern is a glob of case ids or requirement ids (``static-*``, ``CPU-OPT-*``), or ``KEY:GLOB``
-with one of the `keys.KEYS`. Names of areas and documents match in any case, with spaces as
-hyphens, and by their first words: ``area:memory`` is the area "Memory Manager".
+A pattern is a glob of case or requirement ids (``static-*``, ``CPU-OPT-*``), or ``KEY:GLOB`` with a
+key from `keys.KEYS`. Areas and documents match case-insensitively, with hyphens for spaces, and
+also by their first words: ``area:memory`` is "Memory Manager".
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ if TYPE_CHECKING:
 _BY_WORDS = ("area", "document")
 
 _CLOSE = 0.6
-"""How alike a name must be to be suggested, from 0 to 1."""
+"""The minimum similarity of a suggested name, from 0 to 1."""
 
 _LISTED = 12
-"""Where no name is close, all of them are named if there are at most so many."""
+"""The maximum number of names listed if none is similar."""
 
 Facets = dict[str, tuple[str, ...]]
-"""What patterns are matched with, by key; ids that a case had before are among its ids."""
+"""The texts that patterns match, by key. Ids include a case's former ids."""
 
 Item = TypeVar("Item", bound="Case | Recording")
 
 
 _LONGEST = 1000
-"""Characters of a pattern; ids have less than a hundred."""
+"""The maximum length of a pattern; ids have less than a hundred characters."""
 
 
 class SelectionError(ValueError):
-    """A pattern is wrong or matches nothing; the message says what to write instead."""
+    """A pattern is invalid or matches nothing; the message suggests a fix."""
 
 
 @dataclass(frozen=True)
 class CasePattern:
-    """One pattern; `key` is empty for a plain glob of case or requirement ids."""
+    """A pattern; `key` is empty for a plain glob of case or requirement ids."""
 
     key: str
     glob: str
 
     @classmethod
     def parse(cls, text: str) -> CasePattern:
-        """The pattern that a user wrote.
+        """Parses a pattern.
 
         Raises:
-            SelectionError: its key is unknown.
+            SelectionError: the key is unknown.
         """
         if len(text) > _LONGEST:
             shown = f"{text[:60]}..."
-            raise SelectionError(f"the pattern {shown!r} has more than {_LONGEST} characters")
+            raise SelectionError(f"the pattern {shown!r} is longer than {_LONGEST} characters")
         key, colon, glob = text.partition(":")
         if not colon:
             return cls("", text)
@@ -72,25 +72,25 @@ class CasePattern:
         return cls(key, _slug(glob) if key in _BY_WORDS else glob)
 
     def matches(self, facets: Facets) -> bool:
-        """Whether it matches what a case or a recording is about."""
+        """Whether the pattern matches a case or a recording."""
         return any(fnmatchcase(value, self.glob) for value in self.values(facets))
 
     def values(self, facets: Facets) -> tuple[str, ...]:
-        """What the glob is matched with."""
+        """The texts that the glob is matched with."""
         if not self.key:
             return (*facets["id"], *facets["requirement"])
         return facets[self.key]
 
 
 class Selection:
-    """The patterns of one command.
+    """The patterns of a command.
 
     Args:
-        select: what is selected by any of these patterns; everything if there is none.
-        exclude: what is left out again.
-        registry: the requirements that cases name.
-        features: finds the features that the bundled case of an id needs, as
-            `numaproof.conformance.selection.needs.features_of` does.
+        select: patterns of items to select; all if empty.
+        exclude: patterns of items to leave out.
+        registry: the requirements.
+        features: returns the features that a bundled case needs, such as
+            `numaproof.conformance.selection.needs.features_of`.
 
     Raises:
         SelectionError: the key of a pattern is unknown.
@@ -112,7 +112,7 @@ class Selection:
         self._by_feature = any(one.key == "feature" for one in patterns)
 
     def of(self, items: Iterable[Item]) -> tuple[Item, ...]:
-        """The selected ones among cases or recordings, in their order."""
+        """The selected cases or recordings, in order."""
         return tuple(one for one in items if self._includes(self._facets(one)))
 
     def check(
@@ -126,13 +126,13 @@ class Selection:
         """Checks that every pattern matches something.
 
         Args:
-            items: what there is to select from.
-            where: said after "no case" of a pattern that matches none.
-            option: said before a pattern that selects.
-            exclude_option: said before one that excludes.
+            items: the items to select from.
+            where: inserted after "no case" in the message.
+            option: inserted before a pattern of `select`.
+            exclude_option: inserted before a pattern of `exclude`.
 
         Raises:
-            SelectionError: one matches nothing; the message names what is near.
+            SelectionError: a pattern matches nothing; the message suggests others.
         """
         every = [self._facets(one) for one in items]
         for given, patterns in ((option, self._select), (exclude_option, self._exclude)):
@@ -143,7 +143,7 @@ class Selection:
                     raise SelectionError(f"no case{where} matches {given}{text!r}{hint}")
 
     def values(self, key: str, items: Iterable[Case | Recording]) -> tuple[str, ...]:
-        """What a pattern with a key can match; nothing if the key is unknown."""
+        """The texts that a pattern with this key can match; empty if the key is unknown."""
         if key == "feature":
             return tuple(sorted(FEATURES))
         facets = (self._facets(one) for one in items if key in KEYS)
@@ -174,7 +174,7 @@ class Selection:
             "requirement": case.requirements,
             "area": tuple(name for row in rows for name in _prefixes(row.area)),
             "document": tuple(name for one in (*keys, *titles) for name in _prefixes(one)),
-            # Only playing a case shows what it needs.
+            # Determined by playing the case.
             "feature": self._features(case.id) if self._by_feature else (),
         }
 
@@ -184,7 +184,7 @@ def _slug(text: str) -> str:
 
 
 def _prefixes(name: str) -> tuple[str, ...]:
-    """A name as a pattern may have it: whole, and its first words."""
+    """A name and its first words, as in patterns."""
     words = name.lower().split()
     return tuple("-".join(words[:count]) for count in range(len(words), 0, -1))
 

@@ -1,6 +1,6 @@
-"""The quick set: few case runs that still catch every seeded bug (`numaproof check --quick`).
+"""The quick set: a few case runs that catch every seeded bug (`numaproof check --quick`).
 
-``quick.yaml`` holds it. `python -m quality quick-set` makes that file anew.
+It is in ``quick.yaml``, written by `python -m quality quick-set`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class QuickRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         case: the id of the case.
         machine: the name of the machine.
-        kubernetes: the release in which it catches what `catches` names.
-        catches: seeded bugs, by the level of comparison at which this run was chosen for them. A
-            run of a lower level is also a run of every level above it.
+        kubernetes: the release in which the run catches the bugs.
+        catches: the seeded bugs for which the run was chosen, by level of comparison. A run at a
+            lower level is also a run at every higher level.
     """
 
     case: str
@@ -45,7 +45,7 @@ class QuickRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class QuickSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The form of the file."""
+    """The schema of ``quick.yaml``."""
 
     runs: tuple[QuickRun, ...]
 
@@ -64,10 +64,10 @@ def bundled_runs() -> tuple[QuickRun, ...]:
 def select(
     cases: Sequence[Case], machines: Sequence[ProfileMachine], target: Target
 ) -> list[SelectedCase]:
-    """The runs of the quick set of these cases on these machines, as far as they apply.
+    """The applicable runs of the quick set among these cases and machines.
 
-    Where the target does not claim what runs of the set need, others take their places, each on a
-    small machine: first one for each requirement that is left without a run, then the longest.
+    If the target doesn't make the claims that a run needs, others on small machines replace it:
+    first one for each untested requirement, then the longest cases.
     """
     names: dict[str, set[str]] = {}
     for one in bundled_runs():
@@ -89,7 +89,7 @@ def _substitutes(
     machines: Sequence[ProfileMachine],
     target: Target,
 ) -> list[SelectedCase]:
-    """What takes the places of runs that cannot be asked."""
+    """Replaces runs whose claims the target doesn't make."""
     free = len(bundled_runs()) - len(selected_runs)
     found: dict[str, SelectedCase] = {}
     shown = {row for run in selected_runs for row in run.case.requirements}
@@ -115,18 +115,19 @@ def _substitutes(
 
 
 _ROOM = range(8, 65)
-"""CPUs of a small machine: fewer leave no room for much to go wrong, more take long to read."""
+"""CPU counts of a small machine. Little can go wrong on smaller ones; larger ones are hard to read.
+"""
 
 
 def _small(case: Case, machines: Sequence[ProfileMachine], target: Target) -> SelectedCase | None:
-    """A case on a small machine that it applies to, which still has some room if one has."""
+    """The case on the smallest applicable machine, preferably one within `_ROOM`."""
     by_size = sorted(machines, key=lambda machine: (machine.cpus not in _ROOM, machine.cpus))
     runs = (run for one in by_size for run in runner.select([case], [one], target))
     return next(runs, None)
 
 
 def _is_askable(case: Case, target: Target) -> bool:
-    """Whether the target claims all that a case needs."""
+    """Whether the target makes all claims that a case needs."""
     needs = of_case(case.id)
     if needs is None:
         return not target.command

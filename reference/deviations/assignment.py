@@ -26,10 +26,9 @@ _FULL_CORES = (
 class FreeCoreByAverage(Assignment):
     """Decides by the machine's average size whether a core or a socket is free.
 
-    A core counts as free when as many of its CPUs are free as a core has on average, rounded
-    down, and is then taken with all its CPUs. On machines with half-offline or hybrid cores a
-    reserved or used CPU is handed out, and one CPU can be exclusive and in the shared pool at
-    once.
+    A core counts as free if it has as many free CPUs as the average core has CPUs, rounded down,
+    and all its CPUs are then assigned. On machines with half-offline or hybrid cores, this assigns
+    reserved or used CPUs, and a CPU can be both exclusive and in the shared pool.
     """
 
     deviation = Defect(
@@ -58,8 +57,8 @@ class FreeCoreByAverage(Assignment):
 class ReservedByBestFit(Assignment):
     """Reserves the CPUs that a container would get.
 
-    CPUs are reserved as if for a container, of the smallest units first: on machines of unequal
-    cores, NUMA nodes or sockets those with the fewest CPUs, whatever their ids.
+    CPUs are reserved as if for a container, smallest units first: on machines with unequal cores,
+    NUMA nodes or sockets, the ones with the fewest CPUs, whatever their IDs.
     """
 
     deviation = Defect(
@@ -76,8 +75,8 @@ class ReservedByBestFit(Assignment):
 class BrokenCoreTaken(Assignment):
     """Assigns parts of cores although whole cores are required.
 
-    On hybrid machines single threads of cores are handed out; with distribute-cpus-across-numa
-    also the sibling of a reserved CPU.
+    On hybrid machines, single threads of cores are assigned and, with distribute-cpus-across-numa,
+    also siblings of reserved CPUs.
     """
 
     deviation = Defect("full-pcpus-only-takes-broken-core", ALL, _FULL_CORES)
@@ -95,9 +94,9 @@ class BrokenCoreTaken(Assignment):
 class CoreSplitAtAffinity(Assignment):
     """Uses up the affinity's nodes before it takes whole cores.
 
-    Where the NUMA nodes of the affinity have too few whole cores for a container, parts of
-    theirs are taken, siblings of reserved CPUs among them, and what is still missing elsewhere:
-    cores are split on both sides.
+    If the affinity's NUMA nodes have too few whole cores for a container, partial cores there are
+    used, even siblings of reserved CPUs, and the rest comes from other nodes. Cores are split on
+    both sides.
     """
 
     deviation = Defect("full-pcpus-only-splits-cores-at-affinity", ALL, _FULL_CORES)
@@ -115,8 +114,8 @@ def _is_plain(assignment: Assignment) -> bool:
 class FullestSocketSpillsOver(Assignment):
     """Starts in the fullest socket, even if it does not have enough CPUs.
 
-    CPUs come from the socket with the fewest free ones and, where these do not suffice, from
-    the next, though another socket has enough for all.
+    CPUs come from the socket with the fewest free CPUs and, if it has too few, also from the next,
+    even if another socket has enough for the whole request.
     """
 
     deviation = Defect(
@@ -135,8 +134,8 @@ class FullestSocketSpillsOver(Assignment):
 class SpreadByCPUNumber(Assignment):
     """Distributes CPUs across cores by CPU number only.
 
-    CPUs are taken in the order of their numbers, so that on machines that number the threads of
-    a core one after the other whole cores are filled.
+    CPUs are taken in numeric order, which fills whole cores on machines that number the threads of
+    a core consecutively.
     """
 
     deviation = Defect(
@@ -154,8 +153,8 @@ class SpreadByCPUNumber(Assignment):
 class SocketsFilled(Assignment):
     """Distributes CPUs across the cores of one socket after the other.
 
-    Free NUMA nodes and sockets are taken with all threads of their cores, and the cores of one
-    socket are filled before those of the next are used.
+    Free NUMA nodes and sockets are taken with all threads of their cores, and one socket's cores
+    are filled before the next socket is used.
     """
 
     deviation = Defect(
@@ -175,8 +174,8 @@ class SocketsFilled(Assignment):
 class FullestSocketFirst(Assignment):
     """Takes single CPUs from the fullest socket, even if the whole cores are on another one.
 
-    What is wanted beside whole cores comes from the socket with the fewest free CPUs, though
-    the cores are on another one that has partly used cores, too.
+    CPUs beyond whole cores come from the socket with the fewest free CPUs, even if the whole cores
+    are on another socket that also has partly used cores.
     """
 
     deviation = Defect(
@@ -193,8 +192,8 @@ class FullestSocketFirst(Assignment):
 class IdleCachesAlone(Assignment):
     """Takes whole uncore caches only if they are entirely free.
 
-    A request that is larger than an uncore cache is packed as by default where no cache is
-    entirely free: it gets CPUs of more caches than it needs.
+    If no uncore cache is entirely free, a request larger than one cache is packed as by default and
+    gets CPUs of more caches than necessary.
     """
 
     deviation = Defect(
@@ -218,7 +217,7 @@ class IdleCachesAlone(Assignment):
 class HalfUsedCores(Assignment):
     """Counts a half-used core of an uncore cache as whole.
 
-    An uncore cache with a half-used core is passed over for a request that fits in it.
+    An uncore cache with a half-used core is skipped, even if the request fits.
     """
 
     deviation: ClassVar[Defect | UndocumentedBehaviour] = Defect(
@@ -246,8 +245,7 @@ class HalfUsedCores(Assignment):
 class OddRequestsPassedOver(HalfUsedCores):
     """Never meets an odd request from a part of an uncore cache.
 
-    A request that is no multiple of a core's threads is never met within a part of an uncore
-    cache.
+    A request that is not a multiple of a core's threads never gets part of an uncore cache.
     """
 
     deviation = UndocumentedBehaviour("", between("1.32", "1.33"))
@@ -261,8 +259,8 @@ class OddRequestsPassedOver(HalfUsedCores):
 class CacheCountedTwice(Assignment):
     """Counts an uncore cache once for each of its NUMA nodes.
 
-    An uncore cache that lies in two NUMA nodes is taken once and counted once for each: the
-    container gets fewer CPUs than it asked for.
+    An uncore cache that spans two NUMA nodes is assigned once but counted for each node, so the
+    container gets fewer CPUs than it requested.
     """
 
     deviation = Defect(
@@ -280,6 +278,6 @@ DIVISION_PANIC = Defect(
     "cpus-per-core-zero-panic",
     ALL,
     _FULL_CORES,
-    what="A machine with fewer CPUs than cores, by its totals, ends in a division by zero.",
+    what="A machine whose totals report fewer CPUs than cores causes a division by zero.",
     answers=False,
 )

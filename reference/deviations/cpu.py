@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class OwnPodRefused(StaticCPUPolicy):
     """Requires free cores even for a container that already has its own.
 
-    A pod that has its CPUs already is admitted again after a restart only if as many others are
-    free.
+    After a restart, a pod that already has its CPUs is readmitted only if the same number of other
+    CPUs is free.
     """
 
     deviation = Defect(
@@ -42,8 +42,8 @@ class OwnPodRefused(StaticCPUPolicy):
 class ShortageMisreported(StaticCPUPolicy):
     """Reports a wrong reason if no core is free.
 
-    Where no physical core is free, the refusal says that the request is no multiple of a core's
-    CPUs, which it may well be.
+    If no physical core is free, the refusal says that the request is not a multiple of the CPUs per
+    core, even if it is.
     """
 
     deviation = UndocumentedBehaviour(
@@ -59,8 +59,8 @@ class ShortageMisreported(StaticCPUPolicy):
 class InitCPUsNotReused(StaticCPUPolicy):
     """Does not prefer the CPUs of ended init containers to free CPUs.
 
-    An app container takes CPUs of ended init containers and free ones alike, so that the pod
-    holds more CPUs than it ever needs at once.
+    An app container gets CPUs of completed init containers no sooner than other free CPUs, so the
+    pod can hold more CPUs than it ever needs at the same time.
     """
 
     deviation = Defect("init-cpus-not-reused", ALL, AT_ONCE, f"{ISSUES}112228")
@@ -72,8 +72,8 @@ class InitCPUsNotReused(StaticCPUPolicy):
 class InitCPUsBind(StaticCPUPolicy):
     """Keeps an app container on the nodes of its init containers.
 
-    An app container must be on the nodes of the CPUs that its pod's init containers had, and is
-    refused where it fits on other nodes alone.
+    An app container must use the nodes of its pod's init containers' CPUs, and is refused if it
+    fits only on other nodes.
     """
 
     deviation = Defect(
@@ -91,9 +91,9 @@ class InitCPUsBind(StaticCPUPolicy):
 class ReusableCPUsCountedTwice(StaticCPUPolicy):
     """Double-counts CPUs that are both free and reusable.
 
-    The CPUs of the init containers of a pod that was removed or refused are free, and stay
-    reusable for the pod until another one comes. When it comes again with the same uid, they
-    count twice: nodes are suggested that cannot serve it.
+    After a pod is removed or refused, its init containers' CPUs are free but stay reusable for it
+    until another pod is admitted. If a pod with the same UID comes first, they count twice, and its
+    hints include nodes with too few CPUs.
     """
 
     deviation = Defect(
@@ -109,7 +109,7 @@ class ReusableCPUsCountedTwice(StaticCPUPolicy):
 class StrictEmptyPoolRefused(StaticCPUPolicy):
     """Refuses to start with an empty shared pool.
 
-    With strict-cpu-reservation, once exclusive CPUs have used up the shared pool, the kubelet's
+    With strict-cpu-reservation, after exclusive CPUs have used up the shared pool, the kubelet's
     next start is refused because of the empty default set.
     """
 

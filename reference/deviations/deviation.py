@@ -17,7 +17,7 @@ AT_ONCE = (
     "effective requests/limits formula: the maximum of the sum of all app container requests and "
     "of the maximum of init container requests."
 )
-RESTARTS = "A kubelet restarts with the assignments of its checkpoint as they were."
+RESTARTS = "After a restart, the kubelet restores the assignments in its checkpoint."
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class AllNodesConsidered(DeviceHints):
     """Builds hints from all nodes of the machine, the cause of `ALL_NODES_FOR_DEVICES`.
 
-    Hints for devices name all nodes of the machine, in its order.
+    Device hints name all nodes of the machine, in the machine's order.
     """
 
     deviation = UndocumentedBehaviour("device-hints-name-all-nodes", between("1.30", "1.35"))
@@ -35,7 +35,7 @@ class AllNodesConsidered(DeviceHints):
 class NodesByName(NodeOrder):
     """Lists NUMA nodes in cAdvisor's order, which the hints of `AllNodesConsidered` keep.
 
-    Discovery lists NUMA nodes by the names of their folders, so node 10 before node 2.
+    Discovery lists NUMA nodes by directory name, so node 10 comes before node 2.
     """
 
     deviation = UndocumentedBehaviour("nodes-listed-by-name", ALL)
@@ -47,14 +47,14 @@ class NodesByName(NodeOrder):
 class PodLevelWithoutDevices(DeviceManager):
     """Allocates no devices to pods that get CPUs and memory as a whole.
 
-    With the gate PodLevelResourceManagers and scope pod, a pod with resources of its own is
-    admitted without the devices that its containers request, even where there are none.
+    With the gate PodLevelResourceManagers and scope pod, a pod with pod-level resources is admitted
+    without the devices that its containers request, even if none exist.
     """
 
     deviation = Defect(
         "pod-level-without-devices",
         between("1.36"),
-        "A container of any QoS class gets as many devices of each resource as its limits say.",
+        "A container gets the number of devices in its limits, whatever its QoS class.",
     )
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
@@ -64,15 +64,14 @@ class PodLevelWithoutDevices(DeviceManager):
 class AnyDeviceReused(DeviceManager):
     """Reuses devices of ended init containers on any node.
 
-    Of the devices that ended init containers leave to an app container any is taken, one that
-    belongs to no NUMA node as soon as one on the affinity.
+    An app container can reuse any of its completed init containers' devices, and a device without a
+    NUMA node is taken as readily as one on the affinity.
     """
 
     deviation = Defect(
         "init-devices-reused-without-node",
         ALL,
-        "The Device Manager takes devices on the NUMA nodes of the Topology Manager's affinity "
-        "before others.",
+        "The Device Manager allocates devices on the affinity's NUMA nodes first.",
     )
 
     def near(self, affinity: TopologyHint) -> Near:
@@ -82,11 +81,11 @@ class AnyDeviceReused(DeviceManager):
 ALL_NODES_FOR_DEVICES = Defect(
     "device-hints-over-all-nodes",
     between("1.30", "1.35"),
-    "With max-allowable-numa-nodes nodes with more than 8 NUMA nodes can run with the "
+    "With max-allowable-numa-nodes, nodes with more than 8 NUMA nodes can run with the "
     "Topology Manager enabled.",
     f"{ISSUES}135541",
-    what="Hints for devices are made from all sets of the machine's nodes, so that on 34 nodes an "
-    "admission with devices never ends.",
+    what="Device hints are computed from all sets of the machine's nodes, so on 34 nodes, "
+    "admitting a pod with devices never ends.",
     answers=False,
 )
 
@@ -94,7 +93,7 @@ VANISHED_DEVICE_PANIC = Defect(
     "hints-panic-on-vanished-device",
     between("1.34"),
     "The Topology Manager collects hints from Hint Providers.",
-    what="Hints for a container that holds a device which its plugin no longer reports, while "
-    "another of the resource has NUMA nodes, end in a panic.",
+    what="Computing hints causes a panic if the container holds a device that its plugin no longer "
+    "reports and another device of the resource has NUMA nodes.",
     answers=False,
 )

@@ -34,7 +34,7 @@ _EVENLY = (
 class NodesAcrossSockets(DistributedAssignment):
     """Distributes over NUMA nodes on any sockets.
 
-    With distribute-cpus-across-numa a request that one socket can hold is spread over nodes of
+    With distribute-cpus-across-numa, a request that fits on one socket is spread over nodes of
     several sockets.
     """
 
@@ -53,7 +53,7 @@ class NodesAcrossSockets(DistributedAssignment):
 class EvenSharesAlone(DistributedAssignment):
     """Only distributes evenly, even with align-by-socket.
 
-    NUMA nodes that cannot give an even share are no choice, on one socket or on several.
+    NUMA nodes without enough CPUs for an even share are never chosen, on one socket or on several.
     """
 
     deviation = UndocumentedBehaviour("distribute-even-shares-alone", between("1.30", "1.36"))
@@ -66,8 +66,8 @@ class EvenSharesAlone(DistributedAssignment):
 class FewNodesBeforeOneSocket(NodesAcrossSockets):
     """Stays on one socket only if that does not take more NUMA nodes.
 
-    With distribute-cpus-across-numa a request that one socket can hold is spread over several,
-    where this takes fewer NUMA nodes than one socket does.
+    With distribute-cpus-across-numa, a request that fits on one socket is spread over several if
+    that takes fewer NUMA nodes.
     """
 
     deviation = Defect("distribute-prefers-few-nodes-to-one-socket", between("1.37"), _BY_SOCKET)
@@ -89,8 +89,8 @@ class FewNodesBeforeOneSocket(NodesAcrossSockets):
 class LargeNodesOverlooked(DistributedAssignment):
     """Computes the number of NUMA nodes from their average size.
 
-    On machines of unequal NUMA nodes a request that one of the larger can hold, but that is
-    larger than a node is on average, is distributed over several.
+    On machines with unequal NUMA nodes, a request larger than the average node is distributed over
+    several nodes even if it fits on one.
     """
 
     deviation = Defect("distribute-overlooks-large-nodes", ALL, _EVENLY)
@@ -104,8 +104,8 @@ class LargeNodesOverlooked(DistributedAssignment):
 class AffinityShrunk(DistributedAssignment):
     """Distributes over fewer NUMA nodes than the affinity has.
 
-    With distribute-cpus-across-numa CPUs go to as few nodes as can share them, although the
-    affinity, which the devices need, has more.
+    With distribute-cpus-across-numa, CPUs are spread over as few nodes as possible, even if the
+    affinity has more because of the container's devices.
     """
 
     deviation = Defect(
@@ -123,9 +123,9 @@ class AffinityShrunk(DistributedAssignment):
 class CombinationOverwritten(DistributedAssignment):
     """Overwrites the chosen combination with later ones.
 
-    The chosen combination of four, or of six and more, NUMA nodes is overwritten in memory by
-    combinations that are looked at after it: its last nodes become the last nodes of the
-    machine, or the CPUs are not found there and the pod is refused.
+    A chosen combination of four, or of six or more, NUMA nodes is overwritten in memory by
+    combinations that are tried later. Its last nodes become the last nodes of the machine, or the
+    pod is refused because the CPUs are not found there.
     """
 
     deviation: ClassVar[Defect | UndocumentedBehaviour] = Defect(
@@ -172,8 +172,8 @@ class CombinationOverwritten(DistributedAssignment):
 class OverwrittenShareKept(CombinationOverwritten):
     """Takes the original share from the overwritten nodes.
 
-    A node that is distributed over by mistake is asked for the share of the node that was
-    chosen; the pod is refused where it has less.
+    A wrongly chosen node must provide the share of the node that it replaced, and the pod is
+    refused if it has less.
     """
 
     deviation = UndocumentedBehaviour("", between("1.30", "1.36"))
@@ -210,7 +210,7 @@ ENDLESS_LOOP = Defect(
     ALL,
     _EVENLY,
     f"{PULLS}140730",
-    what="With full-pcpus-only, and reserved CPUs that break cores, handing out the remainder of "
+    what="With full-pcpus-only and reserved CPUs that break cores, distributing the remainder of "
     "an uneven request never ends.",
     answers=False,
 )
@@ -220,8 +220,8 @@ OVERWRITTEN_LOOP = Defect(
     between("1.37"),
     _EVENLY,
     f"{ISSUES}141237",
-    what="Where the last of the chosen NUMA nodes are overwritten in memory by nodes with fewer "
-    "free CPUs, what these lack is wanted from nodes that have none left, and the search never "
+    what="If the last chosen NUMA nodes are overwritten in memory by nodes with fewer free CPUs, "
+    "the missing CPUs are requested from nodes that have none left, and the search never "
     "ends.",
     answers=False,
 )

@@ -34,8 +34,8 @@ _ALONE_OR_IN_GROUP = (
 class SingleNodeInGroup(StaticMemoryPolicy):
     """Takes a single node out of a group that is in use.
 
-    A hint for one node of a group that is in use is taken, so that the group's nodes no longer
-    agree about the group.
+    A hint for one node of an active group is accepted, after which the group's nodes disagree about
+    the group.
     """
 
     deviation = Defect("single-node-taken-out-of-group", ALL, _ALONE_OR_IN_GROUP, f"{ISSUES}113035")
@@ -47,8 +47,8 @@ class SingleNodeInGroup(StaticMemoryPolicy):
 class AffinityBreaksGroup(StaticMemoryPolicy):
     """Accepts any nodes from the Topology Manager.
 
-    The Topology Manager's affinity is taken as it is: nodes that serve containers alone become
-    a group, or part of another one, when the CPUs or devices want it so.
+    The Topology Manager's affinity is used unchecked: nodes that are used on their own become a
+    group, or join another one, because of CPUs or devices.
     """
 
     deviation = Defect(
@@ -62,8 +62,9 @@ class AffinityBreaksGroup(StaticMemoryPolicy):
 class GroupComparedByNode(StaticMemoryPolicy):
     """Compares the checkpoint with the machine node by node.
 
-    How much of a group's memory lies on which of its nodes depends on what came and went. The
-    kubelet expects it as if it had come in the order of the file, and does not start.
+    How a group's memory is divided among its nodes depends on earlier admissions and removals. The
+    kubelet expects the division that would result from admitting pods in the order of the file, and
+    refuses to start.
     """
 
     deviation = Defect(
@@ -77,14 +78,14 @@ class GroupComparedByNode(StaticMemoryPolicy):
 class ReservationWraps(StaticMemoryPolicy):
     """Wraps around if a reservation exceeds a node's memory.
 
-    Where reservedMemory and huge pages exceed a node's memory, the difference wraps around: the
-    node has almost 2**64 bytes to hand out.
+    If reservedMemory and huge pages exceed a node's memory, the difference wraps around and the
+    node has almost 2**64 bytes to allocate.
     """
 
     deviation = Defect(
         "reservation-beyond-node-wraps",
         ALL,
-        "The Memory Manager guarantees memory out of what a NUMA node has beside its reservation.",
+        "The Memory Manager guarantees memory only from what is not reserved on a NUMA node.",
     )
 
     @staticmethod
@@ -95,8 +96,8 @@ class ReservationWraps(StaticMemoryPolicy):
 class InitOnlyPagesNotHinted(StaticMemoryPolicy):
     """Ignores memory types that only init containers request.
 
-    Under scope pod the Memory Manager leaves out of its hints what only init containers ask
-    for, such as huge pages.
+    In scope pod, the Memory Manager's hints omit resources that only init containers request, such
+    as huge pages.
     """
 
     deviation = Defect("init-only-huge-pages-not-hinted", ALL, AT_ONCE, f"{ISSUES}140814")
@@ -113,8 +114,8 @@ class InitOnlyPagesNotHinted(StaticMemoryPolicy):
 class EmptyPartsServed(StaticMemoryPolicy):
     """Allocates memory of size zero to containers without requests.
 
-    A container without memory requests gets nodes, and an entry without memory in the
-    checkpoint; the pod is refused where no nodes can be found.
+    A container without memory requests gets nodes and a checkpoint entry without memory. If no
+    nodes can be found, its pod is refused.
     """
 
     deviation = UndocumentedBehaviour("empty-memory-parts-served", between("1.30", "1.36"))
@@ -126,15 +127,15 @@ class EmptyPartsServed(StaticMemoryPolicy):
 class ReusableAfterRemoval(StaticMemoryPolicy):
     """Lets a pod with the uid of a removed pod reuse its memory.
 
-    The memory of a removed pod's init containers stays reusable until another pod is admitted:
-    a pod that comes again with the same uid gets it without a reservation, and others get it,
-    too.
+    The memory of a removed pod's init containers stays reusable until another pod is admitted. If a
+    pod with the same UID comes first, it gets this memory without a reservation, and other pods can
+    get it as well.
     """
 
     deviation = Defect(
         "reusable-memory-outlives-pod",
         ALL,
-        "The Memory Manager reserves the memory that it gives to a container, on its NUMA nodes.",
+        "The Memory Manager reserves a container's memory on its NUMA nodes.",
     )
 
     def still_reusable(self, state: MemoryState) -> ReusableMemory:
@@ -144,17 +145,17 @@ class ReusableAfterRemoval(StaticMemoryPolicy):
 NULL_STATE_PANIC = Defect(
     "null-in-machine-state-panic",
     ALL,
-    "A kubelet whose state file does not fit the machine does not start, and says so.",
-    what="A node or a memory type that is null in memory_manager_state, under a right checksum, "
-    "ends in a panic when it is compared with the machine.",
+    "The kubelet refuses to start with an error if its checkpoint does not match the machine.",
+    what="A null node or memory type in memory_manager_state, with a correct checksum, causes a "
+    "panic when it is compared with the machine.",
     answers=False,
 )
 
 MISSING_PAGES_PANIC = Defect(
     "missing-huge-pages-panic",
     ALL,
-    "A pod that cannot have its memory is not admitted.",
-    what="A Guaranteed pod that asks for huge pages of a size that a node does not have ends in a "
+    "A pod whose memory cannot be allocated is not admitted.",
+    what="A Guaranteed pod that requests huge pages of a size that a node does not have causes a "
     "panic.",
     answers=False,
 )
@@ -162,8 +163,8 @@ MISSING_PAGES_PANIC = Defect(
 MEMORYLESS_PANIC = Defect(
     "hugepages-without-memory-panic",
     between("1.32", "1.33"),
-    "A pod that cannot have its memory is not admitted.",
-    what="A container that asks for huge pages and no memory, in a pod that is Guaranteed by its "
-    "resources as a whole, ends in a panic on a node with the gate PodLevelResources.",
+    "A pod whose memory cannot be allocated is not admitted.",
+    what="A container that requests huge pages but no memory, in a pod that is Guaranteed by its "
+    "pod-level resources, causes a panic if the gate PodLevelResources is on.",
     answers=False,
 )

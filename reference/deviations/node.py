@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class EndedInitServed(Readmission):
     """Allocates for init containers that have ended.
 
-    A pod that is admitted again after a restart is given CPUs and memory for init containers
-    that ended long ago; where these are not free the running pod is refused.
+    After a restart, a readmitted pod is allocated CPUs and memory for init containers that
+    completed long ago. If these are not free, the running pod is refused.
     """
 
     deviation = Defect("ended-init-served-again", ALL, AT_ONCE, f"{ISSUES}107906")
@@ -42,9 +42,8 @@ class EndedInitServed(Readmission):
 class PodLevelTakenAnew(Readmission):
     """Allocates pod-level resources again.
 
-    With the alpha gate PodLevelResourceManagers and scope pod, a pod with resources of its own
-    that is admitted again after a restart is given other CPUs and memory, and the CPUs that it
-    had are lost.
+    With the alpha gate PodLevelResourceManagers and scope pod, a pod with pod-level resources that
+    is readmitted after a restart gets different CPUs and memory, and its previous CPUs are lost.
     """
 
     deviation = Defect("pod-level-cpus-taken-anew", between("1.36"), RESTARTS, f"{ISSUES}140989")
@@ -56,8 +55,8 @@ class PodLevelTakenAnew(Readmission):
 class LastPodKept(Manager[Any]):
     """Releases nothing of the pod of the last admission or hints.
 
-    A reconcile pass takes nothing back from the pod that was last asked about, even if it was
-    refused: its exclusive CPUs lie idle until another pod comes.
+    A reconcile pass reclaims nothing from the pod whose hints or allocation were requested last,
+    even if it was refused. Its exclusive CPUs stay unused until another pod comes.
     """
 
     # https://github.com/kubernetes/kubernetes/issues/107074
@@ -98,7 +97,7 @@ GATES_PANIC = Defect(
     "bad-feature-gates-panic",
     between("1.32"),
     "A feature gate that the release does not know must be refused.",
-    what="Unknown, locked or contradictory feature gates in the configuration file end in a panic "
-    "while its defaults are filled in.",
+    what="Unknown, locked or contradictory feature gates in the configuration file cause a panic "
+    "while its defaults are set.",
     answers=False,
 )

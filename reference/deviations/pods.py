@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class ClassBySums(PodRules):
     """Compares the sum of all requests with the sum of all limits.
 
-    A pod is Guaranteed if its containers, all of which limit CPU and memory, request as much
-    together as they limit together.
+    A pod is Guaranteed if all its containers have CPU and memory limits, and the totals of their
+    requests equal the totals of their limits.
     """
 
     deviation = UndocumentedBehaviour("qos-class-by-sums", between("1.30", "1.36"))
@@ -51,8 +51,8 @@ class ClassBySums(PodRules):
 class EmptyPodLevelDecides(PodRules):
     """Lets even empty pod-level resources decide the QoS class.
 
-    A pod with pod-level resources that name neither CPU, memory nor huge pages is BestEffort,
-    whatever its containers ask for.
+    A pod whose pod-level resources include neither CPU, memory nor huge pages is BestEffort,
+    whatever its containers request.
     """
 
     deviation = UndocumentedBehaviour("empty-pod-level-decides-qos-class", between("1.30", "1.36"))
@@ -65,8 +65,8 @@ class EmptyPodLevelDecides(PodRules):
 class DefaultsBesideLimits(PodRules):
     """Fills in only pod-level requests, and only if there are pod-level limits.
 
-    Missing pod-level requests are filled in where the pod has limits of its own; missing limits
-    are not.
+    Missing pod-level requests get defaults only if the pod has pod-level limits. Missing limits get
+    none.
     """
 
     deviation = UndocumentedBehaviour("pod-level-defaults-beside-limits", between("1.30", "1.36"))
@@ -85,8 +85,8 @@ class DefaultsBesideLimits(PodRules):
 class QuotaDespiteExclusiveCPUs(Quotas):
     """Limits containers with exclusive CPUs like all others.
 
-    A container with two exclusive CPUs has a CFS quota of two CPUs, and is throttled on CPUs
-    that nobody else may use.
+    A container with two exclusive CPUs has a CFS quota of two CPUs, and is throttled on CPUs that
+    no other container can use.
     """
 
     deviation = Defect(

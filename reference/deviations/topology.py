@@ -23,8 +23,8 @@ _CLOSEST = (
 class DistancesByPosition(Distances):
     """Looks up distances as if the ids of nodes had no gaps.
 
-    On machines whose node ids have gaps, distances are looked up by id where they stand in the
-    order of the nodes, so that sets of nodes are compared by distances of others.
+    On machines whose node IDs have gaps, distances are looked up by ID in a list ordered by
+    position, so node sets are compared by the distances of other nodes.
     """
 
     deviation = Defect("closest-nodes-by-position", ALL, _CLOSEST)
@@ -58,8 +58,8 @@ CLOSEST_PANIC = Defect(
     "closest-nodes-panic-on-node-id",
     ALL,
     _CLOSEST,
-    what="Comparing sets of NUMA nodes by distance ends in a panic where one has a node whose id "
-    "is not below the number of nodes, on machines whose ids have gaps.",
+    what="On machines whose node IDs have gaps, comparing sets of NUMA nodes by distance causes a "
+    "panic if a node's ID is not below the number of nodes.",
     answers=False,
 )
 
@@ -67,7 +67,7 @@ NODE_ID_PANIC = Defect(
     "hints-panic-on-node-id",
     ALL,
     "The Topology Manager collects hints from Hint Providers.",
-    what="Hints on a machine with a NUMA node id below 0 or above 63 end in a panic.",
+    what="Computing hints on a machine with a NUMA node ID below 0 or above 63 causes a panic.",
     answers=False,
 )
 
@@ -77,7 +77,7 @@ ALL_COMBINATIONS = Defect(
     "The maximum number of NUMA nodes that the Topology Manager allows is 8; with more there "
     "is a state explosion when it enumerates the possible affinities.",
     f"{ISSUES}131738",
-    what="Every combination of the providers' hints is merged: on eight nodes with four resources "
-    "that are 255 to the power of 4, and an admission takes minutes.",
+    what="Every combination of the providers' hints is merged. On eight nodes with four resources, "
+    "that makes 255 to the power of 4, and an admission takes minutes.",
     answers=False,
 )

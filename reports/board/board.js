@@ -1,6 +1,6 @@
 "use strict";
-// Filters, moves between cells and shows what is behind one. Every page is complete without it.
-// The address has the filter (?outcome=finding&text=cache) and the cell (#REQUIREMENT/implementation).
+// Filters rows, moves between cells and shows their details. Every page works without it.
+// The URL contains the filter (?outcome=finding&text=cache) and the cell (#REQUIREMENT/implementation).
 (() => {
   const form = document.getElementById("filter");
   const table = document.getElementById("matrix");
@@ -14,11 +14,11 @@
   const cellsOf = (row) => [...row.cells].slice(1);
   const linkOf = (cell) => cell.querySelector("a") || cell;
   const panel = document.getElementById("details");
-  const UNTESTED = "untested: in no case of the run";
+  const UNTESTED = "untested: not covered by a case of the run";
   let reached = null;
 
-  // With a script a cell is a place on this page, also one of which there is no more to read. One of
-  // them is in the order of tabs.
+  // With the script, every cell is a link on this page, even without details. Only one of them is in
+  // the tab order.
   const openHere = (cell) => {
     let link = cell.querySelector("a");
     if (!link) {
@@ -82,10 +82,10 @@
     nothing.hidden = count > 0;
   };
 
-  // The filter in the address
+  // The filter in the URL
 
   const FIELDS = ["text", "area", "document", "outcome", "kind", "implementation"];
-  const MOST = 200; // characters of a text that an address may ask for
+  const MOST = 200; // maximum length of a text in the URL
   const fields = form ? FIELDS.map((name) => form.elements.namedItem(name)).filter(Boolean) : [];
   let kept = true;
 
@@ -97,7 +97,7 @@
       const said = (asked.get(field.name) || "").slice(0, MOST);
       field.value = takes(field, said) ? said : "";
     }
-    // An implementation's name as it is shown is the same choice, and `?my-driver` is a column, too.
+    // A displayed name also selects an implementation, and `?my-driver` selects a column.
     const choice = form.elements.namedItem("implementation");
     if (choice && !choice.value) {
       const named = [...choice.options].find((option) => option.value && option.text === asked.get(choice.name));
@@ -113,7 +113,7 @@
     try {
       history.replaceState(null, "", address);
     } catch {
-      kept = false; // by a browser that allows it nowhere on a disk, or not as often
+      kept = false; // browsers may refuse it for local files, or limit the rate
     }
   };
 
@@ -141,10 +141,10 @@
     apply();
   }
 
-  // The cell that a fragment names, and what is behind it
+  // The cell in the fragment, and its details
 
   const findings = panel ? JSON.parse(document.getElementById("cells").textContent) : [];
-  const FEW = 4; // machines that are named at once
+  const FEW = 4; // machines listed without a click
   let current = null;
 
   const made = (name, text, parent) => {
@@ -212,7 +212,7 @@
     panel.hidden = false;
   };
 
-  // In a wide window the details are on the side where the cell is not.
+  // In a wide window, the details don't cover the cell.
   const putBeside = (cell) => {
     const { left, right } = cell.getBoundingClientRect();
     panel.classList.toggle("left", (left + right) / 2 > window.innerWidth / 2);
@@ -281,7 +281,7 @@
     linkOf(cell).focus({ preventScroll: true });
   };
 
-  // A filter may hide the cell that was reached last.
+  // A filter may hide the current cell.
   function keepReachable() {
     if (reached && !reached.closest("[hidden]")) return;
     const row = rows.find((one) => !one.hidden);
@@ -319,7 +319,7 @@
     } else if (event.key === "Escape") {
       if (panel && !panel.hidden) leave();
       else if (writing) {
-        event.preventDefault(); // which would empty the field
+        event.preventDefault(); // would clear the field
         writing.blur();
         if (reached) put(reached);
       }
@@ -331,7 +331,7 @@
     }
   });
 
-  // Paper has no summaries to click on.
+  // On paper, nothing can be expanded.
 
   let closed = [];
   window.addEventListener("beforeprint", () => {

@@ -1,7 +1,7 @@
-"""Board data: what a site needs to know of a run, in a thousandth of the bytes of its events.
+"""Board data: a compact summary of a run, about a thousandth of the size of its events.
 
-A file of it is one JSON object, tagged ``numaproof board``. It may hold requirements, runs or both;
-what several files hold is added up.
+A file of board data is a JSON object tagged ``numaproof board``. It contains requirements, runs or
+both. Several files are combined.
 """
 
 from __future__ import annotations
@@ -18,50 +18,49 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 VERSION = 1
-"""The version of the format; a reader refuses others."""
+"""The version of the format; other versions are refused."""
 
 TAG = "numaproof board"
 _RECORDINGS = "recordings"
-"""The area of the requirement that every recording stands for."""
+"""The area of the requirement that recordings check."""
 
 SUFFIX = ".board.json"
-"""What the names of files of board data end with, in a folder of them."""
+"""The suffix of board data files in a folder."""
 
 Kind = Literal["failed", "crash", "finding", "known failure", "own rules", "expected"]
-"""What a finding is.
+"""The kind of a finding.
 
-``failed`` is a wrong answer that nobody has accounted for, ``crash`` a crash or a hang, known or
-not. The next three are known failures by what their reasons begin with: a broken requirement,
-anything else, and rules that are legitimately different. ``expected`` is a named defect of the
-release.
+``failed`` is an unexplained wrong answer, ``crash`` a crash or a hang, known or not. The next three
+are known failures, according to the start of their reason: a broken requirement, anything else, and
+legitimately different rules. ``expected`` is a named defect of the release.
 """
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds, the worst first."""
 
 MAX_NAME, MAX_LINE, MAX_PARAGRAPH, MAX_TEXT = 120, 300, 1_000, 12_000
-"""Characters of a name, a line, several lines and a file that board data may have."""
+"""Maximum length of a name, a line, a paragraph and a file in board data."""
 
 Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 Line = Annotated[str, msgspec.Meta(max_length=MAX_LINE)]
 Paragraph = Annotated[str, msgspec.Meta(max_length=MAX_PARAGRAPH)]
 FileText = Annotated[str, msgspec.Meta(max_length=MAX_TEXT + 100)]
-"""A file, and the note where it is cut."""
+"""The text of a file; if it is truncated, a note is appended."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-"""A count, as large as other readers of JSON have it exactly."""
+"""A count that all JSON parsers represent exactly."""
 
 Tally = dict[Outcome, Count]
-"""Counts of case runs, or of generated scenarios, by outcome."""
+"""Counts of case runs or generated scenarios by outcome."""
 
 WORDED: tuple[Kind, ...] = ("finding", "own rules", "crash")
-"""The kinds that the reason of a known failure names with its first words."""
+"""The kinds that can prefix the reason of a known failure, as in ``own rules: ...``."""
 
 _KIND = re.compile(rf"({'|'.join(WORDED)})\s*:\s*", re.IGNORECASE)
 
 
 def kind_of(reason: str) -> tuple[Kind, str]:
-    """What a known failure is by its reason, and the reason without the word that says so."""
+    """Returns the kind of a known failure, and its reason without the prefix for the kind."""
     found = _KIND.match(reason)
     if found is None:
         return "known failure", reason
@@ -70,13 +69,13 @@ def kind_of(reason: str) -> tuple[Kind, str]:
 
 
 class _Compact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Base of the parts of board data."""
+    """The base class of board data."""
 
 
 class Author(_Compact, frozen=True):
-    """The implementation that a run is about, as its ``hello`` has it.
+    """The implementation under test, according to its ``hello``.
 
-    `discovers` are the fields of a machine that it finds out; None is all of them.
+    `discovers` lists the machine fields that it discovers; None means all of them.
     """
 
     name: Name
@@ -88,7 +87,7 @@ class Author(_Compact, frozen=True):
 
 
 class MachineSize(_Compact, frozen=True):
-    """How large a machine is."""
+    """The size of a machine."""
 
     cpus: int
     nodes: int
@@ -96,10 +95,10 @@ class MachineSize(_Compact, frozen=True):
 
 
 class FoundIn(_Compact, frozen=True):
-    """A case that shows a finding, and the machines on which it does so for one cause.
+    """A case that shows a finding with one cause, and the machines on which it does.
 
-    `requirements` are those that it breaks there, `signature` is the cause; `discovers` is whether
-    it is about discovery.
+    `requirements` lists the violated requirements, `signature` identifies the cause, and
+    `discovers` is whether the case tests discovery.
     """
 
     case: Name
@@ -111,11 +110,11 @@ class FoundIn(_Compact, frozen=True):
 
 
 class BoardFinding(_Compact, frozen=True):
-    """Failures with one cause, or with one reason.
+    """Failures with the same cause or the same reason.
 
-    `title`, `case` and `machine` are those of the smallest of them; `case` is empty if it was
-    generated. `text` is a file that replays it or, where `has_calls` is set, the calls that were
-    made. `signatures` counts the failures by cause; `message` says what was wrong.
+    `title`, `case` and `machine` describe the smallest failure; `case` is empty for a generated
+    scenario. `text` is a case file that replays it or, with `has_calls`, the list of calls.
+    `signatures` counts the failures by cause. `message` describes the problem.
     """
 
     kind: Kind
@@ -138,12 +137,12 @@ class BoardFinding(_Compact, frozen=True):
 
 
 class RunData(_Compact, frozen=True):
-    """One run of an implementation, in one release and at one level.
+    """A run of an implementation for one release and level.
 
-    `outcomes` are those of case runs, or of generated scenarios if `kind` is not ``check``.
-    `requirements` has the outcomes of the case runs that cite each, `machines` of those on each,
-    `discovery` of those that are about discovery alone. `gaps` says why the run is incomplete;
-    `left_out` counts the findings beyond those that are kept.
+    `outcomes` counts case runs or, if `kind` is not ``check``, generated scenarios. `requirements`
+    counts the case runs that cite each requirement, `machines` those on each machine, `discovery`
+    those that test discovery on each machine. `gaps` explains why the run is incomplete.
+    `left_out` counts the findings that were dropped because there are too many.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -170,14 +169,14 @@ class BoardData(_Compact, frozen=True, tag_field="data", tag=TAG):
 
 
 def is_documented(requirement: ReportedRequirement) -> bool:
-    """Whether a document has a requirement: what recordings are checked for is in none."""
+    """Whether a requirement comes from a document; those of recordings do not."""
     return bool(requirement.document) and requirement.area != _RECORDINGS
 
 
 def encode_board_data(
     runs: Iterable[RunData], requirements: Iterable[ReportedRequirement] = ()
 ) -> bytes:
-    """A file of board data: one line for each run and each requirement, to compare by line."""
+    """Encodes board data with a line for each run and requirement, for readable diffs."""
     data = BoardData(VERSION, tuple(requirements), tuple(runs))
     lines = {
         "requirements": [msgspec.json.encode(one) for one in data.requirements],
@@ -193,15 +192,15 @@ def encode_board_data(
 
 
 def slug(text: str) -> str:
-    """A text as part of a file's name and of an address."""
+    """Turns text into a part of a file name and URL."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:60].strip("-") or "unnamed"
 
 
 def run_key(run: RunData) -> tuple[str, ...]:
-    """What runs have in common of which one takes the place of another."""
+    """Returns the key of a run; a newer run replaces older ones with the same key."""
     return run.author.name, run.author.version, run.kubernetes, run.level, run.kind
 
 
 def data_name(run: RunData) -> str:
-    """What a run's own file of board data is called."""
+    """Returns the name of a run's board data file."""
     return "-".join(slug(one) for one in run_key(run)) + SUFFIX

@@ -1,4 +1,4 @@
-"""Events become the board data of a run; the journal of a campaign, streams of events."""
+"""Digests the events of a run, or the journal of a campaign, into board data."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import OutcomeTally, Summary
 
     CaseText = Callable[[str], str]
-    """The file of the case, or the finding, with a name; empty where there is none."""
+    """Returns the file of a case or finding by name; empty if there is none."""
 
 
 DISCOVERY = "Discovery"
-"""The area of the requirements on what is found out about a machine."""
+"""The area of requirements on the discovery of machines."""
 
 MAX_FINDINGS = 200
 _SIGNATURES = 20
@@ -45,12 +45,12 @@ _CLAIMS = 40
 
 
 def run_data(summary: Summary, folder: str, text_of: CaseText) -> data.RunData:
-    """The board data of a run.
+    """Returns the board data of a run.
 
     Args:
-        summary: the run; it has a beginning.
-        folder: what to call an implementation that did not say who it is.
-        text_of: gives the file of a bundled case by its id, or of a finding by its file's name.
+        summary: the run, which must have a start event.
+        folder: the name for an implementation that did not answer `hello`.
+        text_of: returns the file of a bundled case by id, or of a finding by file name.
     """
     started = summary.start
     assert started is not None
@@ -98,12 +98,11 @@ def _gaps(summary: Summary) -> Iterator[str]:
     if summary.start and summary.start.implementation is None:
         yield "The program did not answer hello."
     if summary.start and (chosen := _selection_options(summary.start.command)):
-        yield f"Only a part was asked for: {chosen}"
+        yield f"Only part of the suite was selected: {chosen}"
     yield from summary.gaps
 
 
 def _selection_options(command: str) -> str:
-    """The options of a command line that leave something out."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -129,7 +128,7 @@ def _size(machine: MachineInfo) -> data.MachineSize:
 
 
 def _findings(summary: Summary, text_of: CaseText) -> tuple[data.BoardFinding, ...]:
-    """All findings, each with its smallest case; those that nobody accounts for come first."""
+    """Returns all findings, each with its smallest case; unexplained ones come first."""
     met: tuple[CaseFinished | DivergenceFound, ...]
     met = (*summary.known_failures, *summary.known_examples)
     made = [
@@ -149,7 +148,7 @@ def _findings(summary: Summary, text_of: CaseText) -> tuple[data.BoardFinding, .
 def _finding(
     kind: data.Kind, reason: str, groups: Sequence[FailureGroup], text_of: CaseText
 ) -> data.BoardFinding:
-    """Failures with one reason; the largest group by cause comes first."""
+    """Returns a finding of failures with the same reason; `groups` start with the largest."""
     first = groups[0].first
     text = text_of(first.name or _file_name(first.file)) if kind != "expected" else ""
     played = not text and kind != "expected"
@@ -174,7 +173,7 @@ def _finding(
 
 
 def _message(failure: Failure, reason: str) -> str:
-    """What was wrong, without the reason that a known failure's message begins with."""
+    """Returns the failure's message, without the reason with which known failures start."""
     message = headline(failure.sentence)
     _, _, rest = message.partition(f"{reason}: ") if reason else ("", "", "")
     return rest or message
@@ -185,7 +184,6 @@ def _file_name(path: str | None) -> str:
 
 
 def _calls_text(failure: Failure) -> str:
-    """The calls of a failure, which no case file has."""
     calls = [{one.operation: without_machine(one.args)} for one in failure.steps]
     if not calls:
         return ""
@@ -193,7 +191,6 @@ def _calls_text(failure: Failure) -> str:
 
 
 def _cases(failures: Iterable[Failure]) -> tuple[data.FoundIn, ...]:
-    """Where failures were found: a case once for each cause, and what it breaks."""
     found = group_values((_where(one), _name(one.machine)) for one in failures if one.name)
     return tuple(
         msgspec.structs.replace(where, machines=tuple(sorted(machines)))
@@ -212,14 +209,12 @@ def _where(failure: Failure) -> data.FoundIn:
     )
 
 
-_UNFINISHED = "The campaign is not finished: the same command resumes it."
+_UNFINISHED = "The campaign is not finished; run the same command to resume it."
 
 _NO_MACHINE = MachineInfo(0, 0, 0, 0, (), ())
 
 
 class _ConfigurationResults:
-    """What came back of one configuration of a campaign."""
-
     def __init__(self) -> None:
         self.cases: list[CaseFinished] = []
         self.shrunk_divergences: list[DivergenceFound] = []
@@ -241,7 +236,7 @@ class _ConfigurationResults:
             self.scenarios.update(unit_end.outcomes)
 
     def divergences(self) -> Iterator[DivergenceFound]:
-        """What was shrunk, then what was not: of each cause the first."""
+        """Yields the shrunk divergences, then the first of each cause that was not shrunk."""
         yield from self.shrunk_divergences
         for signature, one in self.failed_scenarios.items():
             if signature not in self.shrunk_signatures:
@@ -261,11 +256,11 @@ class _ConfigurationResults:
 def summaries(
     events: Iterable[CampaignEvent], registry: tuple[ReportedRequirement, ...]
 ) -> Iterator[Summary]:
-    """The runs that a campaign amounts to; a unit without its end counts for nothing.
+    """Turns a campaign's journal into summaries of runs; ignores unfinished units.
 
     Args:
-        events: the journal, which begins with its plan.
-        registry: the requirements, which a journal only names.
+        events: the journal, which starts with the plan.
+        registry: the requirements, which a journal mentions only by id.
     """
     plan: CampaignPlanned | None = None
     played: defaultdict[Configuration, _ConfigurationResults] = defaultdict(_ConfigurationResults)
@@ -320,7 +315,7 @@ def _events(
     results: Iterable[AnyEvent],
     incomplete_reason: str,
 ) -> Iterator[AnyEvent]:
-    """The events of a run; `incomplete_reason` is empty for a complete run."""
+    """Yields the events of a run; `incomplete_reason` is empty for a complete run."""
     yield msgspec.structs.replace(start, kind=kind, total=outcomes.total())
     yield from results
     yield RunEnded(

@@ -1,6 +1,6 @@
-"""The JSON that ``board --json`` prints, as types; ``docs/schemas`` publishes its JSON Schema."""
+"""The types of the JSON that ``board --json`` prints; ``docs/schemas`` has the JSON Schema."""
 
-# The schema is made from these annotations, so the names in them must exist at run time.
+# The schema is generated from these annotations, so their names must exist at run time.
 # ruff: noqa: TC001
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from numaproof.reports.board.standing import State
 
 
 class RequirementCounts(TypedDict):
-    """How many requirements an implementation was asked about, and how many it meets.
+    """How many requirements were tested and met.
 
-    `as_kubelet` counts those that only named defects of its Kubernetes release break.
+    `as_kubelet` counts requirements broken only by named defects of the Kubernetes release.
     """
 
     met: int
@@ -24,7 +24,7 @@ class RequirementCounts(TypedDict):
 
 
 class BoardRow(TypedDict):
-    """Where one implementation stands; `page` and `badge` are paths in the site."""
+    """The results of an implementation; `page` and `badge` are paths in the site."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""Finds runs below the folders that a user names: reports of runs, and files of board data."""
+"""Finds and reads runs: report folders and files of board data."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _AnyLine = AnyEvent | CampaignPlanned | ScenarioFailed | UnitFinished
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a stream of events names and does not hold.
+    """Data that events refer to but don't contain.
 
-    `requirements` is the registry, `case_text` the file of a bundled case by its id (empty for
-    other ids).
+    `requirements` is the registry. `case_text` returns the file of a bundled case by its id, or an
+    empty text for other ids.
     """
 
     requirements: tuple[ReportedRequirement, ...]
@@ -51,9 +51,9 @@ class RunContext:
 
 @dataclass
 class RunsRead:
-    """What was read: runs, and the requirements that they name and the registry lacks.
+    """All runs read, and requirements that are not in the registry.
 
-    `report_runs` are runs with their events, `data_runs` those of board data.
+    `report_runs` come from events, `data_runs` from board data.
     """
 
     context: RunContext
@@ -63,7 +63,7 @@ class RunsRead:
 
     @property
     def runs(self) -> tuple[RunData, ...]:
-        """The runs: board data of what has reports, too, is what these were before."""
+        """The current runs. Reports replace older board data of the same run."""
         over = self.superseded_runs
         reported = [run for run in self.report_runs if run not in over]
         new = {data.run_key(run) for run in reported}
@@ -72,7 +72,7 @@ class RunsRead:
 
     @property
     def superseded_runs(self) -> tuple[RunData, ...]:
-        """Incomplete runs of which there is a whole one, which says more."""
+        """Incomplete runs for which there is also a complete one."""
         runs = (*self.report_runs, *self.data_runs)
         whole = {data.run_key(run) for run in runs if not run.gaps}
         again = {data.run_key(run) for run in self.report_runs if not run.gaps}
@@ -83,17 +83,17 @@ class RunsRead:
 
     @property
     def others(self) -> tuple[ReportedRequirement, ...]:
-        """The requirements that the registry lacks."""
+        """The requirements that are not in the registry."""
         ids = {one.id for one in self.context.requirements}
         return tuple(self._others[one] for one in sorted(self._others.keys() - ids))
 
     @property
     def requirements(self) -> tuple[ReportedRequirement, ...]:
-        """All requirements, in the order of the registry."""
+        """All requirements: first the registry's, in its order."""
         return (*self.context.requirements, *self.others)
 
     def add(self, requirements: Sequence[ReportedRequirement]) -> None:
-        """Adds requirements; of two with one id, the same in whatever order they come."""
+        """Adds requirements. The choice between duplicates does not depend on their order."""
         for given in requirements:
             one = ReportedRequirement(
                 one_line(given.id, data.MAX_NAME),
@@ -107,10 +107,10 @@ class RunsRead:
 
 
 def read(paths: Sequence[Path], context: RunContext) -> RunsRead:
-    """The runs in the given folders, in folders below them, and in files of board data.
+    """Reads all runs in folders (recursively) and in files of board data.
 
     Raises:
-        DocumentError: one cannot be read, or there is no run in it.
+        DocumentError: a path cannot be read or contains no run.
     """
     found = RunsRead(context)
     for path in paths:
@@ -121,23 +121,23 @@ def read(paths: Sequence[Path], context: RunContext) -> RunsRead:
         else:
             _read_file(path, found)
         if len(found.report_runs) + len(found.data_runs) == before:
-            raise DocumentError(str(path), 0, "", "there is no run in it", _FIX)
+            raise DocumentError(str(path), 0, "", "contains no run", _FIX)
     return found
 
 
 _FIX = (
-    f"name a folder that --out of check, fuzz, diff or campaign wrote ({EVENTS}),"
-    f" a folder of such, or board data (*{data.SUFFIX})"
+    f"expected a folder with an {EVENTS} of check, fuzz, diff or campaign, a folder of such"
+    f" folders, or board data in *{data.SUFFIX}"
 )
 
 
 def _sources(folder: Path) -> list[Path]:
-    """The streams and the files of board data in a folder and those below it, in order."""
+    """Finds the streams and board data files in a folder, recursively, in order."""
     found: list[Path] = []
     for number, (name, below, files) in enumerate(os.walk(folder, onerror=_refuse)):
         if number == _MAX_FOLDERS:
             text = f"more than {_MAX_FOLDERS:,} folders"
-            raise DocumentError(str(folder), 0, "", text, "name the folders of the runs")
+            raise DocumentError(str(folder), 0, "", text, "name the report folders themselves")
         place = Path(name)
         stream = EVENTS in files
         found += [
@@ -165,15 +165,15 @@ def _read_file(path: Path, runs: RunsRead) -> None:
 
 def _board_data(path: Path) -> data.BoardData:
     content = door.read(path)
-    fix = f"{_FIX}; `numaproof board --out-data` writes it"
+    fix = f"{_FIX}; `numaproof board --out-data` writes board data"
     try:
         read = msgspec.json.decode(content, type=data.BoardData)
     except msgspec.ValidationError as error:
-        raise DocumentError(str(path), 0, "", f"no board data: {error}", fix) from None
+        raise DocumentError(str(path), 0, "", f"not board data: {error}", fix) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DocumentError(str(path), 0, "", f"damaged, no JSON: {error}", fix) from None
+        raise DocumentError(str(path), 0, "", f"not JSON: {error}", fix) from None
     if read.version != data.VERSION:
-        text = f"{data.TAG} in version {read.version}, and this is for version {data.VERSION}"
+        text = f"unsupported version {read.version} of board data (expected {data.VERSION})"
         raise DocumentError(str(path), 0, "version", text, "use the numaproof that wrote it")
     return read
 
@@ -187,8 +187,9 @@ def _read_stream(path: Path, runs: RunsRead) -> None:
     events = _events(path)
     first = next(events, None)
     if first is None:
-        has = "has no whole line" if path.stat().st_size else "is empty"
-        raise DocumentError(str(path), 0, "", f"it {has}: the run was killed", "repeat the run")
+        has = "no complete line" if path.stat().st_size else "empty"
+        text = f"{has}, because the run was killed"
+        raise DocumentError(str(path), 0, "", text, "repeat the run")
     whole = chain((first,), events)
     if isinstance(first, CampaignPlanned):
         journal: Iterator[CampaignEvent] = whole  # type: ignore[assignment]
@@ -198,14 +199,13 @@ def _read_stream(path: Path, runs: RunsRead) -> None:
         made = [summarize(stream)]
     for summary in made:
         if summary.start is None:
-            text = "the stream has no beginning, so nothing says whose run it is"
+            text = "the first event is missing, so the implementation is unknown"
             raise DocumentError(str(path), 1, "", text, "repeat the run")
         runs.add(summary.start.requirements)
         runs.report_runs.append(digest.run_data(summary, folder.resolve().name, text_of))
 
 
 def _finding_text(folder: Path, name: str) -> str:
-    """The case file that a run wrote of a finding; empty if it is gone."""
     file = folder / "findings" / name
     if not name.endswith(".yaml") or "/" in name or not file.exists():
         return ""
@@ -213,7 +213,7 @@ def _finding_text(folder: Path, name: str) -> str:
 
 
 def _events(path: Path) -> Iterator[_AnyLine]:
-    """The events of a stream or a journal; a last line that a kill cut off is none."""
+    """Yields the events of a stream or journal, without an incomplete last line."""
     name = str(path)
     with door.open_regular(path, most=_EVENTS_BYTES) as file:
         for number, line in enumerate(door.lines(file, name), 1):
@@ -222,22 +222,22 @@ def _events(path: Path) -> Iterator[_AnyLine]:
             try:
                 event: _AnyLine = saved_events.decode(line, _AnyLine)  # type: ignore[arg-type]
             except codec.ProtocolError as error:
-                fix = f"repeat the run, if this is no {EVENTS} of this version of numaproof"
-                raise DocumentError(name, number, "", f"no event: {error}", fix) from None
+                fix = f"expected an {EVENTS} of this version of numaproof; repeat the run"
+                raise DocumentError(name, number, "", f"not an event: {error}", fix) from None
             yield event
 
 
 class _AnyVersion(msgspec.Struct, frozen=True):
-    """What board data of any version has."""
+    """The part that all versions of board data have."""
 
     data: str
 
 
 def refuse_others(path: Path) -> None:
-    """Refuses to write board data in the place of a file that has something else in it.
+    """Refuses to overwrite a file that is not board data.
 
     Raises:
-        DocumentError: the file is no board data, or cannot be read.
+        DocumentError: the file is not board data or cannot be read.
     """
     if not _is_file(path) or not path.exists():
         return
@@ -246,8 +246,8 @@ def refuse_others(path: Path) -> None:
     except codec.ProtocolError:
         found = ""
     if found != data.TAG:
-        text = "there is something in it that is no board data"
-        raise DocumentError(str(path), 0, "", text, "name another file for --data")
+        text = "the file exists and is not board data"
+        raise DocumentError(str(path), 0, "", text, "name another file for --out-data")
 
 
 def _is_file(path: Path) -> bool:
@@ -255,7 +255,7 @@ def _is_file(path: Path) -> bool:
 
 
 def write_data(reading: RunsRead, path: Path) -> None:
-    """Writes board data: one file if its name ends with ``.json``, else a folder of files.
+    """Writes board data: a single file if the name ends with ``.json``, or a folder of files.
 
     Raises:
         OSError: a file cannot be written.

@@ -1,4 +1,4 @@
-"""Writes the site: pages, a style, a script, badges, and the case file of each finding."""
+"""Writes the website: pages, style sheet, script, badges and case files of findings."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 _PACKAGE = "numaproof.reports.board"
 _MARK = '<meta name="generator" content="numaproof board">'
 _OWN = ("implementations/*.html", "badges/*.svg", "cases/*.yaml", "known-failures/*.yaml")
-"""What a site has as many of as it has implementations or findings."""
+"""The files that belong to single implementations or findings."""
 
 OWN_MACHINE = "its own machine"
-"""What a case run names that brings its machine with it, as recordings do."""
+"""The machine name in runs of cases and recordings that include their machine."""
 
 _LABELS: Mapping[State, str] = {"pass": "agrees"}
 _DISCOVERY: tuple[State, ...] = tuple(one for one in STATES if one != "expected")
@@ -50,7 +50,7 @@ _DISCOVERY: tuple[State, ...] = tuple(one for one in STATES if one != "expected"
 
 @dataclass(frozen=True)
 class Board:
-    """Everything that a site is about."""
+    """The content of a website."""
 
     implementations: tuple[BoardImplementation, ...]
     requirements: tuple[ReportedRequirement, ...]
@@ -58,19 +58,19 @@ class Board:
 
     @cached_property
     def findings(self) -> tuple[ShownFinding, ...]:
-        """The findings of the newest versions, with addresses."""
+        """The findings of the newest versions, with URLs."""
         return views.shown_findings(self.implementations)
 
     @property
     def own_findings(self) -> tuple[ShownFinding, ...]:
-        """Those on the page of findings: a named defect of a release is none of its own."""
+        """The findings without named defects, which belong to the kubelet."""
         return tuple(one for one in self.findings if one.finding.kind != "expected")
 
     @cached_property
     def machines(self) -> Mapping[str, MachineSize | None]:
-        """The machines that a run describes or has discovered, the smallest first.
+        """The machines that runs describe or discovered, the smallest first.
 
-        What cannot be discovered has no size, and comes last.
+        Machines of unknown size come last.
         """
         found: dict[str, MachineSize | None] = {}
         for run in self._newest_runs:
@@ -83,18 +83,18 @@ class Board:
 
     @cached_property
     def elsewhere(self) -> tuple[str, ...]:
-        """What case runs name that is no machine of the catalogue, such as a case's own."""
+        """The names in case runs that are not machines of the catalogue."""
         named = {name for run in self._newest_runs for name in run.machines}
         return tuple(sorted(named - self.machines.keys()))
 
     @property
     def documented_requirements(self) -> tuple[ReportedRequirement, ...]:
-        """The requirements that a document has."""
+        """The requirements that come from a document."""
         return tuple(one for one in self.requirements if is_documented(one))
 
     @property
     def tested_count(self) -> int:
-        """Those of them that any implementation was asked about, in its newest runs."""
+        """The number of documented requirements tested in the newest runs."""
         states = [one.newest.states for one in self.implementations]
         return sum(
             any(found.get(one.id, "untested") not in NOT_ASKED for found in states)
@@ -106,7 +106,7 @@ class Board:
         return (run for one in self.implementations for run in one.newest.runs)
 
     def finding_counts(self, implementation: BoardImplementation) -> dict[Kind, int]:
-        """The findings of an implementation by kind."""
+        """Counts the findings of an implementation by kind."""
         counts = Counter(
             found.finding.kind
             for found in self.own_findings
@@ -117,7 +117,7 @@ class Board:
     def worst_finding_on(
         self, implementation: BoardImplementation, machine: str
     ) -> ShownFinding | None:
-        """The worst finding that discovery on a machine shows."""
+        """Returns the worst finding of discovery on a machine, if any."""
         shown = (
             found
             for found in self.own_findings
@@ -127,7 +127,7 @@ class Board:
         return next(shown, None)
 
     def agreement(self, implementation: BoardImplementation) -> str:
-        """On how many machines discovery agrees, of those asked about."""
+        """Returns the fraction of tested machines on which discovery is correct, as text."""
         asked = [
             state
             for state in implementation.newest.discovery_states.values()
@@ -136,13 +136,13 @@ class Board:
         return f"{asked.count('pass')}/{len(asked)}" if asked else ""
 
     def on_machine(self, implementation: BoardImplementation, machine: str) -> tuple[Score, State]:
-        """The case runs on a machine, and the worst that they came to."""
+        """Returns the case runs on a machine, and their worst state."""
         tally = implementation.newest.machines.get(machine, {})
         states = group_values((worst({outcome: 1}, ()), count) for outcome, count in tally.items())
         return Score({state: sum(counts) for state, counts in states.items()}), worst(tally, ())
 
     def plain(self) -> BoardReport:
-        """Where each implementation stands, as plain JSON values."""
+        """Returns the results of each implementation as JSON values."""
         return {"implementations": [self._plain(one) for one in self.implementations]}
 
     def _plain(self, implementation: BoardImplementation) -> BoardRow:
@@ -174,20 +174,20 @@ def _size(sizes: Mapping[str, MachineSize | None], name: str) -> tuple[bool, int
 
 
 def board_of(reading: RunsRead) -> Board:
-    """The board of what was read."""
+    """Builds the board from the runs read."""
     undocumented = frozenset(one.id for one in reading.requirements if not is_documented(one))
     made = implementations(reading.runs, undocumented)
     return Board(made, reading.requirements, len(reading.runs))
 
 
 def write_site(board: Board, folder: Path) -> None:
-    """Writes the site into a folder, replacing an earlier one.
+    """Writes the site to a folder and replaces an earlier site.
 
-    Pages that only the earlier site had are removed last. So a full disk never leaves a folder that
-    the same command refuses, or fewer pages than before.
+    Obsolete pages are removed last, so a full disk never leaves fewer pages than before or a folder
+    that the next run would refuse.
 
     Raises:
-        DocumentError: there is something else in the folder.
+        DocumentError: the folder contains something else.
         OSError: a file cannot be written.
     """
     _require_own(folder)
@@ -203,7 +203,7 @@ def write_site(board: Board, folder: Path) -> None:
 
 
 def _require_own(folder: Path) -> None:
-    """Checks that a folder has an earlier site, or nothing, and clears what a kill left there."""
+    """Checks that a folder is empty or has an earlier site, and removes partial files."""
     index = folder / "index.html"
     if not folder.is_dir():
         return
@@ -212,7 +212,9 @@ def _require_own(folder: Path) -> None:
         clear_partials((folder / pattern).parent)
     if any(folder.iterdir()) and not (index.is_file() and _MARK in _read_head(index)):
         fix = "name another folder, or empty this one"
-        raise DocumentError(str(folder), 0, "", "there is something in it that is no board", fix)
+        raise DocumentError(
+            str(folder), 0, "", "the folder contains files that are not part of a board", fix
+        )
 
 
 def _read_head(path: Path) -> str:
@@ -222,7 +224,7 @@ def _read_head(path: Path) -> str:
 
 def _files(board: Board) -> Iterator[tuple[str, str]]:
     shared = views.areas(board.requirements)
-    # First: it marks the folder as a board, also if the disk is full before the site is complete.
+    # Comes first because it marks the folder as a board, even if the disk fills up later.
     yield "index.html", _page("index.html", board)
     yield "board.css", package_file("board.css", _PACKAGE)
     yield "board.js", package_file("board.js", _PACKAGE)
@@ -309,7 +311,7 @@ def _badge_text(entry: Entry) -> str:
         else "nothing tested"
     )
     if met.as_kubelet:
-        # The word "requirements", too, would be more than a badge shows.
+        # There is no space for the word "requirements".
         said = f"{met.good:,} of {met.asked_count:,} met, {met.as_kubelet:,} as the kubelet"
     return f"incomplete: {said}" if entry.gaps else said
 
@@ -322,12 +324,10 @@ def _badge(entry: Entry) -> str:
 
 
 def _cases(places: Iterable[FoundIn]) -> int:
-    """How many cases show a finding, each of which may do so in several ways."""
     return len({one.case for one in places})
 
 
 def _machines(places: Iterable[FoundIn]) -> int:
-    """On how many machines a finding shows."""
     return len({name for one in places for name in one.machines})
 
 

@@ -1,4 +1,4 @@
-"""Where implementations stand: their runs, added up, and what each requirement's outcome is."""
+"""Combines the runs of each implementation and determines the state of each requirement."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ if TYPE_CHECKING:
     from numaproof.reports.board.data import Author, BoardFinding, FoundIn, RunData, Tally
 
 State = Literal[Kind, "pass", "unsupported", "untested"]
-"""What became of a requirement, or a machine: the worst that any case run about it came to."""
+"""The state of a requirement or a machine: the worst result of all related case runs."""
 
 STATES: tuple[State, ...] = get_args(State)
-"""The states, the worst first."""
+"""All states, the worst first."""
 
 NOT_ASKED: frozenset[State] = frozenset({"unsupported", "untested"})
-"""The states of what an implementation was not asked about."""
+"""The states of requirements that were not tested."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """Case runs, or requirements, by what became of them."""
+    """Counts of case runs or requirements by state."""
 
     counts: Mapping[State, int]
 
     @property
     def asked_count(self) -> int:
-        """What the implementation claims, and was asked."""
+        """The number of items that were tested."""
         return sum(count for state, count in self.counts.items() if state not in NOT_ASKED)
 
     @property
     def good(self) -> int:
-        """What is as documented."""
+        """The number of items that are as documented."""
         return self.counts.get("pass", 0)
 
     @property
     def as_kubelet(self) -> int:
-        """What named defects of the release alone break, as its kubelet does."""
+        """The number of items broken only by named defects that the release's kubelet has."""
         return self.counts.get("expected", 0)
 
     @property
     def is_all(self) -> bool:
-        """Whether something was asked about, and nothing else became of it."""
+        """Whether anything was tested, and everything is good or as in the kubelet."""
         return self.good + self.as_kubelet == self.asked_count > 0
 
     @property
     def percent(self) -> str:
-        """The good ones of those asked, never rounded to 100 %; empty if nothing was asked."""
+        """The good share of those tested, never rounded up to 100 %; empty without tests."""
         if not self.asked_count:
             return ""
         tenths = 1000 * self.good // self.asked_count
@@ -69,9 +69,9 @@ class Score:
 
 @dataclass
 class Entry:
-    """The runs of one version of an implementation in one release, at one level.
+    """The runs of one version of an implementation for one release and level.
 
-    `undocumented_ids` are requirements that no document has, which do not count as requirements.
+    `undocumented_ids` are requirements without a document, which are not counted.
     """
 
     author: Author
@@ -82,7 +82,7 @@ class Entry:
 
     @cached_property
     def findings(self) -> tuple[BoardFinding, ...]:
-        """What its runs found, the worst kind first."""
+        """The findings of all runs, the worst kind first."""
         found = [one for run in self.runs for one in run.findings]
         return tuple(sorted(found, key=lambda finding: KINDS.index(finding.kind)))
 
@@ -93,17 +93,17 @@ class Entry:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """Why it is incomplete, in sentences."""
+        """The reasons why the runs are incomplete, as sentences."""
         return tuple(dict.fromkeys(gap for run in self.runs for gap in run.gaps))
 
     @property
     def has_failed(self) -> bool:
-        """Whether any of its runs failed, as its exit code said; known failures fail none."""
+        """Whether any run failed. Known failures don't fail a run."""
         return any(outcome not in GOOD for run in self.runs for outcome in run.outcomes)
 
     @cached_property
     def requirements(self) -> Mapping[str, Tally]:
-        """The outcomes of all case runs that cite each requirement."""
+        """The outcomes of the case runs that cite each requirement."""
         return _sum_tallies(run.requirements for run in self.checks)
 
     @cached_property
@@ -113,7 +113,7 @@ class Entry:
 
     @cached_property
     def discovery(self) -> Mapping[str, Tally]:
-        """The outcomes of cases about discovery on each machine."""
+        """The outcomes of discovery cases on each machine."""
         return _sum_tallies(run.discovery for run in self.checks)
 
     @cached_property
@@ -122,7 +122,7 @@ class Entry:
 
     @cached_property
     def states(self) -> Mapping[str, State]:
-        """What became of each requirement that any case run cites."""
+        """The state of each requirement that a case run cites."""
         kinds = group_values(
             (one, kind) for kind, where in self._where for one in where.requirements
         )
@@ -130,14 +130,14 @@ class Entry:
 
     @cached_property
     def discovery_states(self) -> Mapping[str, State]:
-        """What became of discovery on each machine."""
+        """The state of discovery on each machine."""
         about = [(kind, where) for kind, where in self._where if where.discovers]
         kinds = group_values((machine, kind) for kind, where in about for machine in where.machines)
         return {name: worst(tally, kinds.get(name, ())) for name, tally in self.discovery.items()}
 
     @cached_property
     def score(self) -> Score:
-        """Its case runs by how they count."""
+        """The case runs by state."""
         counts: Counter[State] = Counter()
         for run in self.checks:
             counts += _run_counts(run)
@@ -145,7 +145,7 @@ class Entry:
 
     @property
     def requirement_score(self) -> Score:
-        """The requirements by what became of them."""
+        """The documented requirements by state."""
         states = self.states.items()
         return Score(Counter(state for one, state in states if one not in self.undocumented_ids))
 
@@ -171,7 +171,7 @@ def _sum_tallies(tallies: Iterable[Mapping[str, Tally]]) -> Mapping[str, Tally]:
 
 
 def worst(tally: Tally, kinds: Iterable[Kind]) -> State:
-    """The state that a tally amounts to, whose known failures are of these kinds."""
+    """Returns the worst state in a tally whose known failures are of these kinds."""
     bad = [outcome for outcome in tally if outcome not in GOOD]
     if bad:
         return "crash" if all(one in BROKEN for one in bad) else "failed"
@@ -187,9 +187,9 @@ def worst(tally: Tally, kinds: Iterable[Kind]) -> State:
 
 @dataclass
 class BoardImplementation:
-    """All entries of one implementation, the newest version and release first.
+    """All entries of an implementation, the newest release and version first.
 
-    `slug` names its page, its column and its badge.
+    `slug` is used in the names of its page, column and badge.
     """
 
     name: str
@@ -198,18 +198,18 @@ class BoardImplementation:
 
     @property
     def newest(self) -> Entry:
-        """The newest version in the newest release: what tables show."""
+        """The newest version for the newest release, which tables show."""
         return self.entries[0]
 
     @cached_property
     def current(self) -> tuple[Entry, ...]:
-        """The newest version in each release, the newest release first."""
+        """The newest version for each release, the newest release first."""
         found = {one.kubernetes: one for one in reversed(self.entries)}
         return tuple(found[release] for release in sorted(found, key=version_key, reverse=True))
 
 
 def version_key(version: str) -> tuple[object, ...]:
-    """Orders versions: numbers by size, and what comes before a release before it."""
+    """Returns a sort key for versions: numbers by value, pre-releases before releases."""
     main, _, before = version.lower().removeprefix("v").partition("-")
     return _parts(main), not before, _parts(before)
 
@@ -222,13 +222,11 @@ def _parts(text: str) -> tuple[tuple[int, int, str], ...]:
 def implementations(
     runs: Iterable[RunData], undocumented_ids: frozenset[str] = frozenset()
 ) -> tuple[BoardImplementation, ...]:
-    """The implementations that runs are about, in the order of their names.
-
-    A run that is given twice counts once.
+    """Groups runs by implementation, sorted by name.
 
     Args:
-        runs: the runs.
-        undocumented_ids: the ids of requirements that no document has.
+        runs: the runs; duplicates are ignored.
+        undocumented_ids: the ids of requirements without a document.
     """
     in_order = sorted(runs, key=lambda run: (*run_key(run), repr(run)))
     by_entry = group_values((run_key(run)[:4], run) for run, _ in groupby(in_order))

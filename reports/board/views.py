@@ -1,4 +1,4 @@
-"""What the templates of a site show: words, bars, findings with addresses, cells."""
+"""Prepares values for the templates: texts, bars, findings with URLs, table cells."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ if TYPE_CHECKING:
 
 
 _LEGEND: Mapping[State, tuple[str, str]] = {
-    "failed": ("✗", "a wrong answer that nobody has accounted for"),
+    "failed": ("✗", "a wrong answer without an explanation so far"),
     "crash": ("†", "crashes, hangs or does not answer"),
-    "finding": ("!", "breaks the requirement, checked by hand"),
+    "finding": ("!", "violates the requirement; confirmed by hand"),
     "known failure": ("~", "a known failure of another kind"),
-    "own rules": ("◇", "different by rules of its own, which are legitimate"),
-    "expected": ("≈", "a named defect of the release, as its kubelet has it"),
+    "own rules": ("◇", "legitimately follows rules of its own"),
+    "expected": ("≈", "a named defect that the kubelet of this release also has"),
     "pass": ("✓", "as documented"),
-    "unsupported": ("○", "not claimed, so not asked"),
-    "untested": ("·", "in no case of the run"),
+    "unsupported": ("○", "not claimed, so not tested"),
+    "untested": ("·", "not covered by a case of the run"),
 }
 
 SIGNS = {state: sign for state, (sign, _) in _LEGEND.items()}
-"""A sign for each state, beside its name or, where there is no room, in its place."""
+"""The sign of each state. Small cells show it without the name."""
 
 MEANINGS = {state: meaning for state, (_, meaning) in _LEGEND.items()}
-"""What each state says, for the legend."""
+"""The meaning of each state, for the legend."""
 
 Bar = tuple["State", int, str, str]
 """A segment of a bar: state, count, start and width in percent."""
 
 
 def bars(counts: Mapping[State, int]) -> list[Bar]:
-    """The segments of a bar, the good ones first; what was not asked has none."""
+    """Returns the segments of a bar, good states first, without untested ones."""
     return segments((one for one in good_first(counts) if one[0] not in NOT_ASKED), 2)
 
 
 def good_first(counts: Mapping[State, int]) -> list[tuple[State, int]]:
-    """Counts by state: what passed, then worse and worse, what was not asked at the end."""
+    """Returns counts by state, from good to bad, with untested ones at the end."""
     order = (*STATES[-3::-1], *STATES[-2:])
     return [(one, counts[one]) for one in order if counts.get(one)]
 
 
 def count_text(kind: Kind, count: int) -> str:
-    """So many findings of a kind."""
+    """Formats a number of findings of a kind."""
     return f"{count:,} {kind if count == 1 else _PLURALS.get(kind, kind)}"
 
 
@@ -70,7 +70,7 @@ _PLURALS: Mapping[Kind, str] = {
 
 
 def tally_text(tally: Tally) -> str:
-    """The outcomes of a tally in words."""
+    """Formats the outcomes of a tally."""
     return ", ".join(_outcome_text(*one) for one in sorted(tally.items()))
 
 
@@ -87,11 +87,11 @@ _OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
     "not run": ("not run", "not run"),
     "nondeterministic": ("nondeterministic", "nondeterministic"),
 }
-"""Outcomes that are said in other words, of one case run and of several."""
+"""The singular and plural of outcomes, if they are irregular."""
 
 
 def size_text(size: MachineSize | None) -> str:
-    """How large a machine is, as far as that can be discovered."""
+    """Formats the size of a machine, as far as it is known."""
     if size is None:
         return ""
     parts = ((size.cpus, "CPU"), (size.nodes, "NUMA node"), (size.sockets, "socket"))
@@ -99,17 +99,17 @@ def size_text(size: MachineSize | None) -> str:
 
 
 def met_text(entry: Entry) -> str:
-    """How many requirements an entry meets, of those that it was asked about."""
+    """Formats how many of the tested requirements an entry meets."""
     met = entry.requirement_score
-    said = f"{met.good:,} of {met.asked_count:,}" if met.asked_count else "nothing asked"
+    said = f"{met.good:,} of {met.asked_count:,}" if met.asked_count else "nothing tested"
     return f"{said}, {met.as_kubelet:,} as the kubelet" if met.as_kubelet else said
 
 
 @dataclass(frozen=True)
 class ShownFinding:
-    """A finding of an implementation, and the releases in which it has it, the newest first.
+    """A finding of an implementation, and the affected releases, the newest first.
 
-    `id` is the same in every site as long as the implementation and the reason are.
+    `id` depends only on the implementation, the kind and the reason, so links stay valid.
     """
 
     id: str
@@ -120,13 +120,13 @@ class ShownFinding:
 
     @property
     def head(self) -> str:
-        """What it is about, in a line."""
+        """A one-line description."""
         one = self.finding
         return one.reason or next(iter(one.signatures), "") or one.message or one.title
 
     @property
     def extent(self) -> str:
-        """How many failures there are, or how they were found: of these only examples are kept."""
+        """The number of failures or, for generated scenarios, how they were found."""
         if self.finding.cases:
             return plural(self.finding.count, "failure")
         compared = [one for one in self.entry.runs if one.kind == "diff"]
@@ -136,12 +136,12 @@ class ShownFinding:
 
     @property
     def file(self) -> str:
-        """The site's file that replays it; empty where there is none."""
+        """The site's case file that replays the finding; empty if there is none."""
         return f"cases/{self.id}.yaml" if self.finding.text and not self.finding.has_calls else ""
 
     @property
     def command(self) -> str:
-        """The command that replays it; `CMD` stands for the program's."""
+        """The command that replays the finding; `CMD` stands for the program's command."""
         one = self.finding
         where = f"--kubernetes {shlex.quote(self.entry.kubernetes)}"
         level = f"--level {shlex.quote(self.entry.level)}"
@@ -155,19 +155,19 @@ class ShownFinding:
 
     @property
     def also(self) -> tuple[str, ...]:
-        """The requirements that its other cases cite and its smallest does not."""
+        """The requirements that only other cases than the smallest cite."""
         cited = {name for one in self.finding.cases for name in one.requirements}
         return tuple(sorted(cited - set(self.finding.requirements)))
 
     def citing(self, requirement: str) -> tuple[FoundIn, ...]:
-        """Its cases that cite a requirement."""
+        """Returns the cases that cite a requirement."""
         return tuple(one for one in self.finding.cases if requirement in one.requirements)
 
 
 def shown_findings(implementations: Iterable[BoardImplementation]) -> tuple[ShownFinding, ...]:
-    """The findings of the newest version in each release, the worst kind first.
+    """Returns the findings of the newest version for each release, the worst kind first.
 
-    What has the same kind and reason (or cause) in several releases is one finding.
+    Findings with the same kind and reason (or cause) in several releases are merged.
     """
     made: dict[str, ShownFinding] = {}
     for one in implementations:
@@ -187,10 +187,10 @@ def shown_findings(implementations: Iterable[BoardImplementation]) -> tuple[Show
 
 @dataclass(frozen=True)
 class VersionChange:
-    """What is different between a version and the one before it: requirements by their ids.
+    """The ids of requirements that changed between a version and its predecessor.
 
-    Of those that both were asked about, `better` and `worse` are met by one more than by the other;
-    to break one by a named defect alone is between to meet it and not to.
+    `better` and `worse` are requirements that both versions were tested on. Breaking a requirement
+    only by a named defect ranks between meeting and breaking it.
     """
 
     better: tuple[str, ...]
@@ -200,9 +200,9 @@ class VersionChange:
 
 
 def changes(implementation: BoardImplementation) -> list[tuple[Entry, VersionChange | None]]:
-    """The versions of an implementation, the newest first, each with what it changed.
+    """Returns the versions of an implementation, the newest first, with their changes.
 
-    A version is compared with the one before that was checked at the same level.
+    A version is compared with the previous one at the same level.
     """
     made: list[tuple[Entry, VersionChange | None]] = []
     before: dict[Level, Entry] = {}
@@ -225,7 +225,6 @@ def _change(before: Entry, after: Entry) -> VersionChange:
 
 
 def _requirement_ranks(entry: Entry) -> dict[str, int]:
-    """How far each requirement is met that an entry was asked about."""
     far: dict[State, int] = {"pass": 2, "expected": 1}
     states = entry.states.items()
     return {name: far.get(state, 0) for name, state in states if state not in NOT_ASKED}
@@ -233,24 +232,24 @@ def _requirement_ranks(entry: Entry) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Area:
-    """The requirements of an area, and how many of them an implementation meets."""
+    """The requirements of an area."""
 
     name: str
     requirements: tuple[ReportedRequirement, ...]
 
     def score(self, entry: Entry) -> Score:
-        """The requirements by what became of them."""
+        """Counts the area's requirements by state."""
         return Score(Counter(entry.states.get(one.id, "untested") for one in self.requirements))
 
 
 def areas(requirements: Iterable[ReportedRequirement]) -> tuple[Area, ...]:
-    """The requirements by area, both in the order of the registry."""
+    """Groups requirements by area, in the order of the registry."""
     found = group_values((one.area, one) for one in requirements)
     return tuple(Area(name, tuple(inside)) for name, inside in found.items())
 
 
 def cell_data(findings: Sequence[ShownFinding]) -> list[dict[str, object]]:
-    """What the script shows of a cell beside what the page has: the findings and their cases."""
+    """Returns the findings and their cases, which the script shows for a cell."""
     return [
         {
             "id": one.id,
@@ -261,28 +260,28 @@ def cell_data(findings: Sequence[ShownFinding]) -> list[dict[str, object]]:
             "cases": [[c.case, c.outcome, c.machines, c.requirements] for c in one.finding.cases],
         }
         for one in findings
-        # A cell is about the newest release.
+        # Cells show only the newest release.
         if one.entry is one.implementation.newest and one.finding.cases
     ]
 
 
 SCENARIO = "scenario"
-"""What a file of known failures calls every generated scenario."""
+"""The name of all generated scenarios in files of known failures."""
 
-_NO_REASON = "not accounted for yet"
+_NO_REASON = "not explained yet"
 
 Row = dict[str, str]
-"""An entry of the file."""
+"""An entry of a file of known failures."""
 
-# Nothing that an implementation says of itself: a line break would end the comment.
-_HEAD = "# What is known to fail, for `--known-failures`: each reason says why that is accepted.\n"
+# Must not contain text from the implementation: a line break would end the comment.
+_HEAD = "# Known failures for `--known-failures`. Each reason explains why a failure is accepted.\n"
 
 
 def known_failures(entry: Entry) -> str:
-    """The file of known failures by which an implementation passes; empty for none.
+    """Returns the file of known failures with which an implementation passes; may be empty.
 
-    What a kubelet does by a named defect needs no entry. A case whose failures with one cause have
-    several reasons has an entry for each machine.
+    Named defects need no entry. A case has a separate entry for each machine if failures with the
+    same cause have several reasons.
     """
     rows = list(_rows(entry))
     if not rows:
@@ -293,7 +292,10 @@ def known_failures(entry: Entry) -> str:
 
 
 def commands(entry: Entry, file: str) -> dict[str, str]:
-    """The commands that its file is for, each with its line; `CMD` stands for the program's."""
+    """Returns the commands that use the file of known failures, by name.
+
+    `CMD` stands for the program's command.
+    """
     scenarios = {row["case"] == SCENARIO for row in _rows(entry)}
     options = ("--kubernetes", entry.kubernetes, "--level", entry.level, "--known-failures", file)
     rest = f'--implementation "CMD" {shlex.join(options)}'
@@ -329,7 +331,6 @@ def _of(finding: BoardFinding, reasons: Mapping[tuple[str, str], list[str]]) -> 
 
 
 def _reason(finding: BoardFinding) -> str:
-    """The reason as it was written; what one run says in its place is none of the others'."""
     if finding.reason and finding.kind in WORDED:
         return f"{finding.kind}: {finding.reason}"
     return finding.reason or _NO_REASON

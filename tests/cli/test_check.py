@@ -67,6 +67,6 @@ def test_an_interrupt_exits_with_3_and_reports_what_ran(
     runs = read_case_runs(out)
     assert outcomes(runs) == ["pass"] * 2
     assert "interrupted" in (out / "report.md").read_text()
-    assert "known.yaml: not written, as the run was cut short" in errors
+    assert "known.yaml: not written, because the run is incomplete" in errors
     assert not (tmp_path / "known.yaml").exists()
     os.close(child)

@@ -99,7 +99,7 @@ def test_named_defects_count_as_violations_of_the_documents() -> None:
     assert met_text(one.newest) == "1 of 2, 1 as the kubelet"
     (none,) = implementations([data(requirements={"C": {"unsupported": 1}})])
     assert not none.newest.requirement_score.is_all
-    assert met_text(none.newest) == "nothing asked"
+    assert met_text(none.newest) == "nothing tested"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_partial_run_is_incomplete(
     stream: MakeStream, run: MakeRun, command: str, parts: tuple[str, ...]
 ) -> None:
     made = digest(stream(run(), start={"command": command}))
-    assert made.gaps == tuple(f"Only a part was asked for: {one}" for one in parts)
+    assert made.gaps == tuple(f"Only part of the suite was selected: {one}" for one in parts)
 
 
 def test_a_partial_run_does_not_replace_a_whole_one() -> None:

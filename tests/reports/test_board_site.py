@@ -62,9 +62,9 @@ def test_machines_are_those_described_or_discovered_in_runs(tmp_path: Path) -> N
     assert list(made.machines.items()) == [("laptop", SIZE), ("cannot-be-discovered", None)]
     assert made.elsewhere == ("a recording", OWN_MACHINE)
     shown = pages(made, tmp_path)
-    said = f"{len(registry()):,} documented requirements, of which 1 is tested here, on 2 machines"
+    said = f"{len(registry()):,} documented requirements (1 tested) on 2 machines"
     assert said in shown["index.html"]
-    parts = re.split("<table|On no machine of the catalogue", shown["machines.html"])
+    parts = re.split("<table|Other machines", shown["machines.html"])
     _, first, second, other = parts
     for table in (first, second):
         assert "laptop" in table
@@ -87,7 +87,7 @@ def test_undocumented_requirements_are_not_counted(tmp_path: Path) -> None:
     assert one.newest.requirement_score == Score({"pass": 1})
     assert made.plain()["implementations"][0]["requirements"]["asked"] == 1
     shown = pages(made, tmp_path)
-    said = f"{len(registry()):,} documented requirements, of which 1 is tested"
+    said = f"{len(registry()):,} documented requirements (1 tested)"
     assert said in shown["index.html"]
     assert "1 of 1 requirement<" in (tmp_path / "badges" / "pinner.svg").read_text()
     # It has a row with its result.
@@ -137,7 +137,7 @@ def test_pages_say_if_no_case_was_run(tmp_path: Path) -> None:
         assert "No claimed cases were run." in shown[name]
     assert not [name for name, text in shown.items() if "of 0 case runs" in text]
     assert "Machine fields it discovers: nodes, cores." in shown["all-else.html"]
-    said = "Parts of their newest runs are missing; the figures may be too high."
+    said = "Parts of their newest runs are missing, so their figures may be too high."
     assert said in shown["index.html"]
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def test_an_empty_stream_can_be_rendered() -> None:
-    assert "no beginning" in markdown(summarize([]))
+    assert "The first event is missing" in markdown(summarize([]))
 
 
 def test_a_message_equal_to_the_title_is_shown_once(
@@ -29,7 +29,7 @@ def test_the_list_of_untested_requirements_is_limited(stream: MakeStream, run: M
     text = markdown(
         summarize(stream(run(), untested_requirements=("NONE-1", *(f"X-{n}" for n in range(50)))))
     )
-    assert "51 requirements untested; the registry says why" in text
+    assert "51 requirements untested; see requirements.yaml for the reasons" in text
     assert "No affinity is given." in text
     assert "and 11 more" in text
 

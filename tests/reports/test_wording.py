@@ -26,5 +26,5 @@ def test_only_the_first_of_many_processes_are_named(stream: MakeStream) -> None:
 def test_only_the_most_frequent_missing_claims_are_named(stream: MakeStream) -> None:
     many = ClaimsReview(missing_claims={f"operation o{number}": 2 for number in range(23)})
     lines = claims_lines(summarize(stream(claims=many)))
-    assert lines[-1] == "Other claims not made: 6 case runs not asked."
+    assert lines[-1] == "Other features not claimed: 6 case runs skipped."
     assert len(lines) == 21

@@ -1,1 +1,1 @@
-"""Programs under test as processes: each below a supervisor that ends all that it has started."""
+"""Programs run by the harness, each below a supervisor that ends all its descendants."""

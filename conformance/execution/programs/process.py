@@ -1,4 +1,4 @@
-"""A running program: its pipes, its log and its supervisor."""
+"""A running program with its pipes, log and supervisor."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 _STARTING = 60.0
-"""Seconds that a supervisor may take to start a program."""
+"""Seconds that the supervisor may take to start the program."""
 
 ENDING = 2 * supervisor.PATIENCE
-"""Seconds that it may take to end everything."""
+"""Seconds that the supervisor may take to end everything."""
 
 MAX_ROUNDS = 200
 _EMPTY_ROUNDS = 5
@@ -40,24 +40,22 @@ _NAME = 60
 
 
 class Supervision:
-    """A program below its supervisor.
+    """A program run by a supervisor.
 
-    The program can do one thing against its supervisor: kill or stop it, for they are the same
-    user's. Then what it has started is looked for in the whole system, by a mark in the environment
-    and by the session.
+    The program can kill or stop its supervisor, because both belong to the same user. Its
+    descendants are then found by their session and by a mark in their environment.
 
     Args:
         command: the program and its arguments.
         environment: its environment variables (default: those of this process).
 
     Raises:
-        CannotStartError: there is no such program, or it is none.
+        CannotStartError: the program doesn't exist or isn't executable.
 
     Attributes:
         pid: the program's process id.
-        found_processes: at the end, the processes that there were besides the program, by command
-            line.
-        leftover_processes: at the end, the processes that can't be killed, by id and command line.
+        found_processes: the command lines of other processes running at the end.
+        leftover_processes: the processes that can't be killed, by id and command line.
     """
 
     def __init__(self, command: tuple[str, ...], environment: Mapping[str, str] | None) -> None:
@@ -104,34 +102,34 @@ class Supervision:
         return [stream for stream in streams if stream is not None]
 
     def wait(self, seconds: float) -> int | None:
-        """The program's exit code, or its signal below zero; None if it runs on for so long."""
+        """Waits for the program's exit code, or negative signal; None if it is still running."""
         if self._status is None and not self._has_ended:
             self._listen(seconds, lambda: self._status is not None)
         return None if self._status is None else os.waitstatus_to_exitcode(self._status)
 
     @property
     def has_no_children(self) -> bool:
-        """Whether neither the program nor anything that it has started is left."""
+        """Whether the program and all its descendants are gone."""
         return not supervisor.children(self._popen.pid)
 
     def fileno(self) -> int:
-        """The descriptor of its socket, for a selector."""
+        """The descriptor of the supervisor's socket, for a selector."""
         return self._control.fileno()
 
     def receive(self) -> None:
-        """Takes in what it has said."""
+        """Reads pending messages from the supervisor."""
         self._listen(0, lambda: False)
 
     @property
     def supervisor_killed(self) -> bool:
-        """Whether the supervisor has gone without being asked to: the program has killed it."""
+        """Whether the program killed the supervisor."""
         return self._is_supervisor_gone and not self._is_done
 
     def end(self) -> None:
-        """Ends the program and all that it has started; waits until they are gone."""
+        """Kills the program and its descendants, and waits until they are gone."""
         if self._has_ended:
             return
-        # The program may have stopped it.
+        # The program may have stopped its supervisor.
         self._popen.send_signal(signal.SIGCONT)
         with suppress(OSError):
             self._control.send(b"end")
@@ -144,7 +142,7 @@ class Supervision:
             self._has_ended = True
 
     def _close(self) -> None:
-        """Makes sure that the supervisor is gone."""
+        """Makes sure that the supervisor has ended."""
         if not self._is_done:
             self._popen.kill()
         self._popen.wait()
@@ -154,7 +152,7 @@ class Supervision:
                 stream.close()
 
     def _listen(self, seconds: float, enough: Callable[[], bool]) -> None:
-        """Takes in what the supervisor says, until it is enough, it is gone, or time is up."""
+        """Reads messages until `enough()`, the supervisor ends, or time is up."""
         deadline = time.monotonic() + seconds
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
@@ -187,11 +185,11 @@ class Supervision:
                 self._is_done = True
 
     def _kill_descendants(self) -> None:
-        """Kills what the program has started, without the supervisor that knew of it."""
+        """Kills the program's descendants without the supervisor's help."""
         empty = 0
         for _ in range(MAX_ROUNDS):
             alive = list(self._alive())
-            # Who forks while the processes are listed, and ends, is missed with its child.
+            # A process that forks and ends during the listing is missed along with its child.
             empty = 0 if alive else empty + 1
             if empty == _EMPTY_ROUNDS:
                 return
@@ -202,13 +200,13 @@ class Supervision:
         self.leftover_processes = tuple(f"{pid} {name}" for pid, name in self._alive())
 
     def _alive(self) -> Iterator[tuple[int, str]]:
-        """The processes of the program's session or with its mark, by id and command line."""
+        """The processes in the program's session or with its mark, by id and command line."""
         mark = f"{_MARK}={self._mark}".encode()
         for folder in Path("/proc").iterdir():
             if not folder.name.isdigit():
                 continue
             with suppress(OSError):
-                # After the name, which may hold anything: state, parent, group, session.
+                # After the name, which may contain any characters: state, parent, group, session.
                 state, _, _, session = (
                     (folder / "stat").read_bytes().rpartition(b") ")[2].split()[:4]
                 )
@@ -216,7 +214,7 @@ class Supervision:
                 if state not in b"ZX" and (int(session) == self.pid or mark in environment):
                     words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").strip()
                     name = ascii(words.decode("utf-8", "replace")[:_NAME])[1:-1]
-                    # It ends, or has put its command line out of sight.
+                    # The process is ending, or hides its command line.
                     yield int(folder.name), name or "(no command line)"
 
 
@@ -225,11 +223,13 @@ def _cannot(command: tuple[str, ...], why: str | None) -> CannotStartError:
 
 
 STDERR_KEPT = 8 * 1024
-"""Bytes kept of the beginning and of the end of what a program logs in a call, and before it."""
+"""Bytes kept from the beginning and the end of the log, for the current call and for the time
+before.
+"""
 
 
 class _Clipped:
-    """The beginning and the end of a text that may be endless."""
+    """The beginning and the end of a text of unlimited length."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -252,47 +252,48 @@ class _Clipped:
 
 
 class ProgramLog:
-    """What a program logs in a case: before the last call, and since."""
+    """What a program logs during a case, before and since the last call."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """A case begins: what was logged before is none of it."""
+        """Clears the log at the start of a case."""
         self._before, self._now = _Clipped(), _Clipped()
 
     def mark(self) -> None:
-        """A call begins."""
+        """Marks the start of a call."""
         self._before.add(self._now.content())
         self._now = _Clipped()
 
     def add(self, chunk: bytes) -> None:
-        """Takes in what the program has written."""
+        """Appends output of the program."""
         self._now.add(chunk)
 
     def text(self) -> str:
-        """All that is kept."""
+        """The log as kept."""
         return (self._before.content() + self._now.content()).decode("utf-8", "replace")
 
 
 _CHUNK = 1 << 16
 
 _MAX_CHUNKS = 64
-"""Reads of what is there already, between two calls."""
+"""The maximum number of reads to drain pending output between two calls."""
 
 
 class Process:
-    """A running program, its pipes and its supervisor.
+    """A running program with its pipes and supervisor.
 
     Args:
         command: the program and its arguments.
         environment: its environment variables (default: those of this process).
 
     Attributes:
-        supervision: ends the program and all that it has started.
+        supervision: ends the program and its descendants.
+        log: what the program logs.
 
     Raises:
-        CannotStartError: there is no such program, or it is none.
+        CannotStartError: the program doesn't exist or isn't executable.
     """
 
     def __init__(
@@ -309,16 +310,16 @@ class Process:
 
     @property
     def returncode(self) -> int | None:
-        """How it ended, as far as is known; None while it runs."""
+        """The exit code or negative signal; None while the program runs."""
         return self.supervision.wait(0)
 
     def exchange(self, request: bytes, deadline: float) -> bytes:
-        """Writes a request and reads one line, without its line break.
+        """Writes a request and reads a line, without its line break.
 
         Raises:
             TimeoutError: the deadline has passed.
-            EOFError: the program closed its output, or killed its supervisor.
-            codec.ProtocolError: the line has no end.
+            EOFError: the program closed its output or killed its supervisor.
+            codec.ProtocolError: the line is too long, or there was output before the request.
         """
         self._bytes_sent = 0
         self.drain()
@@ -327,12 +328,12 @@ class Process:
         return self.next_line(deadline, request)
 
     def next_line(self, deadline: float, request: bytes = b"") -> bytes:
-        """Reads one line, whatever asked for it, without its line break; writes a request before.
+        """Writes an optional request and reads the next line, without its line break.
 
         Raises:
             TimeoutError: the deadline has passed.
-            EOFError: the program closed its output, or killed its supervisor.
-            codec.ProtocolError: the line has no end.
+            EOFError: the program closed its output or killed its supervisor.
+            codec.ProtocolError: the line is too long.
         """
         unsent = memoryview(request)
         self._selector.register(self._stdin, selectors.EVENT_WRITE)
@@ -347,7 +348,7 @@ class Process:
         return line
 
     def read_unsolicited(self, seconds: float) -> bytes:
-        """What the program has written since its last line, or writes within a time; it is lost."""
+        """Reads and discards output since the last line, waiting for more for some seconds."""
         deadline = time.monotonic() + seconds
         with contextlib.suppress(TimeoutError, EOFError, codec.ProtocolError):
             while True:
@@ -374,7 +375,7 @@ class Process:
         return unsent
 
     def has_read(self) -> bool:
-        """Whether the program has read any of the last request."""
+        """Whether the program has read any part of the last request."""
         waiting = bytearray(4)
         try:
             fcntl.ioctl(self._stdin.fileno(), termios.FIONREAD, waiting)
@@ -383,10 +384,10 @@ class Process:
         return int.from_bytes(waiting, sys.byteorder) < self._bytes_sent
 
     def drain(self) -> None:
-        """Reads what the program has written already."""
+        """Reads pending output."""
         for receive in (self._receive, self._read_log):
             with contextlib.suppress(BlockingIOError, KeyError, EOFError):
-                for _ in range(_MAX_CHUNKS):  # it may be writing without end
+                for _ in range(_MAX_CHUNKS):  # the program may never stop writing
                     if not receive():
                         break
 
@@ -396,7 +397,7 @@ class Process:
         except BlockingIOError:
             return unsent
         except BrokenPipeError:
-            # Its output may still hold the reason, or an answer: stop writing, go on reading.
+            # The output may still contain the reason or an answer, so continue reading.
             sent = len(unsent)
         else:
             self._bytes_sent += sent
@@ -421,19 +422,19 @@ class Process:
         return bool(chunk)
 
     def stderr(self) -> str:
-        """What it wrote to its standard error, of which the middle may be left out."""
+        """The program's standard error, possibly shortened in the middle."""
         return self.log.text()
 
     def end_input(self) -> None:
-        """Tells the program that no more requests follow."""
+        """Closes the program's input: no more requests follow."""
         self._stdin.close()
 
     def wait(self, seconds: float) -> None:
-        """Gives the program time to end by itself, for its own exit code."""
+        """Gives the program time to end with its own exit code."""
         self.supervision.wait(seconds)
 
     def kill(self) -> None:
-        """Kills the program and all that it has started, and keeps the last of its log."""
+        """Kills the program and its descendants, and keeps the end of its log."""
         self.supervision.end()
         with contextlib.suppress(BlockingIOError, KeyError, ValueError):
             while self._read_log():
@@ -449,7 +450,7 @@ def _pipe(stream: IO[bytes]) -> IO[bytes]:
 
 
 def ending(returncode: int | None) -> str:
-    """How a program ended, in words."""
+    """Describes how a program ended."""
     if returncode is not None and returncode < 0:
         try:
             return f"signal {signal.Signals(-returncode).name}"

@@ -1,25 +1,25 @@
-"""Runs one program and ends everything that it has started, whatever that has done to get away.
+"""Runs one program and ends all its descendants, however they try to escape.
 
-The harness starts this file as a script, in a process of its own between itself and the program.
-The kernel gives a *child subreaper* every orphan below it: who leaves the process group, the
-session or the parent (``setsid``, a daemon's double fork) becomes a child of this process, and is
-killed with the rest. As the process is no more than this, it takes nobody else's children: what
-pytest, Dask or whoever else embeds the harness has started is not below it.
+The harness runs this file as a script, in a process between itself and the program. Since it is a
+*child subreaper*, the kernel makes it the parent of every orphaned descendant. Processes that leave
+the process group, session or parent (``setsid``, a daemon's double fork) therefore become its
+children and are killed with the rest. Processes of pytest, Dask or other embedders are not its
+descendants and are never affected.
 
-It speaks over one socket, in lines:
+It writes these lines to a socket:
 
-    started PID        the program runs
-    failed ERRNO       it could not be started
-    ended STATUS       the program itself ended, with this wait status
-    found PID NAME     at the end: a process that was there besides the program
-    left PID NAME      at the end: a process that can't be killed
+    started PID        the program is running
+    failed ERRNO       the program could not be started
+    ended STATUS       the program ended with this wait status
+    found PID NAME     at the end: another process was running
+    left PID NAME      at the end: a process can't be killed
     done               everything else is gone
 
-Any byte from the harness asks for the end, and so does the end of the socket: when the harness is
-killed, its programs go with it.
+Any byte from the harness, or the end of the socket, requests the end. If the harness is killed, its
+programs are killed as well.
 
-It runs without site-packages and imports little, for it is started with every program: hence no
-`pathlib` and no `contextlib`, which would take a third of its start.
+It starts with every program, so it runs without site-packages and avoids slow imports: `pathlib`
+and `contextlib` would take a third of its start-up time.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 PATIENCE = 5.0
-"""Seconds after which what still lives is said to be left."""
+"""Seconds after which processes that are still alive are reported as left."""
 
 _ROUND = 0.001
-"""Seconds to wait for the death of what was killed before the children are listed again."""
+"""Seconds to wait for killed processes to die before listing the children again."""
 
 _MAX_FOUND = 100
 _NAME = 60
 
 
 class Supervisor:
-    """One program and all that descends from it.
+    """One program and its descendants.
 
     Args:
         control: the descriptor of the socket to the harness.
@@ -64,10 +64,10 @@ class Supervisor:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
     def run(self) -> None:
-        """Starts the program, waits until the harness asks for the end, and ends everything."""
+        """Starts the program, waits until the harness requests the end, and kills everything."""
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._program, failed = _spawn(self._words)
-        # The program's own ends of the pipes are the only ones: their closing must be seen.
+        # Close our copies of the pipes, so that the harness sees when the program closes its own.
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
@@ -79,7 +79,7 @@ class Supervisor:
         self._end()
 
     def _wait(self) -> None:
-        """Waits for the harness, and meanwhile buries the dead."""
+        """Waits for a request of the harness and reaps ended processes meanwhile."""
         poll = select.poll()
         for one in (self._control, self._deaths):
             poll.register(one, select.POLLIN)
@@ -91,7 +91,7 @@ class Supervisor:
                 return
 
     def _end(self) -> None:
-        """Kills all descendants and says what was there, and what there still is."""
+        """Kills all descendants, and reports those found and those left."""
         self._reap()
         for pid in _descendants()[:_MAX_FOUND]:
             if pid != self._program and (name := _name(pid)):
@@ -100,7 +100,7 @@ class Supervisor:
         poll = select.poll()
         poll.register(self._deaths, select.POLLIN)
         while alive := children(os.getpid()):
-            # The children of who is killed become children of this process: they are next.
+            # Children of killed processes become our children and are killed next.
             for pid in alive:
                 _kill(pid)
             poll.poll(_ROUND * 1000)
@@ -121,7 +121,7 @@ class Supervisor:
             while (dead := os.waitpid(-1, os.WNOHANG))[0]:
                 if dead[0] == self._program:
                     self._say("ended", dead[1])
-                    # Its id may be another's from now on.
+                    # The id may be reused from now on.
                     self._program = 0
         except ChildProcessError:
             pass
@@ -134,7 +134,7 @@ class Supervisor:
 
 
 def children(pid: int) -> list[int]:
-    """The children of a process: those of each of its threads."""
+    """The child processes of all threads of a process."""
     found: list[int] = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -145,13 +145,13 @@ def children(pid: int) -> list[int]:
 
 
 def _spawn(words: list[str]) -> tuple[int, int]:
-    """Starts a program in a session of its own; its id, and the error number if that failed."""
+    """Starts a program in its own session; returns its id and the error number, or 0."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
         try:
             os.setsid()
-            # Who kills this process does not get away with it.
+            # If the program kills its supervisor, it dies as well.
             _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(ignored, signal.SIG_DFL)
@@ -180,9 +180,9 @@ def _descendants() -> list[int]:
 
 
 def _name(pid: int) -> str:
-    """The command line of a process, safe to be shown on one line; empty if it has ended."""
+    """The command line of a process, escaped for a single line; empty if the process has ended."""
     words = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").strip()
-    # After the name of its program, which may hold anything, comes the state.
+    # The state follows the name, which may contain any characters.
     if _read(f"/proc/{pid}/stat").rpartition(b") ")[2][:1] in (b"", b"X", b"Z"):
         return ""
     return ascii(words.decode("utf-8", "replace")[:_NAME])[1:-1] or "(no command line)"

@@ -1,10 +1,9 @@
-"""What every correct implementation keeps, whatever CPUs, nodes and devices it picks.
+"""Invariants: rules that every correct implementation keeps, whichever resources it picks.
 
-Checked after every call, from the answers alone: the harness asks for the state after each call
-that may change it, and holds it against what it knows itself, that is the machine, the pods that
-it put on the node, the devices and the configuration that it gave. Each module has the
-invariants of one subject; a rule that only some implementations have (checkpoint files) is
-checked of those that claim it.
+After every call that may change the node, the harness requests the state and checks it against its
+own knowledge: the machine, the configuration, the pods that it admitted and the devices that it
+reported. There is a module for each subject. Rules that only some implementations keep, such as
+those for checkpoint files, are checked only if claimed.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ on_answer_alone = stateless.on_answer
 
 
 def on_start(view: View) -> Iterator[Violation]:
-    """What a start must say of the machine."""
+    """Checks the answer to a start."""
     return chain(cpus.on_start(view), memory.on_start(view))
 
 
 def on_state(view: View) -> Iterator[Violation]:
-    """What must hold of any state; of one with wrong pods or containers nothing more is said."""
+    """Checks a state; if its pods or containers are wrong, nothing else is checked."""
     wrong = next(node.check_pod_list(view), None)
     if wrong is not None:
         yield wrong
@@ -47,15 +46,15 @@ def on_state(view: View) -> Iterator[Violation]:
 
 
 def on_affinity(view: View) -> Iterator[Violation]:
-    """What must hold of the affinities of any state; as with `on_state`, of the right pods."""
+    """Checks the affinities in a state, if its pods and containers are right."""
     if next(node.check_pod_list(view), None) is None:
         yield from affinity.on_state(view)
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
-    """What must hold between the states before and after a call (a restart included).
+    """Checks the states before and after a call, which may be a restart.
 
-    Of affinities it is said only where the state has the pods that are on the node.
+    Affinities are checked only if the state lists the right pods.
     """
     yield from cpus.on_change(before, after)
     if next(node.check_pod_list(after), None) is None:
@@ -64,7 +63,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
 
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:
-    """What must hold when a pod was refused: the node is as before."""
+    """Checks that a refused pod leaves the node unchanged."""
     return chain(
         cpus.on_refusal(before, after),
         memory.on_refusal(before, after),
@@ -75,7 +74,7 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
 def on_admission(
     answer: messages.Admitted, before: View | None, view: View, uid: str
 ) -> Iterator[Violation]:
-    """What must hold between the answer to an admission and the states around it."""
+    """Checks the answer to an admission against the states before and after it."""
     return chain(
         cpus.on_admission(answer, view, uid),
         node.on_admission(answer, view, uid),
@@ -84,14 +83,14 @@ def on_admission(
 
 
 class InvariantChecker:
-    """Keeps the last view of a node and checks each new one against it.
+    """Checks each new view of a node, also against the previous one.
 
     Args:
-        level: how much of the answers is compared.
+        level: how closely answers are compared.
 
     Attributes:
-        before, now: the views around the last call; None if the node was not up, or if the
-            implementation does not have `state`.
+        before, now: the views around the last call; None if the node was not running, or if the
+            implementation doesn't have `state`.
     """
 
     def __init__(self, level: messages.Level) -> None:
@@ -101,18 +100,18 @@ class InvariantChecker:
         self.now: View | None = None
 
     def forget(self) -> None:
-        """Notes that a checkpoint was changed by hand: sets may differ after the next start."""
+        """Records that a checkpoint was edited: resources may change at the next start."""
         self._continuous = False
 
     def after(
         self, args: messages.Args, answer: messages.Answer, look: Callable[[], View | None]
     ) -> list[Violation]:
-        """The invariants that a call and its answer broke.
+        """Returns the invariants that a call and its answer broke.
 
         Args:
-            args: of the call.
-            answer: the answer to it.
-            look: asks for the state; None if the node is not up or cannot show it.
+            args: the arguments of the call.
+            answer: the answer.
+            look: requests the state; returns None if the node is not running or can't report it.
         """
         previous = self.now
         self.before, self.now = previous, None

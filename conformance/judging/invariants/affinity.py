@@ -1,4 +1,4 @@
-"""The affinity that the Topology Manager keeps, and what containers have within it."""
+"""Invariants of the Topology Manager's affinity and the resources allocated within it."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 def on_state(view: View) -> Iterator[Violation]:
-    """What must hold of any state."""
+    """Checks the affinities in a state."""
     policy = topology_policy(view.config)
     if policy == "none":
         yield from _no_affinity(view)
         return
     for place, container in view.containers():
         yield from _as_policy(policy, place, container.affinity)
-        # After a restart, or when it is offered again, the affinity of a pod follows from what its
-        # containers hold, and what they hold stays.
+        # After a restart or a repeated admission, a pod's affinity follows from the resources it
+        # holds, which it keeps.
         holding = view.was_there(place[0]) or place[0] in view.readmitted_pods
         chosen = container.affinity.preferred and not holding
         if chosen and container.affinity.numa is not None:
@@ -48,10 +48,10 @@ def on_state(view: View) -> Iterator[Violation]:
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
-    """After a restart, an affinity that must be preferred is to the nodes of the memory held.
+    """After a restart, an affinity that must be preferred matches the nodes of the memory held.
 
-    What a container holds is the only hint for it then. A whole pod's affinity is made of the hint
-    for one of its containers, and says nothing of the others.
+    The memory held is then the container's only hint. In the pod scope, the affinity follows from
+    one container's hint and says nothing about the others.
     """
     config = after.config
     if (
@@ -64,7 +64,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
     for place, container in after.containers():
         uid, name = place
         had = before.state.pods.get(uid, {}).get(name)
-        # An init container's memory may be another's by now.
+        # An init container's memory may belong to another container by now.
         passed = place in before.ended_containers or name in after.passing(uid)
         if (
             had is None
@@ -75,7 +75,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
             continue
         numa = container.affinity.numa
         for block in container.memory:
-            # An affinity to all nodes may be kept as none.
+            # An affinity to all nodes may be stored as no affinity.
             kept = len(block.numa) == len(after.facts.nodes)
             if not (kept if numa is None else numa.issubset(block.numa)):
                 yield Violation(
@@ -83,7 +83,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
                     "MEM-RESTART-001",
                     f"after a restart {format_place(place)} has {block.type}"
                     f" on {nodes_of(block.numa)}"
-                    f" and the affinity {nodes_of(numa)}",
+                    f" but the affinity {nodes_of(numa)}",
                     places=(place,),
                 )
 
@@ -102,9 +102,7 @@ def _no_affinity(view: View) -> Iterator[Violation]:
 
 def _as_policy(policy: str, place: Place, affinity: messages.Hint) -> Iterator[Violation]:
     if policy != "best-effort" and not affinity.preferred:
-        message = (
-            f"{format_place(place)} runs under {policy} with an affinity that is not preferred"
-        )
+        message = f"{format_place(place)} was admitted under {policy} without a preferred affinity"
         yield Violation("admitted-if-preferred", "TOPO-POLICY-003", message, places=(place,))
     if policy == "single-numa-node" and affinity.numa is not None and len(affinity.numa) != 1:
         nodes = nodes_of(affinity.numa)
@@ -118,29 +116,28 @@ def _within(
     near = view.near(numa)
     if container.exclusive - near:
         message = (
-            f"{format_place(place)} has the affinity {nodes_of(numa)} and"
-            f" {format_numbers('CPU', container.exclusive - near)} elsewhere"
+            f"{format_place(place)} has the affinity {nodes_of(numa)}, but"
+            f" {format_numbers('CPU', container.exclusive - near)} on other nodes"
         )
         yield Violation(
             "cpus-within-affinity", "NODE-ALIGN-002", message, container.exclusive - near, (place,)
         )
-    # An init container's memory may be another's by now, and its affinity anywhere.
+    # An init container's memory may belong to another container by now, with any affinity.
     if place[1] in view.passing(place[0]):
         return
     for block in container.memory:
         if not block.numa.issubset(numa):
             message = (
-                f"{format_place(place)} has the affinity {nodes_of(numa)} and {block.type} on"
+                f"{format_place(place)} has the affinity {nodes_of(numa)}, but {block.type} on"
                 f" {nodes_of(block.numa)}"
             )
             yield Violation("memory-within-affinity", "NODE-ALIGN-002", message, places=(place,))
 
 
 def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
-    """A preferred affinity is as narrow as the exclusive CPUs allow that are aligned together.
+    """A preferred affinity has as few nodes as the aligned exclusive CPUs need.
 
-    All CPUs of a node count, whoever holds them. With ``align-by-socket`` whole sockets are
-    preferred instead.
+    CPUs in use count as well. With ``align-by-socket``, whole sockets are preferred instead.
     """
     uid, name = place
     if not is_static(view.config) or "align-by-socket" in options(view.config):
@@ -152,9 +149,9 @@ def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
     fewest = 1 + sum(total < needed for total in accumulate(sizes))
     if needed and len(numa) > fewest:
         message = (
-            f"{format_place(place)} has the preferred affinity {nodes_of(numa)}, though"
-            f" {plural(fewest, 'NUMA node')} could hold the"
-            f" {plural(needed, 'exclusive CPU')} that it aligns"
+            f"{format_place(place)} has the preferred affinity {nodes_of(numa)}, although its"
+            f" {plural(needed, 'exclusive CPU')} would fit on"
+            f" {plural(fewest, 'NUMA node')}"
         )
         yield Violation("preferred-affinity-is-narrowest", "CPU-HINT-006", message, places=(place,))
 
@@ -167,7 +164,7 @@ def _one_of_pod(view: View) -> Iterator[Violation]:
             yield Violation(
                 "pod-scope-one-affinity",
                 "TOPO-SCOPE-002",
-                f"{uid}/{other} has the affinity {nodes_of(affinity.numa)}, {uid}/{name}"
+                f"{uid}/{other} has the affinity {nodes_of(affinity.numa)}, but {uid}/{name} has"
                 f" {nodes_of(container.affinity.numa)}, under scope pod",
                 places=((uid, other), (uid, name)),
             )

@@ -1,4 +1,4 @@
-"""CPUs: the reservation, the shared pool, exclusive CPUs and CFS quota, whatever is picked."""
+"""Invariants of CPUs: the reservation, the shared pool, exclusive CPUs and CFS quota."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def on_start(view: View) -> Iterator[Violation]:
-    """What a start must say of the machine."""
+    """Checks the CPUs in the answer to a start."""
     known = view.facts.all
     if view.start_answer.cpus.all != known:
-        message = f"all CPUs are {view.start_answer.cpus.all}, the machine has {known}"
+        message = f"all CPUs are {view.start_answer.cpus.all}, but the machine has {known}"
         yield Violation("start-names-all-cpus", "DISCOVERY-001", message)
     beyond = view.start_answer.cpus.allocatable - known
     if beyond:
@@ -45,20 +45,20 @@ def _reserved_as_configured(view: View) -> Iterator[Violation]:
     if named is not None and not named.issubset(given):
         message = (
             f"the configuration reserves {format_numbers('CPU', named)}, but"
-            f" {format_numbers('CPU', named - given)} stayed allocatable"
+            f" {format_numbers('CPU', named - given)} remained allocatable"
         )
         yield Violation("named-cpus-are-reserved", "CPU-RESERVE-007", message, named - given)
     count = reserved_count(view.config, view.kubernetes)
     if len(given) != count:
         message = (
-            f"the configuration reserves {plural(count, 'CPU')}, the implementation"
-            f" {format_count('CPU', given)}"
+            f"the configuration reserves {plural(count, 'CPU')}, but the implementation"
+            f" reserves {format_count('CPU', given)}"
         )
         yield Violation("reservation-in-full", "CPU-RESERVE-001", message, given)
 
 
 def on_state(view: View) -> Iterator[Violation]:
-    """What must hold of any state that lists the pods on the node."""
+    """Checks the CPUs in a state that lists the right pods."""
     for check in _OF_STATIC if is_static(view.config) else (_nothing_pinned,):
         yield from check(view)
     yield from _quotas(view)
@@ -73,9 +73,8 @@ def _nothing_pinned(view: View) -> Iterator[Violation]:
     for place, container in view.containers():
         if container.cpus and not container.exclusive:
             message = (
-                f"container {'/'.join(place)} may run on"
-                f" {format_numbers('CPU', container.cpus)} under"
-                " policy none, which gives nobody a set of their own"
+                f"container {'/'.join(place)} is limited to"
+                f" {format_numbers('CPU', container.cpus)} under policy none"
             )
             yield Violation("none-gives-no-set", "CPU-NONE-002", message, container.cpus, (place,))
 
@@ -95,7 +94,7 @@ def _counts(view: View) -> Iterator[Violation]:
                     "exclusive-count",
                     "CPU-STATIC-002" if count else "CPU-STATIC-001",
                     f"container {uid}/{name} is entitled to {plural(count, 'exclusive CPU')}"
-                    f" and has {format_count('CPU', got)}",
+                    f" but has {format_count('CPU', got)}",
                     got,
                     ((uid, name),),
                 )
@@ -131,7 +130,7 @@ def _reservation(view: View) -> Iterator[Violation]:
             yield Violation(
                 "strict-reservation",
                 "CPU-OPT-STRICT-002",
-                "the shared pool has strictly reserved"
+                "the shared pool contains strictly reserved"
                 f" {format_numbers('CPU', view.state.shared & reserved)}",
                 view.state.shared & reserved,
             )
@@ -149,8 +148,8 @@ def _sharing(view: View) -> Iterator[Violation]:
     for place, cpus in exclusive:
         if cpus & view.state.shared:
             message = (
-                f"the shared pool has {format_numbers('CPU', cpus & view.state.shared)} of"
-                f" {'/'.join(place)} as well"
+                "the shared pool also contains"
+                f" {format_numbers('CPU', cpus & view.state.shared)} of {'/'.join(place)}"
             )
             yield Violation(
                 "shared-or-exclusive", "CPU-POOL-005", message, cpus & view.state.shared, (place,)
@@ -174,7 +173,7 @@ def _conservation(view: View) -> Iterator[Violation]:
     if "strict-cpu-reservation" in options(view.config):
         whole = view.start_answer.cpus.allocatable
     if whole - held and not view.budgets:
-        # A pod that lost CPUs when it was admitted again may have been refused then.
+        # A pod that lost CPUs at a repeated admission may have been refused then.
         again = view.starts > 1 and gives_budgets(view.config, view.kubernetes)
         yield Violation(
             "no-cpu-lost-by-budgets" if again else "no-cpu-lost",
@@ -184,7 +183,7 @@ def _conservation(view: View) -> Iterator[Violation]:
         )
     beyond = held - view.start_answer.cpus.all
     if beyond:
-        message = f"the machine lacks {format_numbers('CPU', beyond)}"
+        message = f"the state lists {format_numbers('CPU', beyond)}, which the machine lacks"
         yield Violation("no-cpu-invented", "CPU-POOL-007", message, beyond)
 
 
@@ -201,7 +200,7 @@ def _whole_cores(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "whole-cores-at-full-affinity" if full else "whole-cores-only",
                     "CPU-OPT-FULLPCPUS-002",
-                    f"{'/'.join(place)} has {format_numbers('CPU', core & cpus)}"
+                    f"{'/'.join(place)} has only {format_numbers('CPU', core & cpus)}"
                     f" of the core {core}",
                     core & cpus,
                     (place,),
@@ -209,11 +208,11 @@ def _whole_cores(view: View) -> Iterator[Violation]:
 
 
 _OF_STATIC = (_counts, _pools, _reservation, _sharing, _conservation, _whole_cores)
-"""What is checked of a state under policy static."""
+"""Checks of a state under policy static."""
 
 
 def _affinity_is_full(view: View, affinity: messages.Hint, cpus: CPUSet) -> bool:
-    """Whether a container with these CPUs has no more cores to get from its affinity's nodes."""
+    """Whether the nodes of the affinity had no further whole core for the container."""
     if affinity.numa is None:
         return False
     near = view.near(affinity.numa)
@@ -222,7 +221,7 @@ def _affinity_is_full(view: View, affinity: messages.Hint, cpus: CPUSet) -> bool
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
-    """What must hold between the states before and after a call (a restart included)."""
+    """Checks that containers keep their exclusive CPUs over a call, including a restart."""
     if is_static(before.config) != is_static(after.config):
         return
     earlier, now = before.exclusive(), after.exclusive()
@@ -231,44 +230,43 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
             yield Violation(
                 f"exclusive-set{'-of-budget' if place[0] in after.budgets else ''}-stays",
                 "CPU-STATIC-006",
-                f"the exclusive CPUs of {'/'.join(place)} were {earlier[place]}"
-                f" and are {now[place]}",
+                f"the exclusive CPUs of {'/'.join(place)} changed from {earlier[place]}"
+                f" to {now[place]}",
                 earlier[place],
                 (place,),
             )
 
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:
-    """What must hold when a pod was refused: the shared pool is as before."""
+    """Checks that a refused pod leaves the shared pool unchanged."""
     if before.state.shared != after.state.shared:
         yield Violation(
             "refusal-leaves-nothing",
             "CPU-REMOVE-004",
-            f"the shared pool was {before.state.shared} and, after a refusal,"
-            f" is {after.state.shared}",
+            f"a refusal changed the shared pool from {before.state.shared} to {after.state.shared}",
             before.state.shared - after.state.shared,
         )
 
 
 def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Violation]:
-    """What must hold between the answer to an admission and the state after it."""
+    """Checks that the state after an admission has the exclusive CPUs in the answer."""
     kept = view.state.pods.get(uid, {})
     for name, container in answer.containers.items():
         if name in kept and kept[name].exclusive != container.exclusive:
             yield Violation(
                 "state-keeps-what-was-given",
                 "CPU-STATIC-006",
-                f"{uid}/{name} was given {format_numbers('CPU', container.exclusive)},"
-                f" the state says {format_numbers('CPU', kept[name].exclusive)}",
+                f"the admission gave {uid}/{name} {format_numbers('CPU', container.exclusive)},"
+                f" but the state has {format_numbers('CPU', kept[name].exclusive)}",
                 container.exclusive,
                 ((uid, name),),
             )
 
 
 def _quotas(view: View) -> Iterator[Violation]:
-    """What must hold of the quota of every container that is told of.
+    """Checks the CFS quota of containers, where it is reported.
 
-    A pod that has CPUs as a whole is left out: it shares them out as it likes.
+    Pods with a budget are skipped, because they distribute their quota freely.
     """
     enforced = quota_limits(view.config)
     spares = quota_spares_exclusive(view.config, view.kubernetes)
@@ -289,7 +287,7 @@ def _quotas(view: View) -> Iterator[Violation]:
                 )
         elif container.quota is not bool(enforced and limited):
             message = (
-                f"{format_place((uid, name))} has {'a' if container.quota else 'no'} CFS quota, and"
+                f"{format_place((uid, name))} has {'a' if container.quota else 'no'} CFS quota, but"
                 f" {'a' if limited else 'no'} CPU limit"
             )
             yield Violation("quota-enforces-limits", "CPU-NONE-003", message, places=((uid, name),))

@@ -1,4 +1,4 @@
-"""Devices: who holds them, how many, in which health, and near which nodes."""
+"""Invariants of devices: ownership, number, health and NUMA affinity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def on_state(view: View) -> Iterator[Violation]:
-    """A device is held by one container, or by containers that never run at the same time."""
+    """Only containers that never run at the same time may share a device."""
     holders: dict[tuple[str, str], list[Place]] = {}
     for uid, containers in view.state.pods.items():
         for name, container in containers.items():
@@ -43,9 +43,10 @@ def on_state(view: View) -> Iterator[Violation]:
 def on_admission(
     answer: messages.Admitted, before: View | None, view: View, uid: str
 ) -> Iterator[Violation]:
-    """What must hold of the devices that an admission gave.
+    """Checks the devices allocated by an admission.
 
-    They are as many as were asked for, healthy where they are new, and near the affinity.
+    Their number must match the request, new devices must be healthy, and all must be near the
+    affinity.
     """
     if uid not in view.pods:
         return
@@ -61,7 +62,7 @@ def on_admission(
                 yield Violation(
                     "devices-of-pod-level-pods" if as_one else "devices-as-requested",
                     "DEV-ALLOCATE-003",
-                    f"{uid}/{name} asked for {count} of {resource} and got"
+                    f"{uid}/{name} requested {count} of {resource} and got"
                     f" {format_names(held.get(resource, ()))}",
                     places=((uid, name),),
                 )
@@ -72,7 +73,7 @@ def on_admission(
 
 
 def _held_devices(view: View | None, uid: str) -> set[tuple[str, str]]:
-    """What a pod held at a moment, by resource and id."""
+    """The devices that a pod held, by resource and id."""
     return {
         (resource, one)
         for container in (view.state.pods.get(uid, {}) if view else {}).values()
@@ -88,7 +89,7 @@ def _healthy(
     wrong = sorted(set(new) - healthy)
     if wrong:
         names = f"{device_resource.resource} {format_names(wrong)}"
-        message = f"{format_place(place)} was given {names}, which are not healthy"
+        message = f"{format_place(place)} got unhealthy {names}"
         yield Violation("devices-given-are-healthy", "DEV-HEALTH-001", message, places=(place,))
 
 
@@ -112,14 +113,14 @@ def _near(
             "reused-devices-near-affinity" if reused else "devices-near-affinity",
             "DEV-ALLOCATE-001",
             f"{format_place(place)} has the affinity {affinity.numa},"
-            f" and {device_resource.resource}"
-            f" {format_names(far)} are elsewhere",
+            f" but {device_resource.resource}"
+            f" {format_names(far)} on other nodes",
             places=(place,),
         )
 
 
 def _of_init_containers(view: View, place: Place, resource: str) -> frozenset[str]:
-    """The devices that the pod's init containers, but this one, leave to those after them."""
+    """The devices that the pod's other init containers leave to later containers."""
     uid, name = place
     inits = view.passing(uid) - {name}
     held = (view.state.pods.get(uid, {}).get(init) for init in inits)

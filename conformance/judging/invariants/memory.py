@@ -1,4 +1,4 @@
-"""Memory: the reservation, what is pinned and where, and the Memory Manager's checkpoint file."""
+"""Invariants of memory: the reservation, pinned memory, and the Memory Manager's checkpoint."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class WrittenTable(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WrittenNode(msgspec.Struct, frozen=True, rename="camel"):
-    """One node: how many blocks lie on it, its tables, and the group that it is used with."""
+    """One node: its number of assigned blocks, its memory types and its group."""
 
     number_of_assignments: int
     memory_map: dict[str, WrittenTable]
@@ -66,14 +66,14 @@ class WrittenBlock(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Content(File, frozen=True, rename="camel"):
-    """What the file holds, as far as it is looked at; null stands for nothing."""
+    """The parts of the checkpoint that are checked; null counts as empty."""
 
     machine_state: dict[int, WrittenNode] | None = None
     entries: dict[str, dict[str, tuple[WrittenBlock, ...]]] | None = None
 
 
 def _of_file(view: View) -> Iterator[Violation]:
-    """What must hold of the file, where there is one."""
+    """Checks the checkpoint, if there is one."""
     try:
         content = _content(view)
     except ValueError as error:
@@ -89,7 +89,7 @@ def _of_file(view: View) -> Iterator[Violation]:
 
 
 def _of_files(before: View, after: View) -> Iterator[Violation]:
-    """A refused pod takes no node out of the group that it is used with."""
+    """A refused pod doesn't remove a node from its group."""
     try:
         sides = _content(before), _content(after)
     except ValueError:
@@ -98,18 +98,18 @@ def _of_files(before: View, after: View) -> Iterator[Violation]:
     for node in sorted(was.keys() & now.keys()):
         if len(was[node].cells) > 1 and now[node].cells == (node,):
             message = (
-                f"after a refusal node {node} is alone in {FILE_NAME}, before it in the group"
-                f" {_numbers(was[node].cells)}"
+                f"a refusal removed node {node} from the group"
+                f" {_numbers(was[node].cells)} in {FILE_NAME}"
             )
             yield Violation("refusal-keeps-groups", "NODE-REFUSED-001", message)
 
 
 def _content(view: View) -> Content | None:
-    """What the file says, None where there is none.
+    """The content of the checkpoint; None if there is no file.
 
     Raises:
-        ValueError: it cannot be read.
-        msgspec.DecodeError: likewise.
+        ValueError: the file can't be read.
+        msgspec.DecodeError: the file can't be read.
     """
     text = view.state.files.get(FILE_NAME)
     return None if text is None else read_file(text, Content)
@@ -133,14 +133,14 @@ def _entries(view: View, content: Content) -> Iterator[Violation]:
     for place in sorted({*said, *held}):
         if said.get(place) != held.get(place):
             message = (
-                f"{place} has {_format_blocks(held.get(place))}; {FILE_NAME} says"
+                f"{place} has {_format_blocks(held.get(place))}; {FILE_NAME} has"
                 f" {_format_blocks(said.get(place))}"
             )
             yield Violation("memory-file-says-what-is-held", _REQUIREMENT, message)
 
 
 def _numbers(nodes: Iterable[int]) -> str:
-    """Node ids that a file has, which need be neither sorted nor possible."""
+    """Formats node ids from a file, which may be unsorted and invalid."""
     return ",".join(map(str, sorted(nodes)))
 
 
@@ -161,7 +161,7 @@ def _sums(node: int, memory: WrittenNode) -> Iterator[Violation]:
         beside = pages if kind == "memory" else 0
         if (
             table.free + table.reserved != table.allocatable
-            # A node on which more is reserved than it has has nothing to give.
+            # If more is reserved than the node has, nothing is allocatable.
             or table.allocatable != max(0, table.total - table.system_reserved - beside)
             or min(msgspec.structs.astuple(table)) < 0
         ):
@@ -169,17 +169,18 @@ def _sums(node: int, memory: WrittenNode) -> Iterator[Violation]:
                 "memory-file-adds-up",
                 _REQUIREMENT,
                 f"node {node}, {kind}: {table.free} free, {table.reserved} reserved,"
-                f" {table.allocatable} allocatable, {table.system_reserved} kept for the system,"
+                f" {table.allocatable} allocatable, "
+                f"{table.system_reserved} reserved for the system,"
                 f" {table.total} in total",
                 size=max(msgspec.structs.astuple(table)),
             )
 
 
 def _in_use(view: View, content: Content) -> Iterator[Violation]:
-    """What nodes say of the blocks on them, against the blocks.
+    """Compares each node's number of blocks and group with the blocks.
 
-    What is wrong since pods with resources as a whole may have come again has a name of its own:
-    one that was refused then is gone, and still counted.
+    If pods with pod-level resources may have been admitted again, the invariant has another name:
+    pods refused then are gone but still counted.
     """
     again = view.starts > 1 and gives_budgets(view.config, view.kubernetes)
     blocks = _all_blocks(content)
@@ -191,8 +192,9 @@ def _in_use(view: View, content: Content) -> Iterator[Violation]:
             yield Violation(
                 f"memory-file-counts-blocks{'-of-budgets' if again else ''}",
                 _REQUIREMENT,
-                f"node {node} has {plural(on[node], 'block')} with the nodes {_numbers(group)},"
-                f" and says {memory.number_of_assignments} with {_numbers(memory.cells)}",
+                f"node {node} has {plural(on[node], 'block')} in the group {_numbers(group)},"
+                f" but {FILE_NAME} counts {memory.number_of_assignments}"
+                f" in {_numbers(memory.cells)}",
             )
 
 
@@ -206,10 +208,10 @@ def _all_blocks(content: Content) -> list[WrittenBlock]:
 
 
 def _reserved_in_file(view: View, content: Content) -> Iterator[Violation]:
-    """What nodes say is reserved on them, against the blocks.
+    """Compares the reserved memory of each group with the blocks.
 
-    What is wrong since a pod came again has a name of its own, also when that pod is gone: it gave
-    back what was never reserved for it.
+    If a pod was admitted again, even one that is gone by now, the invariant has another name: such
+    a pod releases memory that was never reserved for it.
     """
     blocks = _all_blocks(content)
     name = f"memory-file-reserves-{'for-returned-pods' if view.readmitted_pods else 'what-is-held'}"
@@ -231,8 +233,8 @@ def _reservation_mismatches(
         said = sum(_of(nodes, node, kind) for node in group)
         if held != said:
             yield (
-                f"nodes {_numbers(group)}: {plural(held, 'byte')} of {kind} held,"
-                f" {said:,} in the file"
+                f"nodes {_numbers(group)}: containers hold {plural(held, 'byte')} of {kind},"
+                f" {FILE_NAME} has {said:,} reserved"
             )
 
 
@@ -245,7 +247,7 @@ _MEMORY = "memory"
 
 
 def on_start(view: View) -> Iterator[Violation]:
-    """What a start must say of the machine's memory: all of it but the reservation."""
+    """Checks that a start reports all memory minus the reservation as allocatable."""
     if not keeps_memory(view.config, view.kubernetes):
         return
     given = {(block.numa, block.type): block.size for block in view.start_answer.memory}
@@ -258,14 +260,14 @@ def on_start(view: View) -> Iterator[Violation]:
             yield Violation(
                 "memory-allocatable-but-reserved",
                 "MEM-RESERVE-001",
-                f"node {numa} has {plural(size, 'byte')} of {kind} next to its reservation,"
-                f" {said:,} by the implementation",
+                f"node {numa} has {plural(size, 'byte')} of {kind} left after its reservation,"
+                f" but the implementation reports {said:,}",
                 size=said,
             )
 
 
 def allocatable(view: View) -> dict[tuple[int, str], int]:
-    """The bytes that can be allocated, by node and memory type."""
+    """The allocatable bytes, by node and memory type."""
     reserved = reserved_memory(view.config)
     return {
         (node, kind): max(0, total - reserved.get(node, {}).get(kind, 0))
@@ -274,7 +276,7 @@ def allocatable(view: View) -> dict[tuple[int, str], int]:
 
 
 def _totals(facts: Facts) -> dict[tuple[int, str], int]:
-    """All bytes by node and memory type; huge pages are not memory besides."""
+    """All bytes by node and memory type; huge pages are not counted as memory."""
     found: dict[tuple[int, str], int] = {}
     for node in facts.machine.topology or ():
         pools = {
@@ -287,14 +289,14 @@ def _totals(facts: Facts) -> dict[tuple[int, str], int]:
 
 
 def on_state(view: View) -> Iterator[Violation]:
-    """What must hold of any state."""
+    """Checks the memory in a state."""
     if not keeps_memory(view.config, view.kubernetes):
         yield from _nothing_pinned(view)
         return
     yield from _requests(view)
     yield from _groups(view)
     if view.budgets:
-        # What several containers share would count more than once.
+        # Shared memory would be counted several times.
         return
     yield from _capacity(view)
     if view.exact:
@@ -302,7 +304,7 @@ def on_state(view: View) -> Iterator[Violation]:
 
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:
-    """A refused pod leaves the groups of nodes as they were."""
+    """Checks that a refused pod leaves the groups of nodes unchanged."""
     if keeps_memory(after.config, after.kubernetes) and after.exact:
         yield from _of_files(before, after)
 
@@ -334,7 +336,7 @@ def _requests(view: View) -> Iterator[Violation]:
                     "memory-as-requested" if wanted else "memory-of-guaranteed-only",
                     "MEM-STATIC-001" if wanted else "MEM-STATIC-002",
                     f"container {format_place(place)} is due"
-                    f" {plural(asked, 'byte')} of {kind} and has"
+                    f" {plural(asked, 'byte')} of {kind} but has"
                     f" {got:,}",
                     places=(place,),
                     size=got,
@@ -342,10 +344,10 @@ def _requests(view: View) -> Iterator[Violation]:
 
 
 def _max_reuse(view: View, place: Place, amounts_due: Mapping[str, Amounts]) -> Counter[str] | None:
-    """The most that others may have of a container's memory; None where that is not known.
+    """The most memory that other containers may reuse of a container; None if unknown.
 
-    What an init container leaves to those after it is theirs. They may take it more than once if
-    one of them ended and came again.
+    Later containers inherit an init container's memory. They may reuse it repeatedly if one of them
+    ended and was admitted again.
     """
     uid, name = place
     taken: Counter[str] = Counter()
@@ -397,20 +399,20 @@ def _first(view: View, places: list[Place]) -> Place:
 
 
 def _admission_order(view: View, place: Place) -> tuple[int, int]:
-    """When a container was served: with its pod, and there in the order of containers."""
+    """The position of a container in the order of allocation: by pod, then by container."""
     uid, name = place
     names = [one.name for one in view.pod_readings[uid].containers]
     return list(view.pods).index(uid), names.index(name)
 
 
 def _came_later(view: View, place: Place, other: Place) -> bool:
-    """Whether a container was surely served after another; a restart may serve some anew."""
+    """Whether a container was certainly allocated after another; a restart may change the order."""
     anew = view.starts > 1 or view.readmitted_pods & {place[0], other[0]}
     return not anew and _admission_order(view, place) > _admission_order(view, other)
 
 
 def _capacity(view: View) -> Iterator[Violation]:
-    """No set of nodes may hold more than it has; the sets that blocks lie on are enough."""
+    """Checks that no set of nodes that blocks are on provides more than it has."""
     there = allocatable(view)
     blocks = [block for _, block in _blocks(view)]
     for kind in sorted({block.type for block in blocks}):
@@ -422,7 +424,7 @@ def _capacity(view: View) -> Iterator[Violation]:
             most = sum(there.get((node, kind), 0) for node in nodes)
             if held > most:
                 message = (
-                    f"{plural(held, 'byte')} of {kind} pinned to {nodes_of(nodes)}, with {most:,}"
-                    " next to the reservation"
+                    f"{plural(held, 'byte')} of {kind} pinned to {nodes_of(nodes)}, which can"
+                    f" provide only {most:,}"
                 )
                 yield Violation("memory-never-exceeded", "MEM-STATIC-009", message, size=held)

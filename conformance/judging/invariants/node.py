@@ -1,4 +1,4 @@
-"""The node as a whole: pods and their containers, refusals, restarts, and the checkpoint files."""
+"""Invariants of the node: pods, containers, refusals, restarts and checkpoint files."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class CPUFile(File, frozen=True, rename="camel"):
 
 
 def check_pod_list(view: View) -> Iterator[Violation]:
-    """The state lists the pods on the node and no others, with all of their containers."""
+    """The state lists exactly the pods on the node, with all of their containers."""
     if set(view.state.pods) != set(view.pods):
         listed = format_names(view.state.pods)
-        message = f"the state lists {listed}; on the node: {format_names(view.pods)}"
+        message = f"the state lists {listed}; pods on the node: {format_names(view.pods)}"
         yield Violation("state-lists-pods-on-node", "CPU-REMOVE-003", message)
         return
     for uid, pod in view.pods.items():
@@ -52,7 +52,7 @@ def check_pod_list(view: View) -> Iterator[Violation]:
 
 
 def on_state(view: View) -> Iterator[Violation]:
-    """The CPU Manager's file says what the state says."""
+    """The CPU Manager's checkpoint agrees with the state."""
     text = view.state.files.get(CPU_FILE)
     if text is None or not view.exact or not is_static(view.config):
         return
@@ -68,15 +68,16 @@ def on_state(view: View) -> Iterator[Violation]:
         for name, cpus in containers.items()
     }
     if (said, content.default_cpu_set) != (held, str(view.state.shared)):
+        pool, shared = content.default_cpu_set or "empty", str(view.state.shared) or "empty"
         message = (
-            f"{CPU_FILE} has {short_text(said)} and shares {content.default_cpu_set}; the state has"
-            f" {short_text(held)} and shares {view.state.shared}"
+            f"{CPU_FILE} has {short_text(said)}, shared pool {pool};"
+            f" the state has {short_text(held)}, shared pool {shared}"
         )
         yield Violation("cpu-file-says-what-is-held", "CPU-CHECKPOINT-002", message)
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
-    """Containers keep their memory and their devices as long as they live, over restarts too."""
+    """Containers keep their memory and devices as long as they live, even over restarts."""
     kept, keeps = (keeps_memory(view.config, view.kubernetes) for view in (before, after))
     for place, container in after.containers():
         had = before.state.pods.get(place[0], {}).get(place[1])
@@ -87,19 +88,23 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
         if kept == keeps and moved and not gained:
             of = _whose_memory(place, before, after)
             message = (
-                f"{format_place(place)} had memory {_blocks(had)} and has {_blocks(container)}"
+                f"the memory of {format_place(place)} changed from {_blocks(had)}"
+                f" to {_blocks(container)}"
             )
             yield Violation(f"memory{of}-stays", "MEM-STATIC-012", message, places=(place,))
         for resource, ids in (had.devices or {}).items():
             now = (container.devices or {}).get(resource, ())
             if set(ids) != set(now):
                 previous = f"{resource} {format_names(ids)}"
-                message = f"{format_place(place)} had {previous} and has {format_names(now)}"
+                message = (
+                    f"the devices of {format_place(place)} changed from {previous}"
+                    f" to {format_names(now)}"
+                )
                 yield Violation("devices-stay", "NODE-RESTART-001", message, places=(place,))
 
 
 def _whose_memory(place: Place, before: View, after: View) -> str:
-    """What sets a container's memory apart from others', as names of invariants have it."""
+    """The suffix of the invariant's name for special kinds of memory."""
     uid, name = place
     if uid in after.budgets:
         return "-of-budget"
@@ -115,13 +120,13 @@ def _whose_memory(place: Place, before: View, after: View) -> str:
 
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:
-    """A refused pod leaves no trace in the files, and the others as they were."""
+    """A refused pod leaves the resources of other pods unchanged."""
     for uid in sorted(before.state.pods.keys() & after.state.pods.keys()):
         if _retained_resources(before, uid) != _retained_resources(after, uid):
             message = (
-                f"after a refusal pod {uid} has"
-                f" {_join_containers(_retained_resources(after, uid))}; before it had"
-                f" {_join_containers(_retained_resources(before, uid))}"
+                f"a refusal changed pod {uid} from"
+                f" {_join_containers(_retained_resources(before, uid))} to"
+                f" {_join_containers(_retained_resources(after, uid))}"
             )
             yield Violation("refusal-changes-nobody", "NODE-REFUSED-001", message)
 
@@ -149,17 +154,17 @@ def _devices(container: messages.Container) -> str:
 
 
 def _affinity(hint: messages.Hint) -> str:
-    """A hint in words, which are the same for the same hint."""
+    """Formats a hint; equal hints have equal texts."""
     return f"{nodes_of(hint.numa)}, {'preferred' if hint.preferred else 'not preferred'}"
 
 
 def _differ(had: Sequence[messages.MemoryBlock], has: Sequence[messages.MemoryBlock]) -> bool:
-    """Whether blocks differ in more than their order, which means nothing."""
+    """Whether blocks differ in more than their order, which has no meaning."""
     return Counter(had) != Counter(has)
 
 
 def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Violation]:
-    """The state keeps the memory, the devices and the affinity that an admission gave."""
+    """The state after an admission has the memory, devices and affinity in the answer."""
     kept = view.state.pods.get(uid, {})
     for name, given in answer.containers.items():
         if name not in kept:
@@ -170,7 +175,7 @@ def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Vi
                 yield Violation(
                     "state-keeps-what-was-answered",
                     "NODE-STATE-001",
-                    f"{uid}/{name} was given {field} {said}; the state says {now}",
+                    f"{field} of {uid}/{name} is {said} in the answer, but {now} in the state",
                     places=((uid, name),),
                 )
 
@@ -180,4 +185,4 @@ _KEPT: Mapping[str, Callable[[messages.Container], str]] = {
     "devices": _devices,
     "affinity": lambda container: _affinity(container.affinity),
 }
-"""What a state keeps of a container, in words that are the same in any order."""
+"""Fields compared with the answer, and formats for them that ignore the order of lists."""

@@ -1,4 +1,4 @@
-"""Merging hints and assigning CPUs alone: what their answers must be, whoever gives them."""
+"""Invariants of answers that need no node: merged hints and assigned CPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SINGLE = "single-numa-node"
 
 
 def on_answer(args: messages.Args, answer: messages.Answer, level: Level) -> Iterator[Violation]:
-    """What must hold of an answer that needs no node."""
+    """Checks an answer that needs no node."""
     match args, answer:
         case messages.MergeArgs(), messages.Merged():
             if args.policy != "none" and applies("placement", level):
@@ -31,7 +31,7 @@ def on_answer(args: messages.Args, answer: messages.Answer, level: Level) -> Ite
 def _check_assignment(args: messages.AssignArgs, answer: messages.Assigned) -> Iterator[Violation]:
     if len(answer.cpus) != args.count:
         message = (
-            f"the request is for {plural(args.count, 'CPU')}, the answer assigns"
+            f"expected {plural(args.count, 'CPU')}, but the answer assigns"
             f" {format_count('CPU', answer.cpus)}"
         )
         yield Violation("assigned-count", "CPU-STATIC-002", message, answer.cpus)
@@ -43,10 +43,10 @@ def _check_assignment(args: messages.AssignArgs, answer: messages.Assigned) -> I
 def _check_merge(args: messages.MergeArgs, answer: messages.Merged) -> Iterator[Violation]:
     every = NUMASet(args.nodes)
     lists = list(_lists(args))
-    # All nodes are no affinity to single-numa-node.
+    # Under single-numa-node, all nodes are reported as no affinity.
     nodes = every if answer.hint.numa is None else answer.hint.numa
     if not nodes.issubset(every):
-        message = f"the merged hint has {nodes_of(nodes)}, the machine {nodes_of(every)}"
+        message = f"the merged hint has {nodes_of(nodes)}, but the machine has {nodes_of(every)}"
         yield Violation("merged-on-the-machine", "TOPO-MERGE-014", message)
     if answer.admit != (answer.hint.preferred or args.policy == "best-effort"):
         message = (
@@ -57,20 +57,20 @@ def _check_merge(args: messages.MergeArgs, answer: messages.Merged) -> Iterator[
     agreed = _common_preferences(lists, every)
     if answer.hint.preferred != bool(agreed):
         message = (
-            f"the providers all prefer nodes {_hints(agreed)}, the merged hint {nodes} is"
+            f"all providers prefer nodes {_hints(agreed)}, but the merged hint {nodes} is"
             f" {_preferred(answer.hint)}"
         )
         yield Violation("preferred-if-all-agree", "TOPO-MERGE-004", message)
     elif agreed and (nodes not in agreed or len(nodes) > min(map(len, agreed))):
-        message = f"the providers all prefer nodes {_hints(agreed)}, the merged hint is {nodes}"
+        message = f"all providers prefer nodes {_hints(agreed)}, but the merged hint is {nodes}"
         yield Violation("narrowest-preferred-wins", "TOPO-MERGE-003", message)
     elif not agreed and nodes != every and not _within(nodes, lists):
-        message = f"the merged hint {nodes} does not lie in a hint of every provider"
+        message = f"the merged hint {nodes} is not within a hint of every provider"
         yield Violation("merged-of-one-hint-each", "TOPO-MERGE-009", message)
 
 
 def _lists(args: messages.MergeArgs) -> Iterator[list[messages.Hint]]:
-    """The hints of every resource that has a preference, as far as the policy takes them."""
+    """The hints for each resource that the policy considers."""
     for provider in args.providers:
         for hints in (provider or {}).values():
             if hints is None:
@@ -86,7 +86,7 @@ def _lists(args: messages.MergeArgs) -> Iterator[list[messages.Hint]]:
 
 
 def _common_preferences(lists: list[list[messages.Hint]], every: NUMASet) -> set[NUMASet]:
-    """The sets of nodes that every list prefers; a hint without nodes goes with any."""
+    """The sets of nodes that every list prefers; a hint without nodes matches any."""
     found: set[NUMASet] | None = None
     for hints in lists:
         preferred = {hint.numa for hint in hints if hint.preferred}

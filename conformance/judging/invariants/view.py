@@ -1,4 +1,4 @@
-"""A node at one moment as the invariants look at it, and what they say when one is broken."""
+"""The view of a node that invariants check, and the violations that they report."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 _NO_CPUS = CPUSet()
 
 Place = tuple[str, str]
-"""A container by pod uid and name."""
+"""A container's pod uid and name."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A broken invariant: its name, the requirement that it comes from, and what was seen.
+    """A broken invariant: its name, its requirement and a message.
 
-    `cpus`, `places` and `size` (bytes) are the guilty CPUs, containers and amount, by which a
-    named defect is told.
+    `cpus`, `places` and `size` (bytes) are the CPUs, containers and amount involved, by which
+    violations are attributed to named defects.
     """
 
     invariant: str
@@ -52,7 +52,7 @@ class Violation:
 
     @property
     def finding(self) -> Finding:
-        """The same as it stands next to the call that broke it."""
+        """The violation as a finding of the call that caused it."""
         return Finding(
             "invariant",
             self.invariant,
@@ -64,21 +64,21 @@ class Violation:
 
 @dataclass(frozen=True)
 class View:
-    """A node at one moment: the state as answered, and what the harness knows of it.
+    """A node at one moment: the reported state and the harness's own knowledge.
 
     Attributes:
-        facts: of the machine.
-        config: the configuration in force.
-        pods: on the node, by uid.
-        ended_containers: containers of them that run no longer.
+        facts: the machine's properties.
+        config: the effective configuration.
+        pods: manifests of the pods on the node, by uid.
+        ended_containers: their containers that have ended.
         start_answer: the answer to the last start.
         state: the answer to `state`.
-        devices: what the device plugins reported last.
+        devices: the devices that the plugins last reported.
         kubernetes: the release that the implementation is asked to behave as.
-        level: how much of its answers is compared.
-        arrivals: when each pod came, by uid: what it holds stays as it was given then.
-        starts: how many starts there were.
-        readmitted_pods: pods that were offered again since the last start.
+        level: how closely answers are compared.
+        arrivals: when each pod was first admitted, by uid. It keeps the resources allocated then.
+        starts: the number of starts so far.
+        readmitted_pods: pods that were admitted again since the last start.
     """
 
     facts: Facts
@@ -96,15 +96,16 @@ class View:
 
     @cached_property
     def pod_readings(self) -> Mapping[str, PodReading]:
-        """The pods as the documents read them, by uid."""
+        """The pods as the documentation describes them, by uid."""
         whole = pod_resources(self.config, self.kubernetes)
         return {uid: pods.read(pod, whole) for uid, pod in self.pods.items()}
 
     @cached_property
     def reclassified_pods(self) -> frozenset[str]:
-        """The pods with resources of their own that came when other gates decided about these.
+        """The pods with pod-level resources that were admitted under other feature gates.
 
-        They keep what they were given, and are due it or what the gates of now give.
+        They keep their resources, and may receive what either the old or the new gates entitle them
+        to.
         """
         now = pod_resources(self.config, self.kubernetes)
         return frozenset(
@@ -116,21 +117,21 @@ class View:
 
     @cached_property
     def budgets(self) -> frozenset[str]:
-        """The pods whose own CPUs and memory are allocated; the state has only their shares."""
+        """The pods with a budget; the state lists only the containers' shares."""
         return frozenset(
             uid for uid, pod in self.pod_readings.items() if has_budget(pod, self.config)
         )
 
     def came_under(self, uid: str) -> messages.KubeletConfiguration:
-        """The configuration that was in force when a pod of the node was admitted first."""
+        """The configuration under which a pod was first admitted."""
         return self.arrivals[uid].config if uid in self.arrivals else self.config
 
     def was_there(self, uid: str) -> bool:
-        """Whether a pod was on the node before the last start, and has kept what it held."""
+        """Whether a pod was on the node before the last start and kept its resources."""
         return uid in self.arrivals and self.arrivals[uid].start < self.starts
 
     def containers(self) -> Iterator[tuple[Place, messages.Container]]:
-        """Every container that has not ended, in the order of the answer."""
+        """Every container that has not ended, in the order of the state."""
         for uid, containers in self.state.pods.items():
             for name, container in containers.items():
                 if (uid, name) not in self.ended_containers:
@@ -146,14 +147,14 @@ class View:
         }
 
     def near(self, numa: NUMASet) -> CPUSet:
-        """The CPUs of the nodes; with ``align-by-socket`` those of their sockets."""
+        """The CPUs of the nodes; with ``align-by-socket``, of their sockets."""
         near = CPUSet.union(self.facts.nodes.get(node, CPUSet()) for node in numa)
         if "align-by-socket" in options(self.config):
             return CPUSet.union(cpus for cpus in self.facts.sockets.values() if cpus & near)
         return near
 
     def reserved(self) -> CPUSet:
-        """The CPUs that the implementation says it has reserved."""
+        """The CPUs that the implementation reports as reserved."""
         return self.start_answer.cpus.all - self.start_answer.cpus.allocatable
 
     def passing(self, uid: str) -> frozenset[str]:
@@ -163,16 +164,17 @@ class View:
         )
 
     def aligned_cpus(self, uid: str, name: str) -> int:
-        """The exclusive CPUs that a container's affinity is for: in the pod scope its pod's."""
+        """The number of exclusive CPUs to align: the container's, or in scope pod, the pod's."""
         pod = self.pod_readings[uid]
         if self.config.get("topologyManagerScope") == "pod":
             return pod.effective_exclusive_cpus
         return exclusive_counts(pod)[name]
 
     def may_share(self, left: Place, right: Place) -> bool:
-        """Whether two containers are of one pod and never run at the same time.
+        """Whether two containers may have the same CPUs or devices.
 
-        Or of one that has CPUs as a whole, of which either may be without a part.
+        They may if they belong to the same pod and never run at the same time, or if their pod has
+        a budget and either of them has no exclusive CPUs.
         """
         if left[0] != right[0]:
             return False
@@ -187,34 +189,34 @@ class View:
 
     @property
     def exact(self) -> bool:
-        """Whether the checkpoint files are compared too."""
+        """Whether checkpoint files are compared."""
         return applies("kubelet", self.level)
 
 
 def format_place(place: Place) -> str:
-    """A container as messages write it."""
+    """Formats a container for messages."""
     return "/".join(place)
 
 
 def nodes_of(numa: NUMASet | None) -> str:
-    """The nodes of an affinity as messages write them; None stands for no affinity."""
+    """Formats the nodes of an affinity for messages; None stands for no affinity."""
     return format_numbers("node", numa or ())
 
 
 def format_names(items: Iterable[str]) -> str:
-    """Names as messages write them, sorted."""
+    """Formats names for messages, sorted."""
     return ", ".join(sorted(items)) or "none"
 
 
 class Arrival(NamedTuple):
-    """When a pod was first admitted: under which configuration, and after which start."""
+    """When a pod was first admitted: the configuration, and the number of starts before."""
 
     config: messages.KubeletConfiguration
     start: int
 
 
 def arrivals(requests: Iterable[messages.Args]) -> Mapping[str, Arrival]:
-    """When each pod came that is on the node, by the arguments of every call that was made."""
+    """When each pod on the node was first admitted, given the arguments of all calls so far."""
     found: dict[str, Arrival] = {}
     now = Arrival({}, 0)
     for args in requests:
@@ -231,7 +233,7 @@ def arrivals(requests: Iterable[messages.Args]) -> Mapping[str, Arrival]:
 
 
 def find_readmitted_pods(requests: Iterable[messages.Args]) -> frozenset[str]:
-    """The pods that were offered more than once since the last start; arguments as above."""
+    """The pods admitted more than once since the last start, given the arguments of all calls."""
     offered: Counter[str] = Counter()
     for args in requests:
         match args:
@@ -243,7 +245,7 @@ def find_readmitted_pods(requests: Iterable[messages.Args]) -> frozenset[str]:
 
 
 class File(msgspec.Struct, frozen=True, rename="camel"):
-    """A file, which may have a part ``data`` with all of it once more."""
+    """A checkpoint file, which may contain its content a second time as ``data``."""
 
     data: str = ""
 
@@ -252,10 +254,10 @@ AnyFile = TypeVar("AnyFile", bound=File)
 
 
 def read_file(text: str | bytes, structure: type[AnyFile]) -> AnyFile:
-    """What a file says; where it has a part ``data``, that is what the kubelet believes.
+    """Reads a checkpoint file; if it has a part ``data``, that takes precedence, as in the kubelet.
 
     Raises:
-        ValueError: it cannot be read.
+        ValueError: the file can't be read.
     """
     try:
         content = codec.decode(text, structure)

@@ -90,7 +90,7 @@ def test_expectations_can_differ_by_release() -> None:
     assert step.on("1.34").expect == Expected(refused="SMTAlignmentError")
     assert step.on("1.35").expect == "anything"
     assert step.on("1.36").expect == Expected()
-    with pytest.raises(LookupError, match=r"does not say what to expect in Kubernetes 1\.40"):
+    with pytest.raises(LookupError, match=r"there is no expectation for Kubernetes 1\.40"):
         msgspec.structs.replace(step, expect=step.expect[:1]).on("1.40")
 
 

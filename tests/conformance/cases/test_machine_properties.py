@@ -72,5 +72,5 @@ def test_expressions_can_name_parts_of_the_machine(source: str, value: str) -> N
 def test_uncore_caches_have_names_and_devices_a_limit() -> None:
     names = facts("epyc-7742-2s-nps1").names()
     assert str(evaluate("cache(0)", names)) == "0-3,128-131"
-    with pytest.raises(ExpressionError, match="more than 4096 devices on a node"):
+    with pytest.raises(ExpressionError, match="at most 4096 devices per node"):
         evaluate("per_node(100000000)", names)

@@ -148,10 +148,10 @@ CASE = '{"id": "a", "title": "A", "requirements": [], '
         (b"plain", "x.jsonl.xz: not an xz file"),
         (lzma.compress(b""), "x.jsonl.xz: is empty"),
         (lzma.compress(b"{}\n"), "x.jsonl.xz, line 1: Object missing required field `format`"),
-        (pack(format=2), "format 2 is not known; known is 1"),
+        (pack(format=2), "format: expected 1, got 2"),
         (
             pack(kubernetes="0,,1"),
-            "x.jsonl.xz, line 1: kubernetes: '0,,1' is not one of 1.30, 1.31,",
+            "x.jsonl.xz, line 1: kubernetes: expected one of 1.30, 1.31,",
         ),
         (pack("1"), r"line 2: Expected `object`, got `int` - at `\$.case`"),
         (
@@ -160,7 +160,7 @@ CASE = '{"id": "a", "title": "A", "requirements": [], '
         ),
         (
             pack(CASE + '"machine": {}, "steps": []}'),
-            r"x.jsonl.xz, line 2: case.steps: a case needs a step \(give it one, or remove it\)",
+            r"x.jsonl.xz, line 2: case.steps: a case needs at least one step \(add one,",
         ),
     ],
 )

@@ -13,10 +13,8 @@ from numaproof.conformance.doctor.examination import examine
 from numaproof.protocol.diagnosis import Diagnosis
 
 DRIVER = Path(__file__).parents[3] / "examples" / "driver.py"
-FIX = (
-    "            if count > len(free):\n",
-    '            if count > len(free):\n                del self.held[pod["metadata"]["uid"]]\n',
-)
+LINE = "            if count > len(free):\n"
+FIX = (LINE, LINE + '                del self.allocations[pod["metadata"]["uid"]]\n')
 """The fix for the driver from docs/fuzzing.md."""
 
 Examine = Callable[..., Diagnosis]

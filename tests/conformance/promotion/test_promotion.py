@@ -112,5 +112,5 @@ def test_an_unclaimed_level_is_refused() -> None:
     lesser = type(REFERENCE)(REFERENCE.implementation, hello, NEWEST, "admission")
     case = seeded_scenario(0, REFERENCE.capabilities)
     wanted = PromotionOptions(**{**WANTED, "requirements": ("CPU-STATIC-001",)}, level="kubelet")
-    with pytest.raises(PromotionError, match="claims level admission, at which"):
+    with pytest.raises(PromotionError, match="claims level admission, so cases"):
         promote(case, wanted, REGISTRY, (), lesser)

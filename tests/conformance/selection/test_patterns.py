@@ -109,7 +109,7 @@ def test_a_pattern_without_a_match_is_an_error_with_the_nearest_names(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[" * 60_000, "has more than 1000 characters"),
+        ("[" * 60_000, "is longer than 1000 characters"),
         ("aera:memory", "unknown key 'aera' in 'aera:memory'; did you mean area:memory?"),
         ("zzz:x", "unknown key 'zzz' in 'zzz:x'; the keys are id, requirement, "),
     ],

@@ -1,4 +1,4 @@
-// {{ name }} behind numaproof's protocol: fill in chooseCPUs, and claim in hello what you add.
+// Adapter for {{ name }}: fill in chooseCPUs. When you add more, claim it in hello.
 package main
 
 import (
@@ -17,18 +17,18 @@ var hello = object{
 	"features": list{"container-removal", "restart"},
 }
 
-// YOUR POLICY GOES HERE: which count of the free CPUs a container gets. There are enough, sorted;
-// machine is cAdvisor's MachineInfo. Any will do at level invariants; these are the lowest.
+// YOUR POLICY GOES HERE: chooseCPUs chooses count of the free CPUs, which are sorted and always
+// enough. machine is cAdvisor's MachineInfo. At level invariants, any choice is correct.
 func chooseCPUs(count int, free []int, machine Machine) []int {
 	return slices.Clone(free[:count])
 }
 
-// Node has CPUs, and knows those that each container of each pod holds.
+// Node has the node's CPUs and their assignments to containers.
 type Node struct {
 	file                 string
 	machine              Machine
 	static               bool
-	managed, allocatable []int // none under policy none, which pins nothing
+	managed, allocatable []int // empty with policy none
 	held                 map[string]map[string][]int
 }
 
@@ -41,7 +41,7 @@ func main() {
 }
 
 func (n *Node) start(args Args) object {
-	*n = Node{} // after a refused start every other call is a fault
+	*n = Node{} // if the start is refused, all other calls are faults
 	if args.Machine == nil {
 		return object{"unsupported": object{"what": "discovery"}}
 	}
@@ -55,7 +55,7 @@ func (n *Node) start(args Args) object {
 	if text, err := os.ReadFile(file); err == nil && static {
 		check(json.Unmarshal(text, &saved))
 	}
-	for _, pod := range args.Pods { // they are there before they are admitted again
+	for _, pod := range args.Pods { // running pods, which are admitted again later
 		uid := pod.Metadata.UID
 		held[uid] = map[string][]int{}
 		for _, container := range pod.Spec.Containers {
@@ -64,7 +64,7 @@ func (n *Node) start(args Args) object {
 	}
 	node := Node{file, *args.Machine, static, managed, allocatable, held}
 	if len(without(node.exclusive(), allocatable)) > 0 {
-		return refusedStart("a pod holds CPUs that are gone")
+		return refusedStart("a pod's CPUs are not allocatable")
 	}
 	*n = node
 	n.save()
@@ -82,7 +82,7 @@ func (n *Node) admit(args Args) object {
 	}
 	for _, container := range spec.Containers {
 		if len(n.held[uid][container.Name]) > 0 {
-			continue // admitted again: it keeps what it holds
+			continue // admitted before: the container keeps its CPUs
 		}
 		count, free := 0, without(n.allocatable, n.exclusive())
 		if n.static {

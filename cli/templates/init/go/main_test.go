@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-func TestChoosesAsManyCPUsAsAskedAmongTheFree(t *testing.T) {
+func TestChooseCPUsReturnsTheRequestedNumberOfFreeCPUs(t *testing.T) {
 	var machine Machine
 	free := []int{1, 3, 5, 7}
 	chosen := chooseCPUs(2, free, machine)
 	if len(chosen) != 2 || len(without(chosen, free)) > 0 {
-		t.Errorf("asked for 2 of %v, got %v", free, chosen)
+		t.Errorf("expected 2 of %v, got %v", free, chosen)
 	}
 }
 
-func TestNumaproofUnderstandsIt(t *testing.T) {
+func TestAdapterSpeaksTheProtocol(t *testing.T) {
 	adapter := filepath.Join(t.TempDir(), "adapter")
 	run(t, "go", "build", "-o", adapter, ".")
 	run(t, "numaproof", "doctor", adapter)

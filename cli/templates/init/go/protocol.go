@@ -1,4 +1,4 @@
-// The protocol, and what it brings from Kubernetes and cAdvisor: done, nothing to fill in.
+// The protocol, with the types of Kubernetes and cAdvisor that it uses. Complete; no need to edit.
 package main
 
 import (
@@ -24,7 +24,7 @@ type Request struct {
 	Args Args
 }
 
-// Args holds the arguments of every operation that hello claims; add the fields that you need.
+// Args holds the arguments of all claimed operations. Add fields as you need them.
 type Args struct {
 	Machine        *Machine
 	Config         Config
@@ -105,8 +105,8 @@ func (m *Machine) cpus() (cpus []int) {
 	return slices.Compact(cpus)
 }
 
-// managedCPUs are those of the shared pool and of containers, and of these the ones that containers
-// may own; or else what is wrong with the configuration. Policy none manages none.
+// managedCPUs returns all CPUs that the policy manages (none with policy none), and those that can
+// be exclusive; or the problem with the configuration.
 func managedCPUs(config Config, cpus []int) (managed, allocatable []int, problem string) {
 	switch config.CPUManagerPolicy {
 	case "", "none":
@@ -121,7 +121,7 @@ func managedCPUs(config Config, cpus []int) (managed, allocatable []int, problem
 	return nil, nil, "unknown CPU Manager policy " + config.CPUManagerPolicy
 }
 
-// reservedCPUs are kept for the system: those named, else as many as are reserved, lowest first.
+// reservedCPUs returns the CPUs reserved for the system: those in reservedSystemCPUs, or the lowest.
 func reservedCPUs(config Config, cpus []int) []int {
 	if config.ReservedSystemCPUs != "" {
 		return parsed(config.ReservedSystemCPUs)
@@ -138,10 +138,11 @@ func reservedCPUs(config Config, cpus []int) []int {
 	return nil
 }
 
-// exclusiveCount is how many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only.
+// exclusiveCount returns how many exclusive CPUs a container gets: only whole CPUs, only in
+// Guaranteed pods.
 func exclusiveCount(pod Pod, container Container) int {
 	guaranteed := pod.Status.QOSClass == "Guaranteed"
-	if pod.Status.QOSClass == "" { // then it follows from the resources
+	if pod.Status.QOSClass == "" { // derive it from the resources
 		guaranteed = !slices.ContainsFunc(pod.Spec.Containers, func(one Container) bool {
 			return !one.limited("cpu") || !one.limited("memory")
 		})
@@ -152,13 +153,13 @@ func exclusiveCount(pod Pod, container Container) int {
 	return 0
 }
 
-// limited says whether the container has a limit that equals its request.
+// limited reports whether the container has a limit that equals its request.
 func (c Container) limited(resource string) bool {
 	request, limit := c.amounts(resource)
 	return limit > 0 && request == limit
 }
 
-// amounts are the request of a resource, which is its limit if it is missing, and the limit.
+// amounts returns the request (default: the limit) and the limit of a resource.
 func (c Container) amounts(resource string) (request, limit float64) {
 	if amount, found := c.Resources.Limits[resource]; found {
 		limit = quantity(amount)
@@ -169,7 +170,7 @@ func (c Container) amounts(resource string) (request, limit float64) {
 	return limit, limit
 }
 
-// quantity reads an amount such as 1500m, 2Gi or 1e3.
+// quantity parses an amount such as 1500m, 2Gi or 1e3.
 func quantity(text any) float64 {
 	number, binary := strings.CutSuffix(strings.Replace(fmt.Sprint(text), "K", "k", 1), "i")
 	factor := 1.0
@@ -184,7 +185,7 @@ func quantity(text any) float64 {
 	return must(strconv.ParseFloat(number, 64)) * factor
 }
 
-// parsed reads the Linux list format, such as 0-3,8.
+// parsed parses the Linux list format, such as 0-3,8.
 func parsed(text string) (cpus []int) {
 	for _, part := range strings.Split(text, ",") {
 		first, last, isRange := strings.Cut(part, "-")
@@ -211,7 +212,7 @@ func without(cpus, others []int) []int {
 	return slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return slices.Contains(others, cpu) })
 }
 
-// check ends the call with a fault if there is an error; so does must.
+// check and must turn an error into a fault.
 func check(err error) {
 	if err != nil {
 		panic(err)

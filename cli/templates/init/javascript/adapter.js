@@ -1,4 +1,4 @@
-// {{ name }} behind numaproof's protocol: fill in chooseCpus, and claim in HELLO what you add.
+// Adapter for {{ name }}: fill in chooseCpus. When you add more, claim it in HELLO.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -17,15 +17,15 @@ export const HELLO = {
   features: ["container-removal", "restart"],
 };
 
-// YOUR POLICY GOES HERE: which `count` of the `free` CPUs a container gets. There are enough, sorted;
-// `machine` is cAdvisor's MachineInfo. Any will do at level invariants; these are the lowest.
+// YOUR POLICY GOES HERE: chooses `count` of the `free` CPUs, which are sorted and always enough.
+// `machine` is cAdvisor's MachineInfo. At level invariants, any choice is correct.
 export function chooseCpus(count, free, machine) {
   return free.slice(0, count);
 }
 
 class Node {
   start({ machine, config, state_dir, pods = [] }) {
-    this.file = this.held = undefined; // after a refused start every other call is a fault
+    this.file = this.held = undefined; // if the start is refused, all other calls are faults
     if (!machine) return { unsupported: { what: "discovery" } };
     const cores = (machine.topology ?? []).flatMap((node) => node.cores ?? []);
     const cpus = [...new Set(cores.flatMap((core) => core.thread_ids))].sort((a, b) => a - b);
@@ -36,17 +36,17 @@ class Node {
       return refusedStart("static needs a valid reservation");
     }
     Object.assign(this, { machine, isStatic: policy === "static", held: new Map() });
-    this.managed = this.isStatic ? cpus : []; // policy none pins nothing
+    this.managed = this.isStatic ? cpus : []; // empty with policy none
     this.allocatable = without(this.managed, fixed);
-    const file = join(state_dir, "held.json"); // what is held outlives the process
+    const file = join(state_dir, "held.json");
     const saved = new Map(existsSync(file) && this.isStatic ? JSON.parse(readFileSync(file, "utf8")) : []);
-    for (const { metadata, spec } of pods) { // they are there before they are admitted again
+    for (const { metadata, spec } of pods) { // running pods, which are admitted again later
       const held = new Map(saved.get(metadata.uid));
       this.held.set(metadata.uid, new Map(spec.containers.map(({ name }) => [name, held.get(name) ?? []])));
     }
     if (without(this.exclusive(), this.allocatable).length) {
       this.held = undefined;
-      return refusedStart("a pod holds CPUs that are gone");
+      return refusedStart("a pod's CPUs are not allocatable");
     }
     this.file = file;
     return { ok: { cpus: { all: listed(cpus), allocatable: listed(this.allocatable) }, memory: [] } };
@@ -59,7 +59,7 @@ class Node {
     const held = this.held.get(metadata.uid) ?? new Map();
     this.held.set(metadata.uid, held);
     for (const container of spec.containers) {
-      if (held.get(container.name)?.length) continue; // admitted again: it keeps what it holds
+      if (held.get(container.name)?.length) continue; // admitted before: the container keeps its CPUs
       const free = without(this.allocatable, this.exclusive());
       const count = this.isStatic ? exclusiveCount(spec.containers, container, status) : 0;
       if (count > free.length) {
@@ -100,7 +100,7 @@ const refusedStart = (message) => ({ refused: { stage: "cpu", message } });
 const without = (cpus, others) => cpus.filter((cpu) => !others.includes(cpu));
 const listed = (cpus) => [...cpus].sort((a, b) => a - b).join(",");
 
-// The CPUs kept for the system: those named, else as many as are reserved, lowest first.
+// The CPUs reserved for the system: those in reservedSystemCPUs, or the lowest ones.
 function reservedCpus(config, cpus) {
   if (config.reservedSystemCPUs) {
     return config.reservedSystemCPUs.split(",").flatMap((part) => {
@@ -113,7 +113,7 @@ function reservedCpus(config, cpus) {
   return count <= cpus.length ? cpus.slice(0, count) : [];
 }
 
-// How many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only.
+// How many exclusive CPUs a container gets: only whole CPUs, only in Guaranteed pods.
 function exclusiveCount(containers, container, status) {
   const limit = ({ resources }, name) => quantity(resources?.limits?.[name] ?? 0);
   const request = (one, name) => quantity(one.resources?.requests?.[name] ?? limit(one, name));
@@ -124,12 +124,12 @@ function exclusiveCount(containers, container, status) {
   return guaranteed && Number.isInteger(cpus) ? cpus : 0;
 }
 
-// An amount such as 1500m, 2Gi or 1e3.
+// Parses an amount such as 1500m, 2Gi or 1e3.
 function quantity(text) {
   const [, number, letter, binary] = /^(.*?)([numkKMGTPE]?)(i?)$/.exec(text);
   const power = letter ? "num kMGTPE".indexOf(letter.replace("K", "k")) - 3 : 0;
   const value = binary ? Number(number) * 1024 ** power : Number(letter ? `${number}e${3 * power}` : number);
-  if (Number.isNaN(value)) throw new Error(`${text} is no quantity`);
+  if (Number.isNaN(value)) throw new Error(`${text} is not a quantity`);
   return value;
 }
 

@@ -7,13 +7,13 @@ import { chooseCpus } from "./adapter.js";
 const cores = [0, 1, 2, 3].map((one) => ({ core_id: one, socket_id: 0, thread_ids: [one, one + 4] }));
 const machine = { topology: [{ node_id: 0, cores }] };
 
-test("it chooses as many CPUs as asked among the free", () => {
+test("chooseCpus returns the requested number of free CPUs", () => {
   const free = [1, 3, 5, 7];
   const chosen = chooseCpus(2, free, machine);
   assert.equal(new Set(chosen).size, 2);
   assert.ok(chosen.every((cpu) => free.includes(cpu)));
 });
 
-test("numaproof understands it", () => {
+test("the adapter speaks the protocol", () => {
   execFileSync("numaproof", ["doctor", "{{ skeleton.command }}"], { stdio: "inherit" });
 });

@@ -1,4 +1,4 @@
-"""{{ name }} behind numaproof's protocol: fill in `choose_cpus`, claim in HELLO what you add."""
+"""Adapter for {{ name }}: fill in `choose_cpus`. When you add more, claim it in HELLO."""
 
 import json
 import math
@@ -23,16 +23,16 @@ HELLO = {
 
 
 def choose_cpus(count, free, machine):
-    """YOUR POLICY GOES HERE: which `count` of the `free` CPUs a container gets; there are enough.
+    """YOUR POLICY GOES HERE: chooses `count` of the `free` CPUs, which are always enough.
 
-    `machine` is cAdvisor's MachineInfo. Any will do at level invariants; these are the lowest.
+    `machine` is cAdvisor's MachineInfo. At level invariants, any choice is correct.
     """
     return set(sorted(free)[:count])
 
 
-class Node:  # its CPUs, and those that each container of each pod holds
+class Node:  # the node's CPUs and their assignments to containers
     def start(self, args):
-        self.file = self.assignments = None  # after a refused start every other call is a fault
+        self.file = self.assignments = None  # if the start is refused, all other calls are faults
         if not args.get("machine"):
             return {"unsupported": {"what": "discovery"}}
         self.machine, config = args["machine"], args["config"]
@@ -50,12 +50,12 @@ class Node:  # its CPUs, and those that each container of each pod holds
         file = Path(args["state_dir"], "held.json")
         saved = json.loads(file.read_text()) if self.static and file.exists() else {}
         self.assignments = {}
-        for pod in args.get("pods") or []:  # they are there before they are admitted again
+        for pod in args.get("pods") or []:  # running pods, which are admitted again later
             held = saved.get(pod["metadata"]["uid"], {})
             names = [container["name"] for container in pod["spec"]["containers"]]
             self.assignments[pod["metadata"]["uid"]] = {name: held.get(name, []) for name in names}
         if not self.exclusive() <= self.allocatable:
-            return {"refused": {"stage": "cpu", "message": "a pod holds CPUs that are gone"}}
+            return {"refused": {"stage": "cpu", "message": "a pod's CPUs are not allocatable"}}
         self.file = file
         shown = {"all": cpu_list(cpus), "allocatable": cpu_list(self.allocatable)}
         return {"ok": {"cpus": shown, "memory": []}}
@@ -67,7 +67,7 @@ class Node:  # its CPUs, and those that each container of each pod holds
         held = self.assignments.setdefault(uid, {})
         for container in spec["containers"]:
             if held.get(container["name"]):
-                continue  # admitted again: it keeps what it holds
+                continue  # admitted before: the container keeps its CPUs
             count = exclusive_count(args["pod"], container) if self.static else 0
             free = self.allocatable - self.exclusive()
             if count > len(free):
@@ -99,7 +99,7 @@ class Node:  # its CPUs, and those that each container of each pod holds
 
 
 def reserved_cpus(config, cpus):
-    """The CPUs kept for the system: those named, else as many as are reserved, lowest first."""
+    """The CPUs reserved for the system: those in reservedSystemCPUs, or the lowest ones."""
     if named := config.get("reservedSystemCPUs"):
         spans = [part.split("-") for part in named.split(",")]
         return {cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1)}
@@ -109,7 +109,7 @@ def reserved_cpus(config, cpus):
 
 
 def exclusive_count(pod, container):
-    """How many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only."""
+    """How many exclusive CPUs a container gets: only whole CPUs, only in Guaranteed pods."""
     pairs = [amounts(one, name) for one in pod["spec"]["containers"] for name in ("cpu", "memory")]
     qos = (pod.get("status") or {}).get("qosClass")
     guaranteed = qos == "Guaranteed" if qos else all(limit and ask == limit for ask, limit in pairs)
@@ -117,7 +117,7 @@ def exclusive_count(pod, container):
     return int(cpus) if guaranteed and cpus.denominator == 1 else 0
 
 
-def amounts(container, name):  # the request, which is the limit if it is missing, and the limit
+def amounts(container, name):  # the request (default: the limit) and the limit of a resource
     both = [(container.get("resources") or {}).get(kind) or {} for kind in ("requests", "limits")]
     limit = both[1].get(name, 0)
     return quantity(both[0].get(name, limit)), quantity(limit)

@@ -10,11 +10,11 @@ MACHINE = {"topology": [{"node_id": 0, "cores": CORES}]}
 
 
 class AdapterTest(unittest.TestCase):
-    def test_it_chooses_as_many_cpus_as_asked_among_the_free(self):
+    def test_choose_cpus_returns_the_requested_number_of_free_cpus(self):
         free = {1, 3, 5, 7}
         chosen = choose_cpus(2, free, MACHINE)
         self.assertEqual(len(chosen), 2)
         self.assertLessEqual(chosen, free)
 
-    def test_numaproof_understands_it(self):
+    def test_adapter_speaks_the_protocol(self):
         subprocess.run(["numaproof", "doctor", "{{ skeleton.command }}"], check=True)

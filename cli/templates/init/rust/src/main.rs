@@ -1,4 +1,4 @@
-//! {{ name }} behind numaproof's protocol: fill in `choose_cpus`, and claim in `HELLO` what you add.
+//! Adapter for {{ name }}: fill in `choose_cpus`. When you add more, claim it in `HELLO`.
 
 mod json;
 mod protocol;
@@ -17,18 +17,18 @@ const HELLO: &str = r#"{
     "features": ["container-removal", "restart"]
 }"#;
 
-/// YOUR POLICY GOES HERE: which `count` of the `free` CPUs a container gets. There are enough;
-/// `machine` is cAdvisor's MachineInfo. Any will do at level invariants; these are the lowest.
+/// YOUR POLICY GOES HERE: chooses `count` of the `free` CPUs, which are always enough.
+/// `machine` is cAdvisor's MachineInfo. At level invariants, any choice is correct.
 fn choose_cpus(count: usize, free: &CpuSet, _machine: &Json) -> CpuSet {
     free.iter().take(count).copied().collect()
 }
 
-/// A node's CPUs, and those that each container of each pod holds.
+/// The node's CPUs and their assignments to containers.
 struct Node {
     file: PathBuf,
     machine: Json,
     is_static: bool,
-    managed: CpuSet, // none under policy none, which pins nothing
+    managed: CpuSet, // empty with policy none
     allocatable: CpuSet,
     held: BTreeMap<String, BTreeMap<String, CpuSet>>,
 }
@@ -37,7 +37,7 @@ fn main() {
     let mut node: Option<Node> = None;
     protocol::serve(move |operation, args| {
         if operation == "start" {
-            node = None; // after a refused start every other call is a fault
+            node = None; // if the start is refused, all other calls are faults
             return Node::start(args, &mut node).unwrap_or_else(|answer| answer);
         }
         let answer = match (operation, &mut node) {
@@ -68,7 +68,7 @@ impl Node {
         let saved = saved.map_or(Json::Null, |written| json::parse(&written));
         let mut held = BTreeMap::new();
         for pod in args["pods"].items() {
-            let uid = pod["metadata"]["uid"].text(); // it is there before it is admitted again
+            let uid = pod["metadata"]["uid"].text(); // a running pod: it is admitted again later
             let names = pod["spec"]["containers"].items().iter().map(|one| one["name"].text());
             let own = names.map(|name| (name.to_string(), protocol::parsed(saved[uid][name].text())));
             held.insert(uid.to_string(), own.collect());
@@ -76,7 +76,7 @@ impl Node {
         let shown = object([("all", listed(&cpus)), ("allocatable", listed(&allocatable))]);
         let node = Node { file, machine, is_static, managed, allocatable, held };
         if !node.exclusive().is_subset(&node.allocatable) {
-            return Err(refused("stage", "cpu", "a pod holds CPUs that are gone"));
+            return Err(refused("stage", "cpu", "a pod's CPUs are not allocatable"));
         }
         node.save();
         *place = Some(node);
@@ -92,7 +92,7 @@ impl Node {
         for container in spec["containers"].items() {
             let name = container["name"].text();
             if self.held[uid].get(name).is_some_and(|own| !own.is_empty()) {
-                continue; // admitted again: it keeps what it holds
+                continue; // admitted before: the container keeps its CPUs
             }
             let free = &self.allocatable - &self.exclusive();
             let count = if self.is_static { protocol::exclusive_count(pod, container) } else { 0 };

@@ -1,4 +1,4 @@
-//! The protocol, and what it brings from Kubernetes and cAdvisor: done, nothing to fill in.
+//! The protocol, with the parts of Kubernetes and cAdvisor that it uses. Complete; no need to edit.
 
 use crate::json::{self, Json, object, text};
 use std::backtrace::Backtrace;
@@ -40,7 +40,7 @@ pub fn unsupported(what: &str) -> Json {
     object([("unsupported", object([("what", text(what))]))])
 }
 
-/// A refusal: of a start at a `stage`, of a pod for a `reason`.
+/// A refusal of a start (at a `stage`) or of a pod (for a `reason`).
 pub fn refused(field: &str, why: &str, message: &str) -> Json {
     object([("refused", object([(field, text(why)), ("message", text(message))]))])
 }
@@ -51,7 +51,7 @@ pub fn cpus_of(machine: &Json) -> CpuSet {
     cores.flat_map(|core| core["thread_ids"].items()).map(|cpu| cpu.number() as u32).collect()
 }
 
-/// The CPUs that containers may own.
+/// The CPUs that can be exclusive.
 pub fn allocatable_cpus(config: &Json, cpus: &CpuSet) -> Result<CpuSet, Json> {
     match config["cpuManagerPolicy"].text() {
         "" | "none" => Ok(CpuSet::new()),
@@ -66,7 +66,7 @@ pub fn allocatable_cpus(config: &Json, cpus: &CpuSet) -> Result<CpuSet, Json> {
     }
 }
 
-/// The CPUs kept for the system: those named, else as many as are reserved, lowest first.
+/// The CPUs reserved for the system: those in reservedSystemCPUs, or the lowest ones.
 fn reserved_cpus(config: &Json, cpus: &CpuSet) -> CpuSet {
     let named = config["reservedSystemCPUs"].text();
     if !named.is_empty() {
@@ -78,27 +78,27 @@ fn reserved_cpus(config: &Json, cpus: &CpuSet) -> CpuSet {
     if count > cpus.len() { CpuSet::new() } else { cpus.iter().take(count).copied().collect() }
 }
 
-/// How many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only.
+/// How many exclusive CPUs a container gets: only whole CPUs, only in Guaranteed pods.
 pub fn exclusive_count(pod: &Json, container: &Json) -> usize {
     let limited = |one: &Json| {
         let both = [amounts(one, "cpu"), amounts(one, "memory")];
         both.iter().all(|&(request, limit)| limit > 0.0 && request == limit)
     };
     let guaranteed = match pod["status"]["qosClass"].text() {
-        "" => pod["spec"]["containers"].items().iter().all(limited), // it follows from the resources
+        "" => pod["spec"]["containers"].items().iter().all(limited), // derive it from the resources
         given => given == "Guaranteed",
     };
     let (cpus, _) = amounts(container, "cpu");
     if guaranteed && cpus.fract() == 0.0 { cpus as usize } else { 0 }
 }
 
-/// The request of a resource, which is its limit if it is missing, and the limit.
+/// The request (default: the limit) and the limit of a resource.
 fn amounts(container: &Json, resource: &str) -> (f64, f64) {
     let [request, limit] = ["requests", "limits"].map(|kind| &container["resources"][kind][resource]);
     (quantity(if *request == Json::Null { limit } else { request }), quantity(limit))
 }
 
-/// An amount such as 1500m, 2Gi or 1e3; nothing is 0.
+/// Parses an amount such as 1500m, 2Gi or 1e3; null is 0.
 fn quantity(amount: &Json) -> f64 {
     let written = match amount {
         Json::Null => return 0.0,
@@ -116,7 +116,7 @@ fn quantity(amount: &Json) -> f64 {
     }
 }
 
-/// Reads the Linux list format, such as 0-3,8.
+/// Parses the Linux list format, such as 0-3,8.
 pub fn parsed(list: &str) -> CpuSet {
     let number = |text: &str| text.parse::<u32>().expect("a CPU list");
     let parts = list.split(',').filter(|part| !part.is_empty());

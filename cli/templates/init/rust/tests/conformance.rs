@@ -3,7 +3,7 @@
 use std::process::Command;
 
 #[test]
-fn numaproof_understands_it() {
+fn adapter_speaks_the_protocol() {
     let adapter = env!("CARGO_BIN_EXE_adapter");
     let doctor = Command::new("numaproof").args(["doctor", adapter]).status();
     assert!(doctor.expect("numaproof is installed").success());
