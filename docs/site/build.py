@@ -2,9 +2,8 @@
 
     python docs/site/build.py FOLDER
 
-Links are rewritten to where the pages are on the site; files of the repository that pages link to
-come along. A broken link fails the build: the generator checks those to pages and their anchors,
-and `check_links` those to files.
+Links are rewritten to the site's pages, and linked files of the repository are included. A broken
+link fails the build: the generator checks those to pages and anchors, `check_links` those to files.
 """
 
 from __future__ import annotations
