@@ -24,7 +24,7 @@ ENTRY = re.compile(r"- \*\*([^*]+)\*\*: (.+)")
 VERBS = {"build", "bundled", "check", "load"}
 """What is done with the nouns in the names of the library."""
 GENERIC = {"BOOLEAN", "CMD", "COUNT", "DIR", "DIRECTORY", "FILE", "FILENAME", "FILES", "HOST", "ID"}
-GENERIC |= {"INTEGER", "NAME", "PATH", "PORT", "RANGE", "TEXT", "TIME", "URL"}
+GENERIC |= {"INTEGER", "NAME", "PATH", "PORT", "RANGE", "TEXT", "TIME", "URL", "YYYY", "MM", "DD"}
 """Metavars of every command line."""
 
 
