@@ -38,7 +38,7 @@ def test_the_reference_passes_in_every_release(command: Command) -> None:
 
     other = command("campaign", *SMALL, "--no-seeds")
     assert other.code == 2
-    assert "it belongs to another campaign: its configurations: " in other.err
+    assert "it belongs to another campaign, with configurations " in other.err
     assert "--fresh to start over" in other.err
 
 

@@ -220,7 +220,7 @@ def test_an_internal_bug_is_reported_in_one_line(
     assert ended.value.code == 3
     told = capsys.readouterr().err
     assert "internal error, a bug in numaproof: LookupError: boom ⟨U+001B⟩[31m (cli/" in told
-    assert "Report it" in told
+    assert "Please report it" in told
     assert "Traceback" not in told
     monkeypatch.setenv("NUMAPROOF_TRACEBACK", "1")
     with pytest.raises(LookupError):
