@@ -110,8 +110,8 @@ class NoTreeError(ValueError):
 def tree_of(machine: MachineInfo) -> InMemoryTree:
     """A tree in which discovery finds exactly this machine.
 
-    Not every description has such a tree, because discovery reports shared caches in a certain
-    place and counts cores in its own way. Machines returned by discovery always have one.
+    Not every description has such a tree, because discovery decides which cores and nodes list a
+    shared cache, and how cores are counted. Machines returned by discovery always have one.
 
     Raises:
         NoTreeError: there is no such tree.

@@ -234,7 +234,7 @@ class Program:
         if moment.seconds > (SLOW_START if self._number == 1 else SLOW):
             moment.note("slow", seconds=f"{moment.seconds:.1f}")
         if moment.answer is None:
-            raise NoAnswer("there was no answer that could be used")
+            raise NoAnswer("there was no usable answer")
         return moment.answer
 
     def close(self) -> None:

@@ -92,8 +92,8 @@ class ReusableCPUsCountedTwice(StaticCPUPolicy):
     """Double-counts CPUs that are both free and reusable.
 
     After a pod is removed or refused, its init containers' CPUs are free but stay reusable for it
-    until another pod is admitted. If a pod with the same UID comes first, they count twice, and its
-    hints include nodes with too few CPUs.
+    until another pod is admitted. If a pod with the same UID arrives first, they count twice, and
+    its hints include nodes with too few CPUs.
     """
 
     deviation = Defect(

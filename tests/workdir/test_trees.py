@@ -92,7 +92,7 @@ def test_the_reference_refuses_a_pipe_instead_of_hanging(tree: Path) -> None:
 
 def test_a_folder_outside_is_not_listed(tree: Path) -> None:
     (tree / "sys/out").symlink_to("/etc")
-    with pytest.raises(UnfitFileError, match="leads out of the tree"):
+    with pytest.raises(UnfitFileError, match="leads outside the tree"):
         list((FolderTree.root(tree) / "sys/out").iterdir())
 
 
