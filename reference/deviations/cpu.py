@@ -59,7 +59,7 @@ class ShortageMisreported(StaticCPUPolicy):
 class InitCPUsNotReused(StaticCPUPolicy):
     """Does not prefer the CPUs of ended init containers to free CPUs.
 
-    An app container gets CPUs of completed init containers no sooner than other free CPUs, so the
+    An app container does not get CPUs of completed init containers before other free CPUs, so the
     pod can hold more CPUs than it ever needs at the same time.
     """
 
