@@ -163,7 +163,7 @@ class FolderTree:
         while more := os.read(file, min(1 << 20, most + 1 - len(content))):
             content += more
             if len(content) > most:
-                raise _unfit(errno.EFBIG, f"is larger than the {most:,} bytes still allowed")
+                raise _unfit(errno.EFBIG, f"is larger than {most:,} bytes, the remaining limit")
         self._tree.remaining_bytes -= len(content)
         return bytes(content)
 
