@@ -125,7 +125,7 @@ def derive(machine: MachineInfo) -> CPUTopology:
             if not 0 <= min(threads) <= max(threads) < LARGEST_MEMBER:
                 raise RequestError(
                     f"CPUs {min(threads)} to {max(threads)} are out of range "
-                    f"(expected 0 to {LARGEST_MEMBER - 1})"
+                    f"(expected less than {LARGEST_MEMBER})"
                 )
             if len(threads) != len(set(threads)):
                 raise TopologyError("cpus provided are not unique")

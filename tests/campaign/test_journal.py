@@ -118,6 +118,6 @@ def test_a_file_replaced_after_opening_is_not_written_to(
         other.replace(path)
         taken(self, fresh=fresh)
 
-    monkeypatch.setattr(Journal, "_take", late)
+    monkeypatch.setattr(Journal, "_lock_and_read", late)
     with pytest.raises(JournalError, match="another campaign is writing to it"):
         Journal(path.parent, campaign_spec.plan, lambda: 1.5)

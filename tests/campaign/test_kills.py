@@ -64,9 +64,9 @@ def test_a_campaign_resumes_after_an_interrupt_and_kills(
     out = tmp_path / "out"
     trap.arm()
     command = start(trap, out, "--workers", "1")
-    trap.caught()
+    trap.wait_for_worker()
     command.signal(signal.SIGINT)
-    code, written = command.ended()
+    code, written = command.wait()
     assert code == 3, "what was cut short is not done, whatever it has found"
     assert written.splitlines()[-1] == "numaproof: interrupted; run the same command to resume"
     assert lines(out)[-1]["event"] == "campaign ended"
@@ -75,18 +75,18 @@ def test_a_campaign_resumes_after_an_interrupt_and_kills(
 
     trap.arm()
     command = start(trap, out, "--workers", "1")
-    trap.caught()
+    trap.wait_for_worker()
     command.process.kill()
-    assert command.ended()[0] == -signal.SIGKILL
+    assert command.wait()[0] == -signal.SIGKILL
 
     with (out / "events.jsonl").open("a") as file:
         file.write('{"event":"unit fini')  # left by a kill in the middle of a line
     trap.arm()
     command = start(trap, out, "--workers", "2")
-    os.kill(trap.caught(), signal.SIGKILL)
-    code, written = command.ended()
+    os.kill(trap.wait_for_worker(), signal.SIGKILL)
+    code, written = command.wait()
     assert code == 1
-    assert re.search(r"^resumes after \d+ units$", written, re.MULTILINE)
+    assert re.search(r"^resuming after \d+ units$", written, re.MULTILINE)
     assert units(out)[: len(before)] == before
     same(out, undisturbed_run)
 
@@ -150,15 +150,15 @@ def test_a_campaign_resumes_with_another_scheduler(
     trap.arm()
     with cluster(tls) as (options, scheduler, _):
         command = start(trap, out, *options)
-        trap.caught()
+        trap.wait_for_worker()
         scheduler.kill()
-        code, written = command.ended()
+        code, written = command.wait()
         assert code == 3
         assert written.splitlines()[-1] == (
             "numaproof: the scheduler is gone; run the same command to resume"
         )
     with cluster(tls) as (options, _, worker):
-        code, written = start(trap, out, *options).ended()
+        code, written = start(trap, out, *options).wait()
         assert code == 1, written
         assert worker.poll() is None, "the workers of a cluster stay"
     same(out, undisturbed_run)
@@ -199,7 +199,7 @@ def test_random_kills_neither_lose_nor_repeat_units(
                 if victim:
                     kill(dice, victim, command.process, others)
                     left -= 1
-                code, written = command.ended()
+                code, written = command.wait()
                 assert code in ((1, 3) if victim != "client" else (1, -signal.SIGKILL)), written
                 resume = code != 1
         same(out, undisturbed_run)

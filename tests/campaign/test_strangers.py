@@ -79,7 +79,7 @@ def running(trap: Any, start: Any, tmp_path_factory: pytest.TempPathFactory) -> 
         environment.setenv("TMPDIR", str(scratch))
         trap.arm()
         command = start(trap, folder / "out", "--workers", "1")
-    trap.caught()
+    trap.wait_for_worker()
     yield command, scratch
     command.process.kill()
     command.process.communicate()

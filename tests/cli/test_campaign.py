@@ -34,11 +34,11 @@ def test_the_reference_passes_in_every_release(command: Command) -> None:
 
     again = command("campaign", *SMALL, *releases, "--seeds", "0:3", "--json")
     assert again.json() == ended.json()
-    assert again.err == "resumes after 4 units\n"
+    assert again.err == "resuming after 4 units\n"
 
     other = command("campaign", *SMALL, "--no-seeds")
     assert other.code == 2
-    assert "it belongs to another campaign: its configurations: " in other.err
+    assert "it belongs to another campaign, with configurations " in other.err
     assert "--fresh to start over" in other.err
 
 
@@ -82,4 +82,6 @@ def test_a_missing_package_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     ended = command("campaign")
     assert ended.code == 2
-    assert f"campaigns need the package {package}: pip install 'numaproof[campaign]'" in ended.err
+    assert (
+        f"campaigns need the package {package}; run pip install 'numaproof[campaign]'" in ended.err
+    )

@@ -74,7 +74,7 @@ class TestSource:
         monkeypatch.setattr(command_of_init, "distribution", lambda _name: Distribution())
         ended = command("init", "mine", "--language", "python")
         assert Path("mine", SOURCE_FILE).read_text().splitlines()[1:] == [source]
-        assert ("Other machines cannot install" in ended.out) == ("file:" in source)
+        assert ("Other machines can't install" in ended.out) == ("file:" in source)
 
 
 def test_every_template_is_used_and_packaged(command: Command) -> None:

@@ -47,7 +47,9 @@ def test_the_latest_of_several_expired_dates_is_named() -> None:
     failed = CaseFinished(0.0, "a-one", "One", "laptop", "fault", 0.0, ())
     failed = structs.replace(failed, signature="boom", message="boom")
     judged = KnownFailures(several, dt.date(2027, 4, 1)).judge(failed)
-    assert judged.message == "boom [known.yaml:2: known until 2027-03-01: fix it, or move the date]"
+    assert judged.message == (
+        "boom [known.yaml:2: expired after 2027-03-01: fix the failure, or extend the date]"
+    )
 
 
 @pytest.mark.parametrize(

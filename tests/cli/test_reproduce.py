@@ -178,6 +178,4 @@ def test_printed_names_are_quoted_for_a_shell(name: bytes) -> None:
 def test_an_unknown_recording_is_refused(command: Command) -> None:
     ended = command("replay", "recorded-nothing", "--kubernetes", "1.36")
     assert ended.code == 2
-    assert "neither a file nor a recording of Kubernetes 1.36 is called 'recorded-nothing'" in (
-        ended.err
-    )
+    assert "no file or recording of Kubernetes 1.36 is named 'recorded-nothing'" in ended.err

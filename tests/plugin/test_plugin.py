@@ -102,7 +102,7 @@ def test_a_wrong_program_fails_with_the_relevant_calls(
     assert ended.ret == pytest.ExitCode.TESTS_FAILED
     ended.stdout.fnmatch_lines(
         [
-            "*AssertionError: the shared pool has CPU* of uid-* as well*",
+            "*AssertionError: the shared pool also contains CPU* of uid-*",
             "*pool-shrinks-at-admission on laptop-4c8t: *",
             "*   1 start {*(machine with CPUs 8, NUMA nodes 1)*",
             "*✗ *",
@@ -160,7 +160,10 @@ def test_it(numaproof):
         ({"implementation": "true"}, "*'true' did not answer hello: the program ended at hello*"),
         ({"level": "all"}, "invalid numaproof_level 'all' (expected one of invariants, admission*"),
         ({"kubernetes": "1.12"}, "invalid numaproof_kubernetes '1.12' (expected one of 1.30*"),
-        ({"timeout": "soon"}, "numaproof: Invalid value: 'soon' is not a duration such as 90s*"),
+        (
+            {"timeout": "soon"},
+            "numaproof: Invalid value: 'soon' is not a duration; expected one such as 90s*",
+        ),
     ],
 )
 def test_a_missing_program_is_reported_without_a_traceback(

@@ -92,7 +92,7 @@ def trial_folder() -> Iterator[Path]:
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a folder in it
     with (
         patch.object(loading, "bundled_cases", cache(loading.bundled_cases)),
-        patch.object(recordings, "bundled", cache(recordings.bundled_recordings)),
+        patch.object(recordings, "bundled_recordings", cache(recordings.bundled_recordings)),
         patch.dict(os.environ),
         patch.object(tempfile, "tempdir", None),
         bases.without_workers(),
