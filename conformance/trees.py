@@ -110,8 +110,8 @@ class NoTreeError(ValueError):
 def tree_of(machine: MachineInfo) -> InMemoryTree:
     """A tree in which discovery finds exactly this machine.
 
-    Not every description has such a tree, because discovery decides which cores and nodes list a
-    shared cache, and how cores are counted. Machines returned by discovery always have one.
+    Some machines have no such tree, because discovery would count their cores or place their
+    shared caches differently. Machines returned by discovery always have one.
 
     Raises:
         NoTreeError: there is no such tree.

@@ -253,7 +253,7 @@ DIALOGUE = (
     ExampleRequest("a device becomes unhealthy", "devices", {"devices": _devices(healthy=False)}),
     ExampleRequest("everything that is allocated", "state", {}),
     ExampleRequest("a refused start", "start", _start({"cpuManagerPolicy": "static"})),
-    ExampleRequest("no node is left", "reconcile", {}),
+    ExampleRequest("no node is started", "reconcile", {}),
     ExampleRequest(
         "the merge alone",
         "merge",
