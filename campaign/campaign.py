@@ -51,7 +51,7 @@ def run(
 
     Args:
         journal: stores the results, and has those of earlier runs.
-        units: returns the units of the plan, in its order.
+        units: returns the plan's units, in order.
         workers: executes them.
 
     Raises:

@@ -109,7 +109,7 @@ class WorkerPool:
     """A connection to workers that have a job.
 
     Args:
-        client: is connected to the scheduler.
+        client: the client, connected to the scheduler.
         job: the campaign's job.
         ours: whether the workers were started for this campaign.
     """
@@ -188,7 +188,7 @@ def _collect_result(future: distributed.Future[Any], unit: Unit) -> UnitResult |
             error = future.exception()
             if isinstance(error, WorkerMismatchError | ImplementationFailure | ScratchError):
                 # Every other unit would fail in the same way.
-                raise ClusterError(f"a worker cannot do its units: {error}")
+                raise ClusterError(f"a worker cannot run its units: {error}")
             return FailedUnit(unit, f"{type(error).__name__}: {error}")
         case _:
             raise ClusterError("the scheduler is gone")

@@ -46,7 +46,7 @@ class FinishedUnits:
         self._known_failures = known_failures or KnownFailures()
         self.done_units: set[str] = set()
         self.notes: list[str] = []
-        """Notes by unit. They are not in the summary, because they may have outside causes."""
+        """Notes by unit. They are not in the summary, because they may have external causes."""
         self.message = ""
         """Why units are missing; empty while the campaign is running."""
         self._shrunk: set[str] = set()

@@ -198,7 +198,7 @@ class _ReplaySource:
         source = self.source
         if source and source.kubernetes != target.kubernetes:
             raise click.UsageError(
-                f"{self.file or 'the recording'} is of Kubernetes {source.kubernetes}, not"
+                f"{self.file or 'the recording'} is from Kubernetes {source.kubernetes}, not"
                 f" {target.kubernetes}; give --kubernetes {source.kubernetes}"
             )
 

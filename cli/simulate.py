@@ -76,7 +76,7 @@ def simulate(
     differ from the documentation.
 
     Exit codes: 0 all pods admitted, 1 a pod was refused or the kubelet does not start (with
-    --strict, also if there are warnings), 2 wrong input.
+    --strict, even if there are only warnings), 2 wrong input.
 
     \b
     Examples:

@@ -262,7 +262,7 @@ def promote(
 
     Raises:
         PromotionError: the id or a requirement is unsuitable, or nothing can be expected.
-        CaseError: the finding names an unknown requirement, or can't be played to its end.
+        CaseError: the finding names an unknown requirement, or can't be played to the end.
         ImplementationFailure: the implementation didn't answer.
     """
     _check_id(options.id, frozenset(taken_ids))

@@ -95,7 +95,7 @@ def _parse_items(tokens: deque[str], limit: int, depth: int) -> tuple[Value, ...
     result: list[Value] = []
     while True:
         if not tokens:
-            raise ValueError("a sequence ends where a number is expected")
+            raise ValueError("the sequence ends where a number is expected")
         head = tokens.popleft()
         values: tuple[Value, ...]
         if head == "(":

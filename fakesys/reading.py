@@ -68,7 +68,7 @@ def _failure(code: int, path: str) -> OSError:
 class TreePath:
     """A path in a pyfakefs tree, with the part of pathlib's interface for reading.
 
-    The tree must not change meanwhile. `TreePath.root` creates the first path.
+    The tree must not change while it is in use. `TreePath.root` creates the first path.
     """
 
     __slots__ = ("__weakref__", "_resolver", "path")

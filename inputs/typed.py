@@ -47,8 +47,8 @@ def convert(document: Document, type_: type[_T]) -> _T:
 def _locate(text: str, data: Any, type_: Any) -> tuple[str, PathTuple, Any]:
     """Splits msgspec's message into the text, the path, and the type expected there.
 
-    msgspec writes ``$.nodes[0].memory``, but ``[...]`` for keys of a mapping. The key is found by
-    trying which value of the mapping does not match.
+    msgspec writes ``$.nodes[0].memory``, but ``[...]`` for keys of a mapping. To find the key, the
+    values of the mapping are tried until one does not match.
     """
     match = re.fullmatch(r"(.*?) - at (`key` in )?`\$(.*)`", text, re.DOTALL)
     if match is None:

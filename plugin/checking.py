@@ -121,7 +121,7 @@ class Checker:
         """Reclassifies a case run if an entry matches it.
 
         Raises:
-            AssertionError: an entry is only about this run, which does not fail as expected.
+            AssertionError: an entry covers only this run, which does not fail as expected.
         """
         known = replace(self.known_failures, names={case.id: naming.names(case)})
         judged = known.judge(case_run)

@@ -98,7 +98,7 @@ def _place(item: Any) -> tuple[int, str]:
 
 
 def remark(expected: object, actual: object) -> str:
-    """Describes in brackets how two lists differ; empty if there is nothing special."""
+    """Describes in brackets how two lists differ; empty if there is nothing to add."""
     if not (isinstance(expected, list | tuple) and isinstance(actual, list | tuple)):
         return ""
     counts = [Counter(map(_text, items)) for items in (expected, actual)]

@@ -58,8 +58,7 @@ class Device(Strict, frozen=True):
 class DeviceResource(Strict, frozen=True):
     """A device plugin's report: a resource name and its devices.
 
-    `preferred` lists device ids in the order in which the plugin prefers to allocate them, if it
-    has a preference (version 1.1).
+    `preferred` lists device ids in the plugin's order of preference, if it has one (version 1.1).
     """
 
     resource: str
@@ -294,7 +293,7 @@ class CPUUpdate(Strict, frozen=True):
 
 
 class Reconciled(Strict, frozen=True):
-    """The updates of one pass, in the order in which they are sent."""
+    """The updates of one pass, in the order they are sent."""
 
     updates: tuple[CPUUpdate, ...]
 

@@ -64,8 +64,8 @@ def search(
     Args:
         bug: the id of the bug.
         trials: the runs, in order.
-        min_runs: how many runs to make even if one catches the bug earlier.
-        max_runs: how many runs to make at most.
+        min_runs: the minimum number of runs, even if one catches the bug earlier.
+        max_runs: the maximum number of runs.
     """
     runs = 0
     catches: list[Catch] = []

@@ -43,7 +43,7 @@ class Changes:
             ValueError: the attribute is private, so a refactoring could lose the bug.
         """
         if name.startswith("_") and not name.endswith("__"):
-            raise ValueError(f"a bug is seeded by public names, and {name!r} is private")
+            raise ValueError(f"bugs can only replace public names, but {name!r} is private")
         old = inspect.getattr_static(owner, name)
         own = name in vars(owner)
         setattr(owner, name, new)
@@ -88,7 +88,7 @@ class Changes:
     def record_argument(
         self, owner: Any, name: str, argument: str, *, inside: bool = False
     ) -> list[Any]:
-        """Returns a list of the argument's values so far, or only in active calls if `inside`."""
+        """Returns the list of the argument's values in all calls, or in active ones if `inside`."""
         place = [*inspect.signature(getattr(owner, name)).parameters].index(argument)
         values: list[Any] = []
 
@@ -113,7 +113,7 @@ def _by_name(
     """Returns a function that calls `replacement` with the `names` arguments of the rule."""
     own = {one.name.lstrip("_"): one for one in inspect.signature(original).parameters.values()}
     if not own.keys() >= {*names}:
-        raise TypeError(f"{original.__qualname__} has the arguments {', '.join(own)}")
+        raise TypeError(f"{original.__qualname__} takes the arguments {', '.join(own)}")
     defaults = {name: one.default for name, one in own.items()}
 
     def instead(*args: Any, **kwargs: Any) -> Any:
@@ -274,15 +274,15 @@ class Seeds:
         return decorate
 
     def around(self, owner: Any, name: str, *function: Any) -> Callable[[_F], _F]:
-        """Applies `Changes.around` with `function`, or with the decorated one if not given."""
+        """Applies `Changes.around` with `function` (default: the decorated function)."""
         return self._put(Changes.around, owner, name, function)
 
     def after(self, owner: Any, name: str, *function: Any) -> Callable[[_F], _F]:
-        """Applies `Changes.after` with `function`, or with the decorated one if not given."""
+        """Applies `Changes.after` with `function` (default: the decorated function)."""
         return self._put(Changes.after, owner, name, function)
 
     def replace(self, owner: Any, name: str, *function: Any) -> Callable[[_F], _F]:
-        """Applies `Changes.replace` with `function`, or with the decorated one if not given."""
+        """Applies `Changes.replace` with `function` (default: the decorated function)."""
         return self._put(Changes.replace, owner, name, function)
 
     def _put(

@@ -237,7 +237,7 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
     """Determines the holder of each CPU.
 
     A CPU that is reserved and in the shared pool is drawn as reserved, because the kubelet keeps
-    reserved CPUs in the shared pool. Without owners and shared pool, all CPUs are plain.
+    reserved CPUs in the shared pool. Without owners or a shared pool, all CPUs are plain.
 
     Args:
         cpus: the CPUs of the machine.

@@ -95,7 +95,7 @@ def shown_streams() -> Iterator[None]:
 
 
 def _open_devnull(number: int) -> TextIO:
-    """Opens /dev/null as a closed standard stream, before another file gets its number."""
+    """Opens /dev/null for a closed standard stream, before another file takes its number."""
     opened = os.open(os.devnull, os.O_RDWR)
     if opened != number:
         os.dup2(opened, number)

@@ -178,7 +178,7 @@ def admit_all(
     """Admits the pods in order, without warnings about named defects.
 
     `state_dir` is an empty directory for the checkpoints. Refusals are explained; with
-    `explain_all`, admissions also.
+    `explain_all`, so are admissions.
 
     Raises:
         CannotAnswerError: the reference does not support the configuration.
@@ -483,7 +483,7 @@ def simulate(
     """Admits the pods in order, with warnings about named defects.
 
     `folder` is an empty directory for the checkpoints. Refusals are explained; with `explain_all`,
-    admissions also. The notes are passed through.
+    so are admissions. The notes are passed through.
 
     Raises:
         CannotAnswerError: the reference does not support the configuration.

@@ -164,7 +164,7 @@ def _clear_folder(folder: Path) -> None:
     """Removes a folder that belongs to this user and is not locked.
 
     Raises:
-        OSError: the folder is locked, or cannot be.
+        OSError: the folder is locked, or cannot be locked.
     """
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -176,7 +176,7 @@ def _clear_folder(folder: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Creates a folder in a temporary one, including its parents.
+    """Creates a folder below a temporary folder, including its parents.
 
     A program that knows another folder there may have removed a parent or replaced it with a link
     or file. Such parents are created again.

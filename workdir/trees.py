@@ -154,7 +154,7 @@ class FolderTree:
         place = os.readlink(f"/proc/self/fd/{descriptor}")
         root = self._tree.root
         if place != root and not place.startswith(root.rstrip("/") + "/"):
-            raise _unfit(errno.EXDEV, "leads out of the tree")
+            raise _unfit(errno.EXDEV, "leads outside the tree")
 
     def _read(self, file: int) -> bytes:
         """Reads a whole file, whose size is unknown if the kernel generates it."""
@@ -163,7 +163,7 @@ class FolderTree:
         while more := os.read(file, min(1 << 20, most + 1 - len(content))):
             content += more
             if len(content) > most:
-                raise _unfit(errno.EFBIG, f"is larger than {most:,} bytes, which are left to read")
+                raise _unfit(errno.EFBIG, f"is larger than {most:,} bytes, the remaining limit")
         self._tree.remaining_bytes -= len(content)
         return bytes(content)
 

@@ -2,7 +2,7 @@
 
 A container is an instance with policy `dedicated`, and a NUMA node is a host cell. An instance
 has as few guest cells as possible, as if an operator had set `hw:numa_nodes` and `hw:numa_cpus.N`.
-Memory plays no part: each cell has plenty.
+Memory is not considered: each cell has plenty.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ _QUANTITIES = ("requests", "limits")
 def _check_quantity(amount: Any, place: str) -> None:
     """Rejects quantities that the API server would reject before a kubelet sees them."""
     is_scalar = isinstance(amount, str | int | float) and not isinstance(amount, bool)
-    # Longer ones are never computed with.
+    # Longer ones are never used in calculations.
     if amount is None or (
         is_scalar and len(str(amount)) <= _LONGEST and _QUANTITY.fullmatch(str(amount))
     ):

@@ -166,8 +166,8 @@ class TamperStep(Written, frozen=True):
 class CPUsExpected(Written, frozen=True):
     """Conditions on a CPU set; sets are in the Linux list format.
 
-    `cores`, `sockets`, `numa_nodes` and `uncore_caches` are the numbers of those that contain a CPU
-    of the set. `per_node` are the numbers of CPUs on each node with any, sorted. `same_as`,
+    `cores`, `sockets`, `numa_nodes` and `uncore_caches` count those that contain a CPU of the set.
+    `per_node` lists the number of CPUs on each node that has any, sorted. `same_as`,
     `disjoint_from_container` and `within_container` refer to another container as
     ``POD/CONTAINER``.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _SEVERAL = 2
-"""The number of failures from which a claim is doubted, because a single failure says little."""
+"""A claim is doubted after this many failures, because a single one says little."""
 
 
 @dataclass
@@ -92,7 +92,7 @@ class ClaimsTally:
         )
 
     def _possible(self) -> Iterator[str]:
-        """Features that the operations and policies allow and runs needed, and a higher level."""
+        """Features that the claims allow and runs needed, and possibly a higher level."""
         higher = LEVELS.index(self._agreed_level) > LEVELS.index(self.hello.level)
         if self._compared_runs and self._passed_runs and higher and not self._failed_runs:
             yield f"level {self._agreed_level} (no answer differed)"

@@ -75,7 +75,7 @@ class LockstepResult(RunResult):
     side broke because of a named defect of the release, ``unsupported``, or how a side broke.
 
     Attributes:
-        calls: the number of calls; if answers differ, those of the last call do.
+        calls: the number of calls; the last one got different answers, if any did.
         steps: the calls, for reports.
         pictures: the machine on both sides after the last call.
         chance: the operation that the right side answers nondeterministically, if this ended the

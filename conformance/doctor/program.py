@@ -116,10 +116,10 @@ MAX_SECONDS = 30.0
 """The time limit for all answers of a dialogue together."""
 
 SLOW = 0.5
-"""Seconds from which an answer is slow. A full run makes thousands of calls."""
+"""An answer that takes this many seconds is slow. A full run makes thousands of calls."""
 
 SLOW_START = 3.0
-"""Seconds from which the first answer of a process is slow."""
+"""A process's first answer is slow if it takes this many seconds."""
 
 _QUIET = 0.01
 """Seconds after an answer during which further output is attributed to it."""
@@ -234,7 +234,7 @@ class Program:
         if moment.seconds > (SLOW_START if self._number == 1 else SLOW):
             moment.note("slow", seconds=f"{moment.seconds:.1f}")
         if moment.answer is None:
-            raise NoAnswer("there was no answer that could be used")
+            raise NoAnswer("there was no usable answer")
         return moment.answer
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The interface between the harness and an implementation.
 
 `InProcess` calls a Python object; `Subprocess` (in `numaproof.conformance.execution.subprocesses`)
-speaks the protocol with a program. Each way in which a program can fail is an
+speaks the protocol with a program. Each way that a program can fail is an
 `ImplementationFailure` with its own outcome, so that a failure is never mistaken for an answer.
 """
 
@@ -193,7 +193,9 @@ def handshake(implementation: Implementation, harness: str) -> messages.Hello:
             return answer
         case messages.Hello():
             own = messages.PROTOCOL_VERSION
-            raise BrokeProtocol(f"it speaks protocol {answer.protocol}, the harness {own}")
+            raise BrokeProtocol(
+                f"it speaks protocol {answer.protocol}, but the harness speaks {own}"
+            )
         case messages.Fault():
             raise Crashed(f"hello ended in a fault: {answer.message}", answer.trace)
         case _:

@@ -148,7 +148,7 @@ class Player:
             NotSupportedError: the case was generated for an implementation without usable claims.
         """
         if not self.case.steps:
-            raise NotSupportedError("a call that can be made up")
+            raise NotSupportedError("an operation that scenarios can use")
         with playing(self.case.id, 0):
             self.session.devices = self._devices_of(self.case.devices)
             if self.case.steps[0].verb not in _WITHOUT_START:

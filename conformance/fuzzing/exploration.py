@@ -59,7 +59,7 @@ def unusual_start(seed: int, capabilities: Capabilities) -> Scenario:
 
 
 def checkpoint_pair(seed: int, capabilities: Capabilities) -> Scenario:
-    """Generates a start that finds a checkpoint; `seed` is the number of the pair of its parts."""
+    """Generates a start that finds a checkpoint; `seed` selects its two parts."""
     return _on_its_machine(checkpoint_pairs.checkpoint_pair(seed, capabilities))
 
 

@@ -135,7 +135,7 @@ class NodeMachine(RuleBasedStateMachine):
 
 
 def _add_rules() -> None:
-    """Adds rules for each action, as many as its weight, because rules are equally likely."""
+    """Adds as many rules for each action as its weight, because rules are equally likely."""
     for name, action in ACTIONS.items():
         for number in range(action.weight):
             setattr(NodeMachine, f"{name}_{number}", _rule(name, number))

@@ -265,7 +265,7 @@ class Baselines:
     def _names(self) -> list[str]:
         """The undocumented changes and the defects that the releases of the calls so far have.
 
-        If no call so far needs a node, only those that show without a node.
+        If no call so far needs a node, only those that are visible without a node.
         """
         releases = {getattr(one.args, "kubernetes", None) for one in self._history}
         shown = [SHOWN_WITHOUT_NODE.get(one.operation) for one in self._history]

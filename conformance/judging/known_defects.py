@@ -267,7 +267,7 @@ _TOO_MANY = 10**7
 """More combinations of hints than a kubelet can enumerate within seconds."""
 
 _WIDE = 16
-"""More nodes than a kubelet can enumerate the sets of within seconds."""
+"""Too many nodes for a kubelet to enumerate their sets within seconds."""
 
 _OVERWRITTEN = 4
 """The size of the smallest combination that can be overwritten on a machine with more nodes."""

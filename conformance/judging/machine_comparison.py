@@ -212,7 +212,7 @@ def _describe_caches(
         yield one, {"id": one.id, **shown} if with_ids else shown
 
 
-# Requirements that a difference affects: a case on a whole machine covers many, few of them broken
+# Requirements that a difference affects: a case on a whole machine covers many, but few are broken
 
 
 def unseen_requirements(ids: Iterable[str], discovers: Collection[str] | None) -> tuple[str, ...]:

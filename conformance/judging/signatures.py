@@ -80,7 +80,7 @@ class EndResult:
     Attributes:
         outcome: the outcome.
         message: a sentence that describes it.
-        stderr: what the program logged meanwhile, or the trace of a fault.
+        stderr: what the program logged in the meantime, or the trace of a fault.
         defect: the named defect that explains the outcome, or that was expected and didn't show up.
         finding: what was wrong with an answer or was left behind; None if there is no such problem.
         words: how the program broke, without the text that it wrote instead of an answer.

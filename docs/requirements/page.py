@@ -54,7 +54,7 @@ def slug(name: str) -> str:
 def counts(documents: Iterable[TracedDocument]) -> str:
     """Returns the table of each document's covered, explained and open sentences."""
     rows = [
-        "| document | sentences | carried | carried in part | explained | open |",
+        "| document | sentences | covered | partly covered | explained | open |",
         "|---|---|---|---|---|---|",
     ]
     total = [0] * 5

@@ -213,7 +213,7 @@ def _apart(rules: Rules, nodes: int) -> float:
 
 @shape(Rules, "sort_tied")
 def _ordering(key: Callable[[float, int], Any], rule: Any, self: Any, tied_sets: Any) -> Any:
-    """Changes which of several results with equally many nodes wins."""
+    """Changes which of several results with the same number of nodes wins."""
     return sorted(tied_sets, key=lambda nodes: key(_apart(self, nodes), nodes))
 
 

@@ -43,7 +43,7 @@ def the_lowest_cpu_is_kept_back_too(changes: Changes) -> None:
 
 
 class _WrittenZero(Fraction):
-    """A reservation of zero that is true."""
+    """A reservation of zero that counts as true."""
 
     def __bool__(self) -> bool:
         return True

@@ -120,7 +120,7 @@ def app_containers_of_a_pod_share_devices(after: Any, pod: Any, container: Any) 
     return after.with_reuse(after.reuse._replace(devices=reuse))
 
 
-# As many as the limits request
+# The number that the limits request
 
 
 @seeds("DEV-ALLOCATE-003").of(_without_devices, lambda pod, _: pod.qos == "BestEffort")

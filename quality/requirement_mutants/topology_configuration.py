@@ -448,7 +448,7 @@ class MostCentral(Distances):
         return False
 
     def sort_sets(self, sets: Collection[int]) -> list[int]:
-        """Returns the sets from the most central node on, then by id."""
+        """Returns the sets with the most central nodes first, then by id."""
         table = self.table
 
         def total(nodes: int) -> int:

@@ -225,7 +225,7 @@ def restricted_keeps_no_affinity_of_init_containers(rule: Any, policy: Any, keep
 
 
 def _under(changes: Changes, name: str) -> Callable[[TopologyHint], bool]:
-    """Returns a function: whether an affinity is preferred and the current policy is `name`."""
+    """Returns a function that checks that an affinity is preferred and the policy is `name`."""
     current = changes.record_argument(scope, "admit", "policy")
     return lambda affinity: (
         affinity.preferred and any(one and one.name == name for one in current[-1:])

@@ -1,10 +1,10 @@
 """The caches of CPUs: each belongs to a core or a whole node, or is an *uncore* cache.
 
-A core's caches are those of its first CPU. A cache of level 1 or 2 belongs to the core if the core
-has exactly as many CPUs as share the cache. A cache above level 2 belongs to the node if the number
-of CPUs that share it is the node's number of cores times this core's number of CPUs. All others
-above level 2 are uncore caches: an L3 cache that only some cores of the node share, or one for
-which that product is wrong because some cores are different or half offline.
+A core's caches are those of its first CPU. A level 1 or 2 cache belongs to the core if the number
+of CPUs that share it equals the core's number of CPUs. A cache above level 2 belongs to the node if
+the number of CPUs that share it is the node's number of cores times this core's number of CPUs. All
+others above level 2 are uncore caches: an L3 cache that only some cores of the node share, or any
+cache for which that product is wrong because cores differ or are half offline.
 
 A cache has an id, a size, a level, a type and a map of the CPUs that share it. If any of these is
 unreadable, the core and all later cores of the node have no caches. Many Arm kernels provide no ids

@@ -1,7 +1,7 @@
 """The kubelet's discovery: reads a machine from a ``/sys`` and ``/proc`` tree.
 
 The kubelet reads the machine once, at start, through cAdvisor. All decisions of its resource
-managers rest on this:
+managers are based on the following:
 
 - A *NUMA node* is an entry ``nodeN`` of ``/sys/devices/system/node``, with memory, CPUs, both or
   neither. Ids can have gaps.

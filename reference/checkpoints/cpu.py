@@ -2,8 +2,8 @@
 
 Version 1 stores containers' CPUs by container id, version 2 by pod uid and container name. Version
 3 adds the CPUs of whole pods. Version 4 stores everything in a separate part, next to the fields of
-version 2, and adds baselines: the CPUs that each container got first. The error for a damaged file
-depends on the version that the release tries first.
+version 2, and adds baselines: the CPUs that each container was first assigned. The error for a
+damaged file depends on the version that the release tries first.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class CPUFormats(Formats):
     Attributes:
         migration_error: the beginning of the error if a version 1 file cannot be migrated.
         shared_pool: the name of the shared pool in errors.
-        keeps_baselines: whether the CPUs that each container got first are kept.
+        keeps_baselines: whether the CPUs that each container was first assigned are kept.
     """
 
     migration_error: str = ""
@@ -179,7 +179,7 @@ def restore(
 def _baselines(
     content: Mapping[str, Any], exclusive: Mapping[str, Mapping[str, int]]
 ) -> Mapping[str, Mapping[str, int]]:
-    """Returns the CPUs that containers got first: the current CPUs unless the file has others."""
+    """Returns the CPUs that containers were first assigned, or else their current CPUs."""
     baselines: Mapping[str, Any] = content.get("baselines") or {}
     if not baselines:
         return exclusive

@@ -141,11 +141,11 @@ class DistributedAssignment(Assignment):
         return len(touching(self.topology.sockets, cpus)) == 1
 
     def is_better(self, candidate: Distribution, best: Distribution) -> bool:
-        """Whether a distribution is better than another one over equally many nodes."""
+        """Whether a distribution is better than another over the same number of nodes."""
         return candidate.balance < best.balance
 
     def is_best(self, candidate: Distribution) -> bool:
-        """Whether no distribution over equally many nodes can be better."""
+        """Whether no distribution over the same number of nodes can be better."""
         return candidate.balance == 0
 
     def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:

@@ -39,9 +39,10 @@ _NO_REUSE = ReusableCPUs()
 class CPUState:
     """The shared pool and the exclusive CPUs by pod uid and container name.
 
-    `pods` are the CPUs of whole pods, by uid. `baselines` are the CPUs that each container got
-    first, or None if the release does not keep them. The checkpoint file has all fields but
-    `reuse`. Every change creates a new value, so identity shows whether the file is out of date.
+    `pods` are the CPUs of whole pods, by uid. `baselines` are the CPUs that each container was
+    first assigned, or None if the release does not keep them. The checkpoint file has all fields
+    but `reuse`. Every change creates a new value, so identity shows whether the file is out of
+    date.
 
     Requirements: CPU-POOL-007.
     """

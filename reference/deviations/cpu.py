@@ -59,7 +59,7 @@ class ShortageMisreported(StaticCPUPolicy):
 class InitCPUsNotReused(StaticCPUPolicy):
     """Does not prefer the CPUs of ended init containers to free CPUs.
 
-    An app container gets CPUs of completed init containers no sooner than other free CPUs, so the
+    An app container does not get CPUs of completed init containers before other free CPUs, so the
     pod can hold more CPUs than it ever needs at the same time.
     """
 
@@ -92,8 +92,8 @@ class ReusableCPUsCountedTwice(StaticCPUPolicy):
     """Double-counts CPUs that are both free and reusable.
 
     After a pod is removed or refused, its init containers' CPUs are free but stay reusable for it
-    until another pod is admitted. If a pod with the same UID comes first, they count twice, and its
-    hints include nodes with too few CPUs.
+    until another pod is admitted. If a pod with the same UID arrives first, they count twice, and
+    its hints include nodes with too few CPUs.
     """
 
     deviation = Defect(

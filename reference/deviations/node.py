@@ -53,10 +53,10 @@ class PodLevelTakenAnew(Readmission):
 
 
 class LastPodKept(Manager[Any]):
-    """Releases nothing of the pod of the last admission or hints.
+    """Releases nothing held by the pod whose hints or allocation were requested last.
 
     A reconcile pass reclaims nothing from the pod whose hints or allocation were requested last,
-    even if it was refused. Its exclusive CPUs stay unused until another pod comes.
+    even if it was refused. Its exclusive CPUs stay unused until another pod arrives.
     """
 
     # https://github.com/kubernetes/kubernetes/issues/107074

@@ -55,7 +55,7 @@ class Distances:
         return True
 
     def sort_sets(self, sets: Collection[int]) -> list[int]:
-        """Sorts sets with equally many nodes: closest nodes first, then low ids.
+        """Sorts sets with the same number of nodes: closest nodes first, then low ids.
 
         Requirements: TOPO-OPT-001.
         """

@@ -174,7 +174,9 @@ def _board_data(path: Path) -> data.BoardData:
         raise DocumentError(str(path), 0, "", f"not JSON: {error}", fix) from None
     if read.version != data.VERSION:
         text = f"unsupported version {read.version} of board data (expected {data.VERSION})"
-        raise DocumentError(str(path), 0, "version", text, "use the numaproof that wrote it")
+        raise DocumentError(
+            str(path), 0, "version", text, "use the version of numaproof that wrote it"
+        )
     return read
 
 

@@ -155,7 +155,7 @@ class ShownFinding:
 
     @property
     def also(self) -> tuple[str, ...]:
-        """The requirements that only other cases than the smallest cite."""
+        """The requirements that are cited only by cases other than the smallest."""
         cited = {name for one in self.finding.cases for name in one.requirements}
         return tuple(sorted(cited - set(self.finding.requirements)))
 

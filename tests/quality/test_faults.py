@@ -97,7 +97,7 @@ def test_a_replacement_names_and_overrides_arguments() -> None:
         assert CPUState(7).assign("a", "app", 1).shared == 5
         changes.around(CPUState, "assign", lambda rule, *args: (rule(*args).shared, len(args)))
         assert CPUState(7).assign("a", "app", 1) == (5, 4)
-        with pytest.raises(TypeError, match="has the arguments self, uid, container, cpus"):
+        with pytest.raises(TypeError, match="takes the arguments self, uid, container, cpus"):
             changes.around(CPUState, "assign", lambda rule, nobody: rule())
 
 

@@ -62,8 +62,8 @@ def sparse(path: Path) -> None:
 
 SPOILT: dict[str, tuple[Callable[[Path], object], int, str]] = {
     "a pipe": (os.mkfifo, errno.ENXIO, "not a file"),
-    "a link to a device": (lambda path: path.symlink_to("/dev/zero"), errno.EXDEV, "out of the"),
-    "a link out": (lambda path: path.symlink_to("/etc/passwd"), errno.EXDEV, "out of the tree"),
+    "a link to a device": (lambda path: path.symlink_to("/dev/zero"), errno.EXDEV, "outside the"),
+    "a link out": (lambda path: path.symlink_to("/etc/passwd"), errno.EXDEV, "outside the tree"),
     "a file without end": (sparse, errno.EFBIG, "larger than 67,108,864 bytes"),
 }
 
@@ -92,7 +92,7 @@ def test_the_reference_refuses_a_pipe_instead_of_hanging(tree: Path) -> None:
 
 def test_a_folder_outside_is_not_listed(tree: Path) -> None:
     (tree / "sys/out").symlink_to("/etc")
-    with pytest.raises(UnfitFileError, match="leads out of the tree"):
+    with pytest.raises(UnfitFileError, match="leads outside the tree"):
         list((FolderTree.root(tree) / "sys/out").iterdir())
 
 

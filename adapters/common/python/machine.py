@@ -1,8 +1,8 @@
 """Builds a MachineInfo from a program's description of CPUs, cores, nodes and caches.
 
-Caches are placed as in cAdvisor. A cache of level 1 or 2 whose CPUs are as many as the core's
-belongs to the core. A higher cache belongs to the node if as many CPUs share it as a node of such
-cores would have; if not, it is an uncore cache of the core.
+Caches are placed as in cAdvisor. A level 1 or 2 cache belongs to the core if the number of CPUs
+that share it equals the core's. A higher cache belongs to the node if that number equals the size
+of a node of such cores; otherwise, it is an uncore cache of the core.
 """
 
 from __future__ import annotations

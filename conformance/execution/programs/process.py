@@ -93,7 +93,7 @@ class Supervision:
         if self._start_error:
             raise _cannot(command, os.strerror(self._start_error))
         if not self.pid:
-            raise _cannot(command, "its supervisor does not answer")
+            raise _cannot(command, "its supervisor is not responding")
 
     @property
     def streams(self) -> list[IO[bytes]]:

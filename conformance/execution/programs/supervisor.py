@@ -79,7 +79,7 @@ class Supervisor:
         self._end()
 
     def _wait(self) -> None:
-        """Waits for a request of the harness and reaps ended processes meanwhile."""
+        """Reaps ended processes until the harness sends a request."""
         poll = select.poll()
         for one in (self._control, self._deaths):
             poll.register(one, select.POLLIN)

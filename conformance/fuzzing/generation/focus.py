@@ -75,7 +75,7 @@ class Focus:
 
 
 def most_providers(nodes: int) -> int:
-    """Returns how many resources may have every set of `nodes` nodes as a hint."""
+    """Returns how many resources may have a hint for every set of `nodes` nodes."""
     hints = (1 << nodes) - 1
     count, product = 1, hints * hints
     while product <= MAX_MERGES and count < _MAX_PROVIDERS:

@@ -51,7 +51,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
     """After a restart, an affinity that must be preferred matches the nodes of the memory held.
 
     The memory held is then the container's only hint. In the pod scope, the affinity follows from
-    one container's hint and says nothing about the others.
+    one container's hint and reveals nothing about the others.
     """
     config = after.config
     if (

@@ -221,7 +221,7 @@ def _affinity_is_full(view: View, affinity: messages.Hint, cpus: CPUSet) -> bool
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
-    """Checks that containers keep their exclusive CPUs over a call, including a restart."""
+    """Checks that containers keep their exclusive CPUs across a call, including a restart."""
     if is_static(before.config) != is_static(after.config):
         return
     earlier, now = before.exclusive(), after.exclusive()

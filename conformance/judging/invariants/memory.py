@@ -344,7 +344,7 @@ def _requests(view: View) -> Iterator[Violation]:
 
 
 def _max_reuse(view: View, place: Place, amounts_due: Mapping[str, Amounts]) -> Counter[str] | None:
-    """The most memory that other containers may reuse of a container; None if unknown.
+    """The most memory that other containers may reuse from a container; None if unknown.
 
     Later containers inherit an init container's memory. They may reuse it repeatedly if one of them
     ended and was admitted again.
@@ -412,7 +412,7 @@ def _came_later(view: View, place: Place, other: Place) -> bool:
 
 
 def _capacity(view: View) -> Iterator[Violation]:
-    """Checks that no set of nodes that blocks are on provides more than it has."""
+    """Checks that no set of nodes with blocks provides more memory than it has."""
     there = allocatable(view)
     blocks = [block for _, block in _blocks(view)]
     for kind in sorted({block.type for block in blocks}):

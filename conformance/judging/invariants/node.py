@@ -77,7 +77,7 @@ def on_state(view: View) -> Iterator[Violation]:
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
-    """Containers keep their memory and devices as long as they live, even over restarts."""
+    """Containers keep their memory and devices as long as they live, even across restarts."""
     kept, keeps = (keeps_memory(view.config, view.kubernetes) for view in (before, after))
     for place, container in after.containers():
         had = before.state.pods.get(place[0], {}).get(place[1])

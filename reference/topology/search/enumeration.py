@@ -1,8 +1,8 @@
 """Enumerates the hints of a demand, checking one set of NUMA nodes in place of many.
 
-`signatures` shows which nodes a demand treats alike. Of each class of such nodes, only
-representatives are checked (`numaproof.reference.topology.search.symmetry`). The resources of all
-sets are summed up together.
+`signatures` shows which nodes a demand treats alike. Only representatives of each class of such
+nodes are checked (`numaproof.reference.topology.search.symmetry`). The resources of all sets are
+summed up together.
 
 Sets of NUMA nodes are bit masks in this module.
 """
@@ -41,7 +41,7 @@ def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
 
 
 def satisfiable(demand: Demand) -> bool:
-    # Most often, a single node suffices.
+    # Usually, a single node suffices.
     if any(demand.met_by(1 << node) for node in demand.nodes):
         return True
     classes = interchangeable(demand)

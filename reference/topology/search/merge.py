@@ -4,9 +4,9 @@ The search follows the order of the comparison (`Rules.rank`): preferred results
 others by size. It checks fewer results, and is still exact:
 
 - *Representatives.* Swapping interchangeable nodes (`numaproof.reference.topology.search.symmetry`)
-  does not change the set of results. If a set is a result, so are all sets with equally many nodes
-  of each class. They have the same size and the same distances, so the one with the lowest ids is
-  the best, and only representatives can win.
+  does not change the set of results. If a set is a result, so are all sets with the same number of
+  nodes of each class. They have the same size and the same distances, so the one with the lowest
+  ids is the best, and only representatives can win.
 - *Preferred results* are the sets that every list prefers. A hint without nodes matches any set.
 - *Other results.* Without preferred results, every intersection with a node is an ordinary result.
   A set is an intersection if each list has a hint that includes it, and every node outside it is

@@ -1,9 +1,10 @@
 """Interchangeable NUMA nodes, and sets of nodes that differ only by swapping them.
 
-A statement about one set of nodes is true for every set with equally many nodes of each class of
-interchangeable nodes. It is enough to check the set with the lowest ids, called the representative.
-A machine with 34 nodes has 2^34 sets of nodes; if 28 nodes are empty and interchangeable, it has at
-most 2^6 * 29 representatives. If all nodes differ, every set is a representative.
+A statement about one set of nodes is true for every set with the same number of nodes of each class
+of interchangeable nodes. It is enough to check the set with the lowest ids, called the
+representative. A machine with 34 nodes has 2^34 sets of nodes; if 28 nodes are empty and
+interchangeable, it has at most 2^6 * 29 representatives. If all nodes differ, every set is a
+representative.
 
 At most `MAX_SETS` representatives are checked. Only machines with 18 different nodes exceed the
 limit, and no known machine has that many.

@@ -23,7 +23,7 @@ HELLO = {
 
 
 def choose_cpus(count, free, machine):
-    """YOUR POLICY GOES HERE: chooses `count` of the `free` CPUs, which are always enough.
+    """YOUR POLICY GOES HERE: chooses `count` of the `free` CPUs; there are always enough.
 
     `machine` is cAdvisor's MachineInfo. At level invariants, any choice is correct.
     """

@@ -17,7 +17,7 @@ const HELLO: &str = r#"{
     "features": ["container-removal", "restart"]
 }"#;
 
-/// YOUR POLICY GOES HERE: chooses `count` of the `free` CPUs, which are always enough.
+/// YOUR POLICY GOES HERE: chooses `count` of the `free` CPUs; there are always enough.
 /// `machine` is cAdvisor's MachineInfo. At level invariants, any choice is correct.
 fn choose_cpus(count: usize, free: &CpuSet, _machine: &Json) -> CpuSet {
     free.iter().take(count).copied().collect()
