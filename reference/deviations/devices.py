@@ -84,8 +84,8 @@ ALL_NODES_FOR_DEVICES = Defect(
     "With max-allowable-numa-nodes, nodes with more than 8 NUMA nodes can run with the "
     "Topology Manager enabled.",
     f"{ISSUES}135541",
-    what="Device hints are computed from all sets of the machine's nodes, so on 34 nodes, "
-    "admitting a pod with devices never ends.",
+    what="Device hints are computed from all sets of the machine's nodes, so admitting a pod with "
+    "devices never ends on a machine with 34 nodes.",
     answers=False,
 )
 

@@ -147,7 +147,7 @@ NULL_STATE_PANIC = Defect(
     ALL,
     "The kubelet refuses to start with an error if its checkpoint does not match the machine.",
     what="A null node or memory type in memory_manager_state, with a correct checksum, causes a "
-    "panic when it is compared with the machine.",
+    "panic when the checkpoint is compared with the machine.",
     answers=False,
 )
 

@@ -98,6 +98,6 @@ GATES_PANIC = Defect(
     between("1.32"),
     "A feature gate that the release does not know must be refused.",
     what="Unknown, locked or contradictory feature gates in the configuration file cause a panic "
-    "while its defaults are set.",
+    "while the configuration's defaults are being set.",
     answers=False,
 )

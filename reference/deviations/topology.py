@@ -78,6 +78,6 @@ ALL_COMBINATIONS = Defect(
     "is a state explosion when it enumerates the possible affinities.",
     f"{ISSUES}131738",
     what="Every combination of the providers' hints is merged. On eight nodes with four resources, "
-    "that makes 255 to the power of 4, and an admission takes minutes.",
+    "there are 255 to the power of 4 combinations, so a single admission takes minutes.",
     answers=False,
 )
