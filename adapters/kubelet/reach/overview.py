@@ -34,7 +34,7 @@ def _tables(pages: Mapping[str, str]) -> str:
     shares = [(name, *(_shares(one[name]) for one in found.values())) for name in names]
     runs = ("case runs", *(_runs(pages[release]) for release in found))
     return (
-        "Statements reached, and in brackets the share of those that are reachable:\n\n"
+        "Statements reached and, in brackets, the share of reachable statements:\n\n"
         f"{table(('package', *found), [*shares, runs])}"
     )
 
