@@ -175,7 +175,8 @@ NAMED = ("known failure", "unsupported")
 
 FOUND = {
     "findings": "## Findings\n\nMinimal cases, for `numaproof replay`.\n",
-    "own-rules": "\n## Own rules\n\nThe same for kubelet rules that other implementations needn't follow.\n",
+    "own-rules": "\n## Own rules\n\nThe same for kubelet rules"
+    " that other implementations needn't follow.\n",
 }
 """The folders of an adapter with its smallest cases, and their headings."""
 
