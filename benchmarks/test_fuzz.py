@@ -47,7 +47,7 @@ def target() -> Target:
     return Target(implementation, hello, hello.kubernetes[-1], hello.level)
 
 
-def test_steps_played_and_only_drawn(target: Target, tell_ratio: Callable[[str], None]) -> None:
+def test_steps_played_and_only_drawn(target: Target, report_ratio: Callable[[str], None]) -> None:
     drawn = played = 0.0
     steps = 0
     for seed in SEEDS:
@@ -56,7 +56,7 @@ def test_steps_played_and_only_drawn(target: Target, tell_ratio: Callable[[str],
         drawn += min(alone for alone, *_ in times)
         played += min(took for _, took, _ in times)
         steps += times[0][2]
-    tell_ratio(
+    report_ratio(
         f"fuzzing, {len(SEEDS)} times {EXAMPLES} examples: {steps / drawn:.0f} steps per second of "
         f"CPU time only drawn, {steps / played:.0f} played, {drawn / played:.2f} of the rate"
     )

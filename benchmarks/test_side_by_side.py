@@ -53,7 +53,7 @@ PODS = [
 @pytest.mark.skipif(not KUBELET, reason="NUMAPROOF_KUBELET_PROGRAM is not set")
 @pytest.mark.parametrize("name", MACHINES)
 def test_three_admissions_and_removals(
-    name: str, folder: Path, node_start: NodeStart, tell_ratio: Callable[[str], None]
+    name: str, folder: Path, node_start: NodeStart, report_ratio: Callable[[str], None]
 ) -> None:
     start = node_start(name)
     assert start.machine
@@ -79,7 +79,7 @@ def test_three_admissions_and_removals(
         ]
     ours, theirs = (min(of_side) * 1000 for of_side in zip(*times, strict=True))
     cpus = start.machine.num_cores
-    tell_ratio(
+    report_ratio(
         f"{name:24} {nodes:2} nodes, {cpus:3} CPUs: reference {ours:6.2f} ms, "
         f"kubelet {theirs:8.2f} ms, {theirs / ours:7.2f} times as fast"
     )
