@@ -57,13 +57,7 @@ def _translate(line: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(event, dict):
         return None
-    parts = [(event, _OF_EVENT)]
-    parts += [(one, _OF_CONFIGURATION) for one in _objects(event, "configuration")]
-    parts += [(one, _OF_CONFIGURATION) for one in _objects(event, "configurations")]
-    parts += [(one, _OF_CLAIMS) for one in _objects(event, "claims")]
-    parts += [(one, _OF_FINDING) for one in _objects(event, "finding")]
-    parts += [(one, _OF_FINDING) for one in _objects(event, "steps", "findings")]
-    parts += [(one, _OF_DIVERGENCE) for one in _objects(event, "parted")]
+    parts = [(one, names) for path, names in _RENAMED for one in _objects(event, *path)]
     old = False
     for part, names in parts:
         for name in names.keys() & part.keys():
@@ -81,23 +75,36 @@ def _objects(value: Any, *path: str) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict)]
 
 
-_OF_EVENT = {
-    "agreed": "agreed_level",
-    "declined": "declined_claims",
-    "done": "played_examples",
-    "kept": "unaffected",
-    "left": "leftover_processes",
-    "parted": "baseline_divergence",
-    "unclaimed": "missing_claim",
-    "unseen": "undiscovered",
-    "untested": "untested_requirements",
-    "violated": "violated_requirements",
-}
-_OF_CLAIMS = {
-    "assumed": "assumes_features",
-    "declined": "declined_runs",
-    "unclaimed": "missing_claims",
-}
-_OF_FINDING = {"got": "actual"}
-_OF_DIVERGENCE = {"side": "baseline"}
-_OF_CONFIGURATION = {"judged_as": "baseline"}
+_CONFIGURATION = {"judged_as": "baseline"}
+_FINDING = {"got": "actual"}
+_RENAMED: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
+    (
+        (),
+        {
+            "agreed": "agreed_level",
+            "declined": "declined_claims",
+            "done": "played_examples",
+            "kept": "unaffected",
+            "left": "leftover_processes",
+            "parted": "baseline_divergence",
+            "unclaimed": "missing_claim",
+            "unseen": "undiscovered",
+            "untested": "untested_requirements",
+            "violated": "violated_requirements",
+        },
+    ),
+    (
+        ("claims",),
+        {
+            "assumed": "assumes_features",
+            "declined": "declined_runs",
+            "unclaimed": "missing_claims",
+        },
+    ),
+    (("configuration",), _CONFIGURATION),
+    (("configurations",), _CONFIGURATION),
+    (("finding",), _FINDING),
+    (("steps", "findings"), _FINDING),
+    (("parted",), {"side": "baseline"}),
+)
+"""The renamed fields of the objects at each path in an event."""

@@ -41,7 +41,6 @@ class Output(NamedTuple):
     name: str
     commands: tuple[str, ...]
     kind: Any
-    meaning: str
     version: int = 1
 
     @property
@@ -51,19 +50,19 @@ class Output(NamedTuple):
 
 
 OUTPUTS = (
-    Output("run", ("check", "fuzz", "diff", "replay"), RunReport, "verdict, counts, failures"),
-    Output("events", (), AnyEvent, "a line of `events.jsonl`"),
-    Output("campaign", ("campaign",), CampaignSummary, "counts and findings by configuration"),
-    Output("doctor", ("doctor",), Diagnosis, "what works, what is wrong, how to fix it"),
-    Output("board", ("board",), BoardReport, "where each implementation stands"),
-    Output("simulate", ("simulate",), CheckedSimulation, "what each pod gets, or why not"),
-    Output("config", ("config check",), list[ConfigurationProblem], "problems by file line"),
-    Output("state", ("state check",), Judgement, "what the kubelet makes of a checkpoint"),
-    Output("upgrade", ("upgrade",), Upgrade, "what an upgrade changes, in order"),
-    Output("discover", ("discover",), MachineInfo, "cAdvisor's MachineInfo"),
-    Output("profiles", ("profile list",), list[ProfileRow], "bundled machines"),
-    Output("cases", ("case list",), list[CaseRow], "cases, with their requirements"),
-    Output("features", ("features",), list[FeatureRow], "claims, with the cases they need"),
+    Output("run", ("check", "fuzz", "diff", "replay"), RunReport),
+    Output("events", (), AnyEvent),
+    Output("campaign", ("campaign",), CampaignSummary),
+    Output("doctor", ("doctor",), Diagnosis),
+    Output("board", ("board",), BoardReport),
+    Output("simulate", ("simulate",), CheckedSimulation),
+    Output("config", ("config check",), list[ConfigurationProblem]),
+    Output("state", ("state check",), Judgement),
+    Output("upgrade", ("upgrade",), Upgrade),
+    Output("discover", ("discover",), MachineInfo),
+    Output("profiles", ("profile list",), list[ProfileRow]),
+    Output("cases", ("case list",), list[CaseRow]),
+    Output("features", ("features",), list[FeatureRow]),
 )
 
 
@@ -72,10 +71,11 @@ def schema(output: Output) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     top = _Translator(definitions).schema(output.kind)
     what = " and ".join(f"numaproof {name} --json" for name in output.commands)
+    what = what or "a line of `events.jsonl`"
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:numaproof:{output.name}:{output.version}",
-        "title": f"{what or output.meaning}, version {output.version}",
+        "title": f"{what}, version {output.version}",
         **top,
         "$defs": dict(sorted(definitions.items())),
     }
@@ -123,12 +123,11 @@ class _Translator:
         names, optional = dict(zip(hints, hints, strict=True)), set[str]()
         tag: dict[str, Any] = {}
         if issubclass(kind, msgspec.Struct):
-            names = {one.name: one.encode_name for one in msgspec.structs.fields(kind)}
+            fields = msgspec.structs.fields(kind)
+            names = {one.name: one.encode_name for one in fields}
             config = kind.__struct_config__
             if config.omit_defaults:
-                optional = {
-                    one.encode_name for one in msgspec.structs.fields(kind) if not one.required
-                }
+                optional = {one.encode_name for one in fields if not one.required}
             if config.tag_field:
                 tag = {config.tag_field: {"const": config.tag}}
         properties = tag | {encoded: self.schema(hints[name]) for name, encoded in names.items()}
