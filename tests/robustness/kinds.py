@@ -99,7 +99,7 @@ SOUND: dict[str, Sound] = {
 """All files that a trial may need, by path; `{}` in its arguments is the mutated one."""
 
 
-class Kind(msgspec.Struct, frozen=True):
+class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A kind of input file.
 
     Attributes:
