@@ -51,8 +51,8 @@ class ClassBySums(PodRules):
 class EmptyPodLevelDecides(PodRules):
     """Lets even empty pod-level resources decide the QoS class.
 
-    A pod whose pod-level resources include neither CPU, memory nor huge pages is BestEffort,
-    whatever its containers request.
+    A pod whose pod-level resources include no CPU, memory or huge pages is BestEffort, regardless
+    of what its containers request.
     """
 
     deviation = UndocumentedBehaviour("empty-pod-level-decides-qos-class", between("1.30", "1.36"))
