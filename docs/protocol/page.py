@@ -368,7 +368,7 @@ STARTS = (
         },
     ),
     RefusalExample("an unknown CPU Manager policy", {"cpuManagerPolicy": "statik"}),
-    RefusalExample("policy `static` without reserved CPUs", {"cpuManagerPolicy": "static"}),
+    RefusalExample("the `static` policy without reserved CPUs", {"cpuManagerPolicy": "static"}),
     RefusalExample(
         "unknown or malformed CPU Manager options",
         {

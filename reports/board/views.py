@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _LEGEND: Mapping[State, tuple[str, str]] = {
-    "failed": ("✗", "a wrong answer without an explanation so far"),
+    "failed": ("✗", "a wrong answer that is not yet explained"),
     "crash": ("†", "crashes, hangs or does not answer"),
     "finding": ("!", "violates the requirement; confirmed by hand"),
     "known failure": ("~", "a known failure of another kind"),
@@ -33,7 +33,7 @@ _LEGEND: Mapping[State, tuple[str, str]] = {
     "expected": ("≈", "a named defect that the kubelet of this release also has"),
     "pass": ("✓", "as documented"),
     "unsupported": ("○", "not claimed, so not tested"),
-    "untested": ("·", "not covered by a case of the run"),
+    "untested": ("·", "not covered by any case in the run"),
 }
 
 SIGNS = {state: sign for state, (sign, _) in _LEGEND.items()}
