@@ -50,7 +50,7 @@ SHOWN = "intel-numa"
 """The configuration whose output is on the page in full."""
 
 _TIMEOUT = 30.0
-_FATES = {"moves": "gets other CPUs or memory", "changes": "gets", "refused": "is refused"}
+_FATES = {"moves": "gets different CPUs or memory", "changes": "gets", "refused": "is refused"}
 _LOST = ("changes", "refused")
 
 Step = tuple[str, str]
@@ -225,7 +225,7 @@ def _happening(answer: Upgrade) -> Iterator[str]:
             fates.setdefault(_fate(pod), []).append("**D**")
     yield from (f"{', '.join(letters)} {fate}" for fate, letters in fates.items())
     if answer.after_drain.having("moves"):
-        yield "after a drain, pods get other CPUs or memory"
+        yield "after a drain, pods get different CPUs or memory"
 
 
 def _cause(message: str) -> str:

@@ -102,7 +102,7 @@ def met_text(entry: Entry) -> str:
     """Formats how many of the tested requirements an entry meets."""
     met = entry.requirement_score
     said = f"{met.good:,} of {met.asked_count:,}" if met.asked_count else "nothing tested"
-    return f"{said}, {met.as_kubelet:,} as the kubelet" if met.as_kubelet else said
+    return f"{said}, {met.as_kubelet:,} like the kubelet" if met.as_kubelet else said
 
 
 @dataclass(frozen=True)
