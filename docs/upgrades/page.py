@@ -145,7 +145,7 @@ def table(letters: Mapping[Step, str]) -> str:
 
 
 def joint_letters(node_answers: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
-    """Returns the letters of all nodes, without the effects of merely restarting the release."""
+    """Returns the letters of all nodes, excluding the effects of merely restarting the release."""
     letters: dict[Step, set[str]] = {}
     for one in node_answers:
         for (before, after), answer in one.items():

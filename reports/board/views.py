@@ -47,7 +47,7 @@ Bar = tuple["State", int, str, str]
 
 
 def bars(counts: Mapping[State, int]) -> list[Bar]:
-    """Returns the segments of a bar, good states first, without untested ones."""
+    """Returns the segments of a bar, good states first, excluding untested ones."""
     return segments((one for one in good_first(counts) if one[0] not in NOT_ASKED), 2)
 
 
