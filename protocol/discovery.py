@@ -29,8 +29,8 @@ DISCOVERED: Mapping[str, str] = MappingProxyType(
         "core_ids": "`core_id` of each CPU's core",
         "socket_ids": "`socket_id` of each CPU's core",
         "caches": "size, type and level of each core's caches",
-        "uncore_caches": "the same of caches shared by cores, and which CPUs share them",
-        "node_caches": "the same of caches of whole nodes",
+        "uncore_caches": "the same for caches shared by cores, and which CPUs share them",
+        "node_caches": "the same for caches of whole nodes",
         "cache_ids": "ids of the discovered caches",
     }
 )
