@@ -51,7 +51,7 @@ _LOST = (OSError, RuntimeError, CancelledError)
 
 
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGHUP)
-"""Signals that a terminal sends to all its processes."""
+"""Signals that a terminal sends to all of its processes."""
 
 _NOTHING = logging.CRITICAL + 1
 """A log level above all others."""

@@ -198,7 +198,7 @@ def _block(block: MemoryBlock) -> BlockExpected:
 
 
 def _file(text: str) -> str | dict[str, Any]:
-    """The content of a checkpoint without its checksums."""
+    """The content of a checkpoint, excluding its checksums."""
     try:
         content = codec.decode_any(text)
     except codec.ProtocolError:

@@ -45,9 +45,10 @@ class NodeSetup:
     """The results of a start, which stay the same while the node runs.
 
     `nodes` are the ids of the NUMA nodes in the machine's order. `cpu`, `memory` and
-    `topology_policy` are None for policy ``none``; `scope` is the Topology Manager's. `pod_level`
-    handles pod-level resources, and `pod_rules` reads them. `effective_config` is the configuration
-    in effect, if the start requested it; `include` names the optional fields of answers.
+    `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's.
+    `pod_level` handles pod-level resources, and `pod_rules` reads them. `effective_config` is the
+    configuration in effect, if the start requested it; `include` names the optional fields of
+    answers.
     """
 
     nodes: tuple[int, ...]

@@ -198,7 +198,7 @@ class ConfigurationFile(NamedTuple):
 
     Attributes:
         document: its fields, with the line numbers of the file.
-        settings: its fields, without apiVersion and kind.
+        settings: its fields, except for apiVersion and kind.
         unknown: errors about fields that the kubelets of the releases do not have.
         type_errors: errors about values of the wrong type, for fields that the resource managers
             do not read.

@@ -545,6 +545,6 @@ class _Node:
         return answer
 
     def files(self) -> Files:
-        """Returns the current checkpoints, without the resources of removed pods."""
+        """Returns the current checkpoints, excluding the resources of removed pods."""
         self.call("state", messages.NoArgs())
         return read_files(self._folder)

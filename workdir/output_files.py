@@ -22,7 +22,7 @@ _PARTIAL, _SUFFIX = ".numaproof-", ".part"
 """Prefix and suffix of temporary names; a killed command can leave such a file behind."""
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
-"""Errors of file systems without hard links."""
+"""Errors raised by file systems that lack hard links."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",

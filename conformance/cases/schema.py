@@ -282,7 +282,7 @@ class ExpectedIn(Expected, frozen=True, kw_only=True):
 
     @property
     def alone(self) -> Expectation:
-        """The expectation without its range of releases."""
+        """The expectation, excluding its range of releases."""
         if self.anything:
             return "anything"
         return Expected(**{name: getattr(self, name) for name in Expected.__struct_fields__})

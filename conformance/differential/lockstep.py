@@ -102,7 +102,7 @@ class LockstepResult(RunResult):
         return signatures.signature(replace(self, finding=found), self.operation)
 
     def reported_finding(self, before: str = "") -> events.ReportedFinding | None:
-        """The finding for reports, with text before its headline; None if no answer was wrong."""
+        """The finding for reports, with a prefixed headline; None if no answer was wrong."""
         return reported_finding(self.finding, f"{before}{self.operation}: ")
 
     @property

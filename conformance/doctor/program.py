@@ -105,7 +105,7 @@ def snapshot(folder: Path, depth: int) -> Snapshot:
 
 
 def _changed_paths(before: Snapshot, now: Snapshot) -> list[str]:
-    """New entries, without those in new folders, and changed ones."""
+    """New entries, except for those in new folders, and changed ones."""
     new = now.keys() - before.keys()
     tops = {name for name in new if name.rpartition("/")[0] not in new}
     changed = {name for name in now.keys() & before.keys() if now[name] != before[name]}
@@ -163,7 +163,7 @@ class Moment:
     def note_finding(
         self, problem: judging.Finding, right: str = "", *, before: str = "", after: str = ""
     ) -> None:
-        """Adds a judge's finding, with text before its message.
+        """Adds a judge's finding, its message prefixed with the given text.
 
         `after` is the exchange that caused the problem.
         """
@@ -317,7 +317,7 @@ class Program:
 
     @property
     def _seconds_used(self) -> float:
-        """Seconds that the program has taken, without the harness's own time."""
+        """The time in seconds that the program has taken, excluding the harness's own time."""
         return sum(moment.seconds for moment in self.moments)
 
     def _line(

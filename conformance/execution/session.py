@@ -363,7 +363,7 @@ class Session:
         )
 
     def to_stable_plain(self, value: object) -> Any:
-        """Converts a message to plain values, without the paths of the state directory and tree.
+        """Converts a message to plain values, replacing the paths of the state directory and tree.
 
         Displayed, saved and compared values must not vary between runs.
         """

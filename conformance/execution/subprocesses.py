@@ -2,7 +2,7 @@
 
 Reading and writing never block longer than the time limit, even if the program crashes, hangs,
 writes garbage, floods its standard error or doesn't read its input. After a failure, the program is
-killed with all its descendants, and the next call starts it again.
+killed with all of its descendants, and the next call starts it again.
 
 A failure is attributed to the call that caused it. If a program fails after an answer, it hasn't
 read the next request, which is then still in the pipe.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("numaproof")
 
 _SHOWN = 200
-"""The maximum number of bytes of a bad line in a message."""
+"""The maximum number of bytes of an invalid line in a message."""
 
 _PARTING = 1.0
 """Seconds that a program has to exit after its output or input was closed."""

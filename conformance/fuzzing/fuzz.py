@@ -169,7 +169,7 @@ class _Search:
         return self.finding_count > 0 and not self.options.keep_going
 
     def pop_example_count(self) -> int:
-        """Returns the number of examples since the last call, without shrinking attempts."""
+        """Returns the number of examples since the last call, excluding shrinking attempts."""
         taken, self._example_count = self._example_count, 0
         return taken
 

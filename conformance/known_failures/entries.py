@@ -353,7 +353,7 @@ def _has_entry(
 
 
 def _reason(message: str, known_entries: Sequence[KnownFailureEntry]) -> str:
-    """The message without the text added by a run with these entries."""
+    """The message, excluding the text added by a run with these entries."""
     for one in known_entries:
         message = message.partition(f" [{one.where}: ")[0]
     return message

@@ -425,7 +425,7 @@ def reconcile_period_may_have_a_space(kubelet_config: Any, value: Any) -> Any:
 
 @seeds("CPU-CONFIG-014").by(_other_durations)
 def reconcile_period_is_read_under_static_alone(kubelet_config: Any, value: Any) -> Any:
-    """Validates the reconcile period only under policy static."""
+    """Validates the reconcile period only under the static policy."""
     return kubelet_config.get("cpuManagerPolicy") != "static"
 
 

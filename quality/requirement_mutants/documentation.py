@@ -191,20 +191,20 @@ def policies_need_the_gate_of_beta_options(config: Any) -> Any:
 
 @seeds("TOPO-POLICY-013").of(_refusing, lambda config: config.topology_policy == "restricted")
 def policy_restricted_is_not_known() -> None:
-    """Refuses policy restricted."""
+    """Refuses the restricted policy."""
 
 
 @seeds("TOPO-SCOPE-009").after(configuration, "load")
 def scope_pod_needs_a_policy(config: Any) -> Any:
-    """Refuses scope pod under policy none."""
+    """Refuses the pod scope under the none policy."""
     if (config.topology_policy, config.topology_scope) == ("none", "pod"):
-        raise ConfigError("scope pod needs a Topology Manager policy")
+        raise ConfigError("the pod scope needs a Topology Manager policy")
     return config
 
 
 @seeds("TOPO-POLICY-014").around(scope, "admit")
 def single_numa_node_asks_for_the_whole_pod(rule: Any, policy: Any, scope: str) -> None:
-    """Always uses scope pod with single-numa-node."""
+    """Always uses the pod scope with single-numa-node."""
     single = policy is not None and policy.name == "single-numa-node"
     rule(scope="pod" if single else scope)
 

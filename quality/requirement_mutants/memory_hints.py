@@ -407,7 +407,7 @@ def _policy(args: Any) -> str:
 
 @seeds("MEM-RESTART-006").by(_remembering)
 def none_policy_refuses_changed_memory(args: Any, machine: Any) -> Any:
-    """Compares the nodes' memory under policy None."""
+    """Compares the nodes' memory under the None policy."""
     if _policy(args) != "None":
         return None
     return [[node.node_id, node.memory] for node in machine.topology or ()]

@@ -408,7 +408,7 @@ def quota_cannot_be_switched_off(self: Any, pod: Any, container: Any, _: Any) ->
 
 @seeds("CPU-NONE-003")
 def quota_comes_with_the_static_policy(changes: Changes) -> None:
-    """Sets quotas only under policy static."""
+    """Sets quotas only under the static policy."""
     static: list[bool] = []
 
     def start(node: Any) -> Any:

@@ -198,7 +198,7 @@ def unknown_options_are_passed_over_beside_known_ones(
 def _check_under_none(
     check: Callable[[Any, Any], None], topology_policy: Any, config: Any, release: Any
 ) -> Any:
-    """Also calls `check` for options under policy none."""
+    """Also calls `check` for options under the none policy."""
     if config.topology_policy == policies.NONE:
         try:
             check(config, release)
@@ -209,7 +209,7 @@ def _check_under_none(
 
 @seeds("TOPO-ERROR-005").by(_check_under_none)
 def the_none_policy_checks_the_gates_of_options(config: Any, release: Any) -> None:
-    """Checks the gates of options under policy none."""
+    """Checks the gates of options under the none policy."""
     for name in sorted(config.topology_options or {}):
         if name in release.topology_options:
             topology_options.check_available(name, release.topology_options, config.gates)
@@ -436,7 +436,7 @@ def distance_leaves_nodes_themselves_out(nodes: tuple[int, ...], table: Any) -> 
     return sum(table[one][other] for one in nodes for other in nodes if one != other)
 
 
-# single-numa-node and policy none
+# The single-numa-node and none policies
 
 
 class MostCentral(Distances):
@@ -499,14 +499,14 @@ def nodes_beyond_their_number_are_unreachable(changes: Changes) -> None:
     changes.replace(Distances, "by_table_alone", property(lambda self: False))
 
 
-# Policy none
+# The none policy
 
 
 @seeds("TOPO-OPT-010").after(startup, "make_topology_policy")
 def policy_none_ends_where_a_mask_of_nodes_does(
     topology_policy: Any, config: Any, machine: Any
 ) -> Any:
-    """Refuses more than 32 NUMA nodes under policy none."""
+    """Refuses more than 32 NUMA nodes under the none policy."""
     if topology_policy is None and len(machine.topology or ()) > 4 * MAX_NODES:
         raise StartError(
             "topology", f"unsupported on machines with more than {4 * MAX_NODES} NUMA Nodes"

@@ -256,7 +256,7 @@ def refusal() -> AdmissionError:
     )
 
 
-# Policy none
+# The none policy
 
 
 @shape(configuration, "load")
@@ -269,14 +269,14 @@ def _defaulting(policy: Callable[[Any], str], rule: Any, kubelet_config: Any) ->
 
 @seeds("TOPO-POLICY-001").by(_defaulting)
 def naming_a_scope_turns_the_default_policy_into_restricted(kubelet_config: Any) -> Any:
-    """Defaults to policy restricted if a scope is configured."""
+    """Defaults to the restricted policy if a scope is configured."""
     return policies.RESTRICTED if kubelet_config.get("topologyManagerScope") else policies.NONE
 
 
 def aligning_without_policy(
     changes: Changes, applies: Callable[[Any], bool], admit: Callable[..., None]
 ) -> None:
-    """Lets `admit` admit pods under policy none if `applies` is true for the configuration.
+    """Lets `admit` admit pods under the none policy if `applies` is true for the configuration.
 
     `admit` is called with a policy that merges hints and admits everything.
     """
@@ -333,7 +333,7 @@ def _judging(changes: Changes, name: str, judge: Callable[..., Any]) -> None:
 
 @seeds("TOPO-POLICY-002").after(scope, "affinity_of")
 def best_effort_rejects_in_the_pod_scope(affinity: Any, container: Any) -> Any:
-    """Rejects under best-effort in scope pod."""
+    """Rejects under best-effort with the pod scope."""
     if container is None and not affinity.preferred:
         raise refusal()
     return affinity
@@ -381,7 +381,7 @@ def devices_of_burstable_pods_are_not_considered(rule: Any, pod: Any) -> Any:
 def restricted_rejects_pods_without_hints_in_the_pod_scope(
     affinity: Any, policy: Any, providers: Any, pod: Any, container: Any
 ) -> Any:
-    """Rejects pods without hints under restricted in scope pod."""
+    """Rejects pods without hints under restricted with the pod scope."""
     said = [provider.hints(pod, container) for provider in providers]
     if container is None and policy.name == policies.RESTRICTED and not _has_hints(said):
         raise refusal()

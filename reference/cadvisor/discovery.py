@@ -1,6 +1,6 @@
 """The kubelet's discovery: reads a machine from a ``/sys`` and ``/proc`` tree.
 
-The kubelet reads the machine once, at start, through cAdvisor. All decisions of its resource
+The kubelet reads the machine once, at startup, through cAdvisor. All decisions of its resource
 managers are based on the following:
 
 - A *NUMA node* is an entry ``nodeN`` of ``/sys/devices/system/node``, with memory, CPUs, both or

@@ -41,7 +41,7 @@ class Format:
 
     Attributes:
         structure: the Go type that the file is read into.
-        fields: the fields except the checksum, in order.
+        fields: all fields except for the checksum, in order.
         takes_checksum_of: Go types; the checksum of any of them is valid.
         takes_no_checksum: whether a file without a checksum is valid.
     """

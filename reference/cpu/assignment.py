@@ -228,7 +228,7 @@ class Assignment:
         return progress
 
     def caches_in_order(self, free: int) -> list[int]:
-        """The uncore caches with free CPUs, without repetitions, in the order they are used."""
+        """The uncore caches with free CPUs, each once, in the order in which they are used."""
         return list(dict.fromkeys(caches_by_node(self.topology, free)))
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:

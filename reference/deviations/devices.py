@@ -47,8 +47,8 @@ class NodesByName(NodeOrder):
 class PodLevelWithoutDevices(DeviceManager):
     """Allocates no devices to pods that get CPUs and memory as a whole.
 
-    With the gate PodLevelResourceManagers and scope pod, a pod with pod-level resources is admitted
-    without the devices that its containers request, even if none exist.
+    With the PodLevelResourceManagers gate and the pod scope, a pod with pod-level resources is
+    admitted without the devices that its containers request, even if none exist.
     """
 
     deviation = Defect(

@@ -96,8 +96,8 @@ class ReservationWraps(StaticMemoryPolicy):
 class InitOnlyPagesNotHinted(StaticMemoryPolicy):
     """Ignores memory types that only init containers request.
 
-    In scope pod, the Memory Manager's hints omit resources that only init containers request, such
-    as huge pages.
+    With the pod scope, the Memory Manager's hints omit resources that only init containers request,
+    such as huge pages.
     """
 
     deviation = Defect("init-only-huge-pages-not-hinted", ALL, AT_ONCE, f"{ISSUES}140814")
@@ -128,8 +128,8 @@ class ReusableAfterRemoval(StaticMemoryPolicy):
     """Lets a pod with the uid of a removed pod reuse its memory.
 
     The memory of a removed pod's init containers stays reusable until another pod is admitted. If a
-    pod with the same UID arrives first, it gets this memory without a reservation, and other pods
-    can get it as well.
+    pod with the same UID arrives first, it gets this memory without a reservation, and other
+    pods can get it too.
     """
 
     deviation = Defect(

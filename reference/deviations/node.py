@@ -1,4 +1,4 @@
-"""Deviations in node behaviour: at start, at admission, and after pods are removed."""
+"""Deviations in node behaviour: at startup, at admission, and after pods are removed."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ class EndedInitServed(Readmission):
 class PodLevelTakenAnew(Readmission):
     """Allocates pod-level resources again.
 
-    With the alpha gate PodLevelResourceManagers and scope pod, a pod with pod-level resources that
-    is readmitted after a restart gets different CPUs and memory, and its previous CPUs are lost.
+    With the alpha gate PodLevelResourceManagers and the pod scope, a pod with pod-level resources
+    that is readmitted after a restart gets different CPUs and memory, and its previous CPUs are
+    lost.
     """
 
     deviation = Defect("pod-level-cpus-taken-anew", between("1.36"), RESTARTS, f"{ISSUES}140989")

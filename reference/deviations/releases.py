@@ -66,7 +66,7 @@ class Release:
             attributes of formats.
         without_gates: deviations of earlier releases that return if the gate is off.
         reads_cpus_for_every_policy: whether the CPU Manager reads the machine's CPUs even with
-            policy ``none``, and refuses to start if it cannot.
+            the ``none`` policy, and refuses to start if it cannot.
         no_cpu: the beginning of discovery's error for a tree without CPUs.
         flag_words: replacements of words in errors about flags.
         single_pair_flags: flags with a single pair that can have several in other releases.

@@ -1,4 +1,4 @@
-"""The Memory Manager's policy ``Static``.
+"""The Memory Manager's ``Static`` policy.
 
 (Kubernetes documentation, "Control Memory Management Policies on a Node".) A policy is an immutable
 value; its functions return the next state. The kubelet uses unordered maps; here, they are sorted

@@ -60,7 +60,7 @@ class Ledger:
             raise UnsupportedOperation("policy none")
         reserved = _reserved(config, cpus)
         if not reserved or not reserved <= cpus:
-            raise Refusal("policy static requires reserved CPUs on this machine", stage="cpu")
+            raise Refusal("the static policy requires reserved CPUs on this machine", stage="cpu")
         self._all, self._allocatable = cpus, cpus - reserved
         folder = Path(args["state_dir"])
         saved = folder / "held.json"

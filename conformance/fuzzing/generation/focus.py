@@ -39,7 +39,7 @@ class Focus:
 
     Attributes:
         cpu_policies: the CPU Manager policies to choose from; similarly for the other managers.
-        cpu_options: the options of policy static to choose from.
+        cpu_options: the static policy's options to choose from.
         endless: whether to combine the two options that can make a kubelet loop forever. Every
             start of the run then has both, so that no core is ever partly used.
         hugepages: the huge page resources that pods may request.
@@ -70,7 +70,7 @@ class Focus:
 
     @property
     def static_memory(self) -> bool:
-        """Whether the Memory Manager can use policy Static."""
+        """Whether the Memory Manager can use the Static policy."""
         return "Static" in self.memory_policies
 
 
