@@ -69,7 +69,8 @@ def _nothing_pinned(view: View) -> Iterator[Violation]:
         message = (
             f"container {uid}/{name} has exclusive {format_numbers('CPU', cpus)}"
             " under the none policy"
-        )yield Violation("none-pins-nothing", "CPU-NONE-002", message, cpus, ((uid, name),))
+        )
+        yield Violation("none-pins-nothing", "CPU-NONE-002", message, cpus, ((uid, name),))
     for place, container in view.containers():
         if container.cpus and not container.exclusive:
             message = (

@@ -164,7 +164,7 @@ class View:
         )
 
     def aligned_cpus(self, uid: str, name: str) -> int:
-        """The number of exclusive CPUs to align: the pod's with the pod scope, else the container's."""
+        """The number of exclusive CPUs to align: the container's, or in the pod scope, the pod's."""
         pod = self.pod_readings[uid]
         if self.config.get("topologyManagerScope") == "pod":
             return pod.effective_exclusive_cpus
