@@ -44,7 +44,7 @@ _FIRST = 60.0
 """Seconds to wait for the first worker."""
 
 _STARTS = 5
-"""Maximum attempts to start the local processes."""
+"""Maximum number of attempts to start the local processes."""
 
 _LOST = (OSError, RuntimeError, CancelledError)
 """Errors that Dask raises if a process is gone, or ends before it is ready."""

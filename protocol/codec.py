@@ -37,7 +37,7 @@ MAX_NUMA_ID = 1023
 """Linux's limits on CPU and NUMA node ids."""
 
 _MAX_SHOWN = 80
-"""Maximum characters of a list to include in an error."""
+"""Maximum number of characters of a list to include in an error."""
 
 T = TypeVar("T")
 

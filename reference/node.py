@@ -100,7 +100,7 @@ class StartedNode:
         return (self.device_manager, self.cpus, self.memory)
 
     def read_pod(self, manifest: messages.Pod) -> Pod:
-        """Reads a pod's manifest by this node's rules.
+        """Reads a pod's manifest according to this node's rules.
 
         Raises:
             PodError: the manifest is not a pod.
@@ -216,7 +216,7 @@ class StartedNode:
         return messages.Done()
 
     def drop(self, uid: str) -> None:
-        """Forgets a pod; its resources are released together with other stale state.
+        """Forgets a pod; its resources are released along with other stale state.
 
         Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-REFUSED-001.
         """

@@ -201,7 +201,7 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
                 f"must be none on this machine with {plural(len(nodes), 'NUMA node')}, unless "
                 "max-allowable-numa-nodes is set"
             )
-            fix = "no action is needed if you want none"
+            fix = "no action is needed if that is what you want"
             yield ("topologyManagerPolicy",), message, fix, TOPOLOGY
         return
     if setup.cpu is None and setup.memory is None:

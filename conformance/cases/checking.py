@@ -133,7 +133,7 @@ def _check_told(path: PathTuple, step: Step, tell: tuple[Told, ...]) -> None:
                 message = f"answers include this only if the case has `tell: [{asked}]`"
                 raise WrongCaseError((*path, field), message, f"add {asked} to tell")
         if one.pod is not None and one.refused is None:
-            message = "only a refused pod has a status to expect"
+            message = "only a refused pod can have an expected status"
             raise WrongCaseError((*path, "pod"), message, "add `refused` with the expected reason")
 
 

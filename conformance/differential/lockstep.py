@@ -297,7 +297,7 @@ class _LockstepRun(ComparedRun):
     def _verdict(self, result: RunResult) -> RunResult:
         """Attributes the failure of a side to a named defect of the release, if one explains it.
 
-        Only at level kubelet, because both sides then claim to be kubelets of the release.
+        Only at level kubelet, because only then do both sides claim to be kubelets of the release.
         """
         if self._pair.level != "kubelet":
             return result

@@ -360,7 +360,7 @@ def _with_sides_swapped(step: events.ReportedCall) -> events.ReportedCall:
 
 
 def _other_devices(step: events.ReportedCall) -> bool:
-    """Whether two answers differ only in which devices containers have.
+    """Whether two answers differ only in the devices that containers have.
 
     Later containers of a pod may reuse the devices of earlier ones, so only the first differing
     container counts.

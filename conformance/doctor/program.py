@@ -263,7 +263,9 @@ class Program:
 
     def look_around(self) -> None:
         """Reports files that the program left outside the state directory."""
-        moment = Moment(self._processes, "clean-up", "nothing may stay outside the state directory")
+        moment = Moment(
+            self._processes, "clean-up", "nothing may be left outside the state directory"
+        )
         left = self._leftovers
         for names, where in ((left.here(), "the working directory"), (left.temporary(), "TMPDIR")):
             if names:
@@ -370,7 +372,7 @@ class Program:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-        return ProbeAborted("the program does not answer any more")
+        return ProbeAborted("the program no longer answers")
 
     def _note_output(self, moment: Moment, output: bytes, when: str) -> None:
         """Reports output that isn't an answer, if there is any."""

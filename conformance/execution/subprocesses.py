@@ -201,7 +201,7 @@ def _describe_exit(process: Process, code: int | None, at: str) -> str:
         return f"the program ended {at} with {ending(code)}"
     if process.supervision.supervisor_killed:
         return f"the program killed its supervisor, numaproof's own process, {at}"
-    return f"the program closed its standard output {at} and ran on"
+    return f"the program closed its standard output {at} and kept running"
 
 
 def _short_line(line: bytes) -> str:

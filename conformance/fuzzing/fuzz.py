@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
 
 SHRINKS = 150
-"""Maximum examples for Hypothesis to try while shrinking a failure."""
+"""Maximum number of examples for Hypothesis to try while shrinking a failure."""
 
 STEPS = 12
-"""Maximum steps of an example after the first start."""
+"""Maximum number of steps of an example after the first start."""
 
 
 class _EnoughError(KeyboardInterrupt):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.known_failures.entries import KnownFailures
 
 BATCH = 100
-"""Maximum examples from one seed; the first half are random, the rest guided by a target."""
+"""Maximum number of examples from one seed: half random, then half guided by a target."""
 
 SMALLEST_BATCH = 25
 """Below this size, a batch is too small to be guided by a target."""

@@ -1,4 +1,4 @@
-"""Bugs of discovery: hardware that is missed or counted twice."""
+"""Bugs in discovery: hardware that is missed or counted twice."""
 
 from __future__ import annotations
 

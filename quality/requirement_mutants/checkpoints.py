@@ -150,7 +150,7 @@ def older_cpu_fields_are_hashed_by_their_new_name() -> None:
 
 
 def _at_start(changes: Changes, skips: Callable[[Any], bool]) -> None:
-    """Doesn't create a file on start if `skips` is true for the state."""
+    """Doesn't create a file at startup if `skips` is true for the state."""
     starting = changes.record_argument(startup, "start_cpus", "setup", inside=True)
 
     def write(rule: Any, self: CheckpointFile[Any], state: Any) -> None:
@@ -317,7 +317,7 @@ def cpu_checkpoint_with_pod_entries_is_refused(cpu_formats: cpu.CPUFormats) -> A
 
 @seeds("CPU-CHECKPOINT-025").after(cpu, "restore")
 def restart_makes_new_baselines(state: Any) -> Any:
-    """Resets each container's baseline to its CPUs at the restart."""
+    """Resets each container's baseline to its CPUs on restart."""
     return state and replace(state, baselines=None if state.baselines is None else state.exclusive)
 
 

@@ -242,7 +242,7 @@ def reserved_cpus_are_free_after_a_removal(changes: Changes) -> None:
 
 @seeds("CPU-RESERVE-008")
 def reserved_siblings_complete_a_core(changes: Changes) -> None:
-    """Counts reserved CPUs when looking for whole cores."""
+    """Includes reserved CPUs when looking for whole cores."""
 
     def available(free: Any, self: Any, state: Any) -> Any:
         if not self.options.full_cores:

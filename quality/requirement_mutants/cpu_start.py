@@ -1,4 +1,4 @@
-"""Mutants of the CPU Manager's start."""
+"""Mutants of the CPU Manager's startup."""
 
 from __future__ import annotations
 
@@ -106,17 +106,17 @@ def capital_letters_are_no_booleans() -> None:
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("TRUE", "FALSE"))
 def words_in_capitals_are_no_booleans() -> None:
-    """Refuses words in capitals."""
+    """Refuses words in capital letters."""
 
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("True", "False"))
 def words_with_a_capital_are_no_booleans() -> None:
-    """Refuses words that start with a capital."""
+    """Refuses words that start with a capital letter."""
 
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("0", "f", "F"))
 def only_the_words_are_booleans_of_the_negative() -> None:
-    """Refuses every form of false but the words."""
+    """Refuses every form of false except for the words."""
 
 
 # Options set to false

@@ -230,7 +230,7 @@ def cpu_without_caches_ends_discovery(tree: SysTree, cpu: int) -> None:
 
 
 class _WithIds(SysTree):
-    """A tree without the caches that have no id."""
+    """A tree from which the caches that have no id are missing."""
 
     def __init__(self, tree: SysTree) -> None:
         self._tree = tree
@@ -362,7 +362,7 @@ def _pools(change: Change, rule: Any, tree: SysTree, folder: str) -> Any:
 
 @seeds("DISCOVERY-019").by(_pools)
 def pools_without_pages_are_left_out(tree: Any, folder: Any, pools: Any) -> Any:
-    """Ignores page sizes without pages."""
+    """Ignores page sizes that have no pages."""
     return tuple(pool for pool in pools if pool.num_pages)
 
 
@@ -439,7 +439,7 @@ def tree_without_meminfo_has_no_memory() -> None:
     """Treats a missing /proc/meminfo as no memory."""
 
 
-# Machines without CPUs, and starts with a root
+# Machines without CPUs, and starting with a root
 
 
 @seeds("DISCOVERY-023").by(change_topology)

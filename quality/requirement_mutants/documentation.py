@@ -156,7 +156,7 @@ def only_one_size_of_huge_pages_is_pinned(amounts: Any) -> Any:
 
 @seeds("MEM-HINT-009").around(scope, "affinity_of")
 def merge_goes_without_memory(rule: Any, providers: Any) -> Any:
-    """Merges hints without the Memory Manager's."""
+    """Merges all hints except for the Memory Manager's."""
     return rule(providers=providers[:2])
 
 
@@ -223,7 +223,7 @@ def later_containers_ask_the_cpu_manager_alone(
 
 @seeds("TOPO-POLICY-016").around(TopologyPolicy, "merge")
 def single_numa_node_keeps_no_affinity(rule: Any, self: Any) -> Any:
-    """Admits by a single NUMA node but doesn't use it as the affinity."""
+    """Admits on the basis of a single NUMA node but doesn't use it as the affinity."""
     kept, admitted = rule()
     if self.name == "single-numa-node":
         kept = TopologyHint(ANYWHERE, preferred=kept.preferred)

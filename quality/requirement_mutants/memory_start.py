@@ -1,4 +1,4 @@
-"""Mutants of the Memory Manager's start."""
+"""Mutants of the Memory Manager's startup."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def _both_sums(config: Any, machine: Any) -> tuple[Fraction, Fraction]:
 
 @shape(reservation, "check_sums")
 def _sum_passes(passes: Change, rule: Any, config: Any, machine: Any) -> None:
-    """Ignores wrong sums if `passes` is true for the reserved and the required amount."""
+    """Ignores incorrect sums if `passes` is true for the reserved and the required amount."""
     try:
         rule()
     except reservation.ReservationError:

@@ -146,7 +146,7 @@ class Ledger:
 
 
 def _reserved(config: Json, cpus: set[int]) -> set[int]:
-    """Returns the reserved CPUs: those listed, or else the lowest CPUs, as many as are reserved."""
+    """Returns the reserved CPUs: those listed, or else the required number of lowest CPUs."""
     if named := config.get("reservedSystemCPUs"):
         return cpu_set(named)
     amounts = [config.get(key) or {} for key in ("kubeReserved", "systemReserved")]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MAX_MERGES = 1 << 18
-"""Maximum combinations of hints for a container; a kubelet merges this many in 0.1 s."""
+"""Maximum number of combinations of hints for a container; a kubelet merges this many in 0.1 s."""
 
 _SINGLE = ("none", "single-numa-node")
 """Topology policies that merge at most one hint for each node and provider."""

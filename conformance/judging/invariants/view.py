@@ -164,7 +164,7 @@ class View:
         )
 
     def aligned_cpus(self, uid: str, name: str) -> int:
-        """The number of exclusive CPUs to align: the container's, or in the pod scope, the pod's."""
+        """The number of exclusive CPUs to align; with the pod scope, that of the whole pod."""
         pod = self.pod_readings[uid]
         if self.config.get("topologyManagerScope") == "pod":
             return pod.effective_exclusive_cpus
