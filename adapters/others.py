@@ -41,7 +41,7 @@ GREETING = {"id": 0, "op": "hello", "args": {"protocol": [1, 1], "harness": "num
 
 @dataclass(frozen=True)
 class PartResult:
-    """How a part of an adapter's run ended."""
+    """How part of an adapter's run ended."""
 
     what: str
     good: bool

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.policy import TopologyPolicy
 
 MAX_ENUMERABLE_NODES = 12
-"""Hints enumerate all sets of nodes, and their number doubles with every node."""
+"""Hints enumerate all sets of nodes, whose number doubles with every node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class NodeSetup:
     `nodes` are the ids of the NUMA nodes in the machine's order. `cpu`, `memory` and
     `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's.
     `pod_level` handles pod-level resources, and `pod_rules` reads them. `effective_config` is the
-    configuration in effect, if the start requested it; `include` names the optional fields of
+    configuration in effect, if the start requested it; `include` names the optional fields in
     answers.
     """
 

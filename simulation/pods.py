@@ -170,7 +170,7 @@ _LIST_METADATA = ("continue", "remainingItemCount", "resourceVersion", "selfLink
 _FIELD = re.compile(r"(spec[^ :]*):? *(.*)", re.DOTALL)
 
 MAX_PODS = 1000
-"""Far more than a node runs ("Considerations for large clusters" recommends at most 110)."""
+"""Far more pods than a node runs ("Considerations for large clusters" recommends at most 110)."""
 
 
 class DescribedPod(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Removes a folder with any content, and nothing outside it."""
+"""Removes a folder, whatever it contains, and nothing outside it."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _check_releases(
     expected: tuple[ExpectedIn, ...],
     kubernetes: str,
 ) -> None:
-    """Every release of the case must have exactly one expectation."""
+    """Every release that the case covers must have exactly one expectation."""
     taken: dict[str, str] = {}
     for number, one in enumerate(expected):
         where = (*path, number, "kubernetes")

@@ -232,7 +232,7 @@ def single_numa_node_keeps_no_affinity(rule: Any, self: Any) -> Any:
 
 @seeds("TOPO-OPT-018").around(TopologyPolicy, "merge")
 def affinity_grows_to_all_nodes(rule: Any, self: Any) -> Any:
-    """Widens the affinity to all NUMA nodes under best-effort."""
+    """Widens the affinity to all NUMA nodes under the best-effort policy."""
     kept, admitted = rule()
     if self.name == "best-effort" and self.rules.distances is None:
         kept = TopologyHint(self.rules.nodes, preferred=kept.preferred)

@@ -57,7 +57,7 @@ def best_effort_pods_get_an_empty_list_of_cpu_hints() -> None:
 
 @seeds("TOPO-EXAMPLE-001")
 def pods_without_requests_are_not_preferred_anywhere(changes: Changes) -> None:
-    """Returns a hint without nodes, not preferred, for pods without requests."""
+    """Returns a non-preferred hint without nodes for pods that request nothing."""
 
     def hints(rule: Any, pod: Any) -> Any:
         if pod.qos == "BestEffort" and not any(one.limits for one in pod.containers):
@@ -361,7 +361,7 @@ def containers_that_are_admitted_again_get_devices_anew(
 
 @seeds("TOPO-SCOPE-008")
 def the_pod_scope_places_by_hints_without_a_policy(changes: Changes) -> None:
-    """Allocates by hints with the pod scope, even under the none policy."""
+    """Allocates according to hints with the pod scope, even under the none policy."""
     aligning_without_policy(changes, lambda config: config.topology_scope == "pod", place_by_hints)
 
 

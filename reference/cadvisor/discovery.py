@@ -205,7 +205,7 @@ def _cpu_paths(tree: SysTree, folder: str) -> list[str]:
 
 
 class NodeOrder:
-    """Lists NUMA nodes by ascending id; no document specifies an order."""
+    """Lists NUMA nodes in ascending order of id; no document specifies an order."""
 
     def of(self, machine: MachineInfo) -> MachineInfo:
         nodes = tuple(sorted(machine.topology or (), key=lambda node: node.node_id))

@@ -58,8 +58,9 @@ class Release:
         foreign_memory_policies: Memory Manager policies that exist only on other platforms.
         unknown_fields: configuration fields that the release does not have and ignores.
         reserves_exactly: whether CPU reservations are exact, not rounded to thousandths.
-        pod_level, pod_level_without_gate: the effect of pod-level resources with the gate
-            ``PodLevelResources`` on, and off.
+        pod_level, pod_level_without_gate: the effect of pod-level resources with the
+        ``PodLevelResources``
+            gate on, and off.
         cpu_files, memory_files: the formats of the CPU Manager's and the Memory Manager's
             checkpoints.
         under_gates: the attributes that each of these gates changes if it is on, nested for

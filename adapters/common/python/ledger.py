@@ -1,4 +1,4 @@
-"""A node for allocators that know CPUs but not pods: CPU owners, reservation and restarts.
+"""A node for allocators that handle CPUs but not pods: CPU owners, reservation and restarts.
 
 It manages pods as level `invariants` requires. The allocator chooses the CPUs; whether a
 container gets exclusive CPUs, and how many, follows Kubernetes' rules and is decided here.

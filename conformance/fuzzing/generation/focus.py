@@ -1,6 +1,6 @@
 """The focus of a run: each run leaves out some managers, options and kinds of pods.
 
-Runs that use a little of everything never reach deep states; runs that each leave out a lot do
+Runs that use a little of everything never reach deep states; runs that each leave out a lot do so
 (swarm testing). The focus also limits the size of merges: the kubelet tries every combination of
 hints, so machines with many nodes get few hint providers.
 """

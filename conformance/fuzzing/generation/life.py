@@ -289,7 +289,7 @@ def _always(_: NodeScenario) -> bool:
 
 
 def _may_stay_down(life: NodeScenario) -> bool:
-    """Whether a start may be refused for good: with checkpoints to delete, or late in the life."""
+    """Whether a start may stay refused: with checkpoints to delete, or late in the life."""
     return life.keeps_files or len(life.offered_pods) >= _LATE
 
 
