@@ -263,7 +263,9 @@ class _Reader:
         where = f"{document.file}:{document.line(path)}"
         kind = _kind(document, item, path)
         if kind not in _TEMPLATE:
-            self._notes.append(f"{where}: skipped {kind}: numaproof reads no pods of this kind")
+            self._notes.append(
+                f"{where}: skipped {kind}: numaproof does not read pods of this kind"
+            )
             return
         unknown, mistyped = field_errors(document, item, kind, self.releases, path)
         refuse(mistyped if self.lenient else (*unknown, *mistyped))

@@ -131,7 +131,7 @@ class Subprocess:
         self._kill()
         log = process.stderr()
         left = (
-            f"; could not end process {', '.join(process.supervision.leftover_processes)}"
+            f"; could not kill process {', '.join(process.supervision.leftover_processes)}"
             if process.supervision.leftover_processes
             else ""
         )
@@ -190,7 +190,7 @@ class Subprocess:
         if self._running:
             self._running.kill()
             for one in self._running.supervision.leftover_processes:
-                _LOG.warning("could not end process %s, which the program started", one)
+                _LOG.warning("could not kill process %s, which the program started", one)
             self.leftover_processes += self._running.supervision.leftover_processes
             self._running = None
 

@@ -2,7 +2,7 @@
 
 A file of known failures lets a project detect new failures before all old ones are fixed. Each
 entry names cases and one cause (a signature). The run fails if a case fails for another cause, if
-an entry has expired, or if nothing fails for its cause any more.
+an entry has expired, or if nothing fails for its cause anymore.
 """
 
 from __future__ import annotations
