@@ -25,7 +25,7 @@ DISCOVERED: Mapping[str, str] = MappingProxyType(
         "node_memory": "memory of each node",
         "node_hugepages": "huge pages of each node",
         "distances": "distances of each node",
-        "cores": "which CPUs share a core, whatever its id",
+        "cores": "which CPUs share a core, regardless of its id",
         "core_ids": "`core_id` of each CPU's core",
         "socket_ids": "`socket_id` of each CPU's core",
         "caches": "size, type and level of each core's caches",

@@ -82,9 +82,9 @@ _MEANINGS = {
     "devices": "device plugins report devices, and pods request them",
     "discovery": "the machine is discovered from a tree with `sys/` and `proc/`",
     "hints": "topology hints are returned for a container or a pod",
-    "reconcile": "one pass of the reconcile loop runs",
-    "merge": "the Topology Manager's merge runs alone",
-    "assignment": "CPU assignment runs alone",
+    "reconcile": "a single pass of the reconcile loop can be run",
+    "merge": "the Topology Manager's merge can be run on its own",
+    "assignment": "CPUs can be assigned without any other manager",
 }
 """What an implementation with each feature does, in one line."""
 

@@ -48,7 +48,7 @@ class PodLevelWithoutDevices(DeviceManager):
     """Allocates no devices to pods that get CPUs and memory as a whole.
 
     With the PodLevelResourceManagers gate and the pod scope, a pod with pod-level resources is
-    admitted without the devices that its containers request, even if no such devices exist.
+    admitted without the devices that its containers request, even if none exist.
     """
 
     deviation = Defect(

@@ -128,8 +128,8 @@ class ReusableAfterRemoval(StaticMemoryPolicy):
     """Lets a pod with the uid of a removed pod reuse its memory.
 
     The memory of a removed pod's init containers stays reusable until another pod is admitted. If a
-    pod with the same UID arrives first, it gets this memory without reserving it, so other pods can
-    get it, too.
+    pod with the same UID arrives first, it gets this memory without a reservation, and other
+    pods can get it too.
     """
 
     deviation = Defect(

@@ -1,4 +1,4 @@
-"""Deviations in node behaviour: at start, at admission, and after pods are removed."""
+"""Deviations in node behaviour: at startup, at admission, and after pods are removed."""
 
 from __future__ import annotations
 

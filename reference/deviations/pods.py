@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ClassBySums(PodRules):
     """Compares the sum of all requests with the sum of all limits.
 
-    A pod is Guaranteed if all its containers have CPU and memory limits, and the totals of their
+    A pod is Guaranteed if all of its containers have CPU and memory limits, and the totals of their
     requests equal the totals of their limits.
     """
 
