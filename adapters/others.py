@@ -41,7 +41,7 @@ GREETING = {"id": 0, "op": "hello", "args": {"protocol": [1, 1], "harness": "num
 
 @dataclass(frozen=True)
 class PartResult:
-    """How a part of an adapter's run ended."""
+    """How part of an adapter's run ended."""
 
     what: str
     good: bool
@@ -152,7 +152,7 @@ def main(words: Sequence[str] | None = None, report_line: Callable[[str], object
     asked = parser.parse_args(words)
     unknown = sorted({*asked.names} - {*adapters()})
     if unknown:
-        parser.error(f"no adapter {', '.join(unknown)}; there are {', '.join(adapters())}")
+        parser.error(f"no adapter {', '.join(unknown)}; the adapters are {', '.join(adapters())}")
     failed = False
     for name in asked.names or adapters():
         out = asked.out.resolve() / name

@@ -43,7 +43,7 @@ class Adapter:
         name: the name of its folder.
         version: the version that it reports.
         level: the level at which its answers are compared.
-        machines: how many machines agree, or why they don't.
+        machines: how many machines agree, or why not.
         cases: the number of case runs by outcome.
         answers: the number of assignments by kind of answer; empty if it assigns nothing.
         examples: the number of fuzzing examples by outcome; empty if it wasn't fuzzed.
@@ -100,7 +100,7 @@ def row(*cells: object) -> str:
 
 
 def table(heading: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
-    """Formats a table with a heading and a line below."""
+    """Formats a table with a heading and a line below it."""
     yield row(*heading)
     yield f"|{'---|' * len(heading)}"
     yield from rows

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.campaign import Unit, UnitFinished
 
 _SHOWN = 3
-"""Maximum failed units to name in the final message."""
+"""Maximum number of failed units to name in the final message."""
 
 
 class ClusterError(Exception):

@@ -44,14 +44,14 @@ _FIRST = 60.0
 """Seconds to wait for the first worker."""
 
 _STARTS = 5
-"""Maximum attempts to start the local processes."""
+"""Maximum number of attempts to start the local processes."""
 
 _LOST = (OSError, RuntimeError, CancelledError)
 """Errors that Dask raises if a process is gone, or ends before it is ready."""
 
 
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGHUP)
-"""Signals that a terminal sends to all its processes."""
+"""Signals that a terminal sends to all of its processes."""
 
 _NOTHING = logging.CRITICAL + 1
 """A log level above all others."""

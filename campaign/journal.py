@@ -118,7 +118,7 @@ class Journal:
 
     @property
     def seconds(self) -> float:
-        """The campaign's running time in seconds, without interruptions."""
+        """The campaign's running time in seconds, excluding interruptions."""
         return self._before + self._elapsed_seconds()
 
     def _read(self) -> None:

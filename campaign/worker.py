@@ -270,7 +270,7 @@ class _UnitRun:
         self, unit: events.Unit, seconds: float, leftover_processes: Sequence[str]
     ) -> UnitResult:
         self._notes += [
-            f"could not end process {one}, which the program started" for one in leftover_processes
+            f"could not kill process {one}, which the program started" for one in leftover_processes
         ]
         ended = events.UnitFinished(
             at=0.0,

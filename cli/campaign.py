@@ -221,7 +221,7 @@ def campaign(
     """Run cases and generated scenarios on many workers, here or on a cluster.
 
     If a campaign is interrupted, run the same command again to resume it. Failures with the same
-    signature are one finding, and its first scenario is shrunk to a case file in OUT/findings.
+    signature count as one finding, and its first scenario is shrunk to a case file in OUT/findings.
 
     \b
     Examples:

@@ -45,8 +45,8 @@ def config() -> None:
 def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_json: bool) -> int:
     """Report why the kubelet would not start with FILE, and settings to reconsider.
 
-    Warnings point out settings that have no effect or do harm on the machine. Exit codes: 0 the
-    kubelet starts, 1 it does not start or a field is unknown, 2 wrong input.
+    Warnings point out settings that have no effect or are harmful on the machine. Exit codes: 0 the
+    kubelet starts, 1 it does not start or a field is unknown, 2 invalid input.
 
     \b
     Example:

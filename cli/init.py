@@ -100,8 +100,8 @@ def _install_source() -> str:
 def init(folder: Path, language: str, name: str | None, source: str | None) -> None:
     """Create an adapter with its tests, a tox.ini and a GitHub workflow.
 
-    The adapter has the CPU Manager policies none and static and claims level invariants. Fill in
-    the function that chooses CPUs, then claim more. Existing files are never overwritten.
+    The adapter supports the none and static CPU Manager policies at level invariants. Fill in the
+    function that chooses CPUs, then claim more. Existing files are never overwritten.
 
     \b
     Examples:

@@ -29,7 +29,7 @@ class KnownFailureOptions:
     Attributes:
         file: the file of known failures, if any.
         output_file: the file that new failures are added to, if any. Its existing entries count as
-            known failures as well.
+            known failures, too.
         today: the date on which entries are judged.
     """
 
@@ -130,7 +130,7 @@ def known_failures_options(command: F) -> F:
         "--today",
         type=Date(),
         metavar="YYYY-MM-DD",
-        help="Date to compare the dates of known failures with (default: today).",
+        help="Date on which to judge known failures (default: today).",
     )
     @wraps(command)
     def apply_options(

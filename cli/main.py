@@ -1,8 +1,8 @@
 """The `numaproof` command: subcommands, errors and exit codes.
 
-Exit codes: 0 everything passed, 1 something failed, 2 the input was wrong or the machine could not
-run the command (for example because of a full disk), 3 the run was interrupted. Commands that only
-print something die of SIGPIPE if their reader exits.
+Exit codes: 0 everything passed, 1 something failed, 2 the input was invalid or the machine could
+not run the command (for example because of a full disk), 3 the run was interrupted. Commands that
+only print something die of SIGPIPE if their reader exits.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _reader_needed(ctx: click.Context | None = None) -> Iterator[None]:
     cls=_Entry,
     sections=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 everything passed, 1 something failed, 2 wrong input, 3 interrupted.",
+    epilog="Exit codes: 0 everything passed, 1 something failed, 2 invalid input, 3 interrupted.",
 )
 @click.version_option(package_name="numaproof", prog_name="numaproof")
 def cli() -> None:

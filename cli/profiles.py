@@ -36,7 +36,7 @@ def show_machine(machine: MachineInfo) -> None:
 
     click.echo(
         f"{plural(machine.num_cores, 'CPU')}, {plural(machine.num_physical_cores, 'core')}, "
-        f"{plural(machine.num_sockets, 'socket')} by cAdvisor's count; "
+        f"{plural(machine.num_sockets, 'socket')} as counted by cAdvisor; "
         f"{machine.memory_capacity // _MIB} MiB of memory\n"
     )
     live = terminal_width()

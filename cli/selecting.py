@@ -92,7 +92,7 @@ exclude_option = click.option(
     "--exclude",
     metavar="PATTERN",
     multiple=True,
-    help="Leave out cases that match PATTERN, as for --select. Repeatable.",
+    help="Leave out cases that match PATTERN (see --select). Repeatable.",
     shell_complete=complete_pattern,
 )
 

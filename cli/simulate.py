@@ -39,7 +39,7 @@ SOME_REFUSED = 1
 )
 @release_option
 @own_baseline_option
-@click.option("--explain", is_flag=True, help="Explain admitted pods as well as refused ones.")
+@click.option("--explain", is_flag=True, help="Also explain admitted pods.")
 @click.option(
     "--out",
     type=OUTPUT_FILE,
@@ -72,11 +72,11 @@ def simulate(
     """Show which pods a node would admit and what they would get.
 
     PODS are manifests of Pods and workloads, admitted in order; - reads standard input. A workload
-    stands for all its replicas. Warnings name known defects of the kubelet that make an answer
+    stands for all of its replicas. Warnings name known defects of the kubelet that make an answer
     differ from the documentation.
 
     Exit codes: 0 all pods admitted, 1 a pod was refused or the kubelet does not start (with
-    --strict, even if there are only warnings), 2 wrong input.
+    --strict, even if there are only warnings), 2 invalid input.
 
     \b
     Examples:

@@ -254,7 +254,7 @@ def _owners(simulation: Simulation, node: NodeView) -> Iterator[Owner]:
 
 
 def _stock(node: NodeView, machine: MachineInfo) -> Stock:
-    """Returns memory and devices, without the unused memory of nodes without CPUs."""
+    """Returns memory and devices, excluding the unused memory of nodes with no CPUs."""
     with_cpus = {one.node_id for one in machine.topology or () if one.cores}
     return Stock(
         tuple(

@@ -55,7 +55,7 @@ def check(
     """Show whether the kubelet would accept a checkpoint FILE, and how to fix it.
 
     FILE is a cpu_manager_state or memory_manager_state file. Exit codes: 0 nothing to fix,
-    1 something to fix, 2 wrong input.
+    1 something to fix, 2 invalid input.
 
     \b
     Example:

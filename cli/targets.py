@@ -130,14 +130,14 @@ baseline_option = click.option(
     "baseline",
     type=Choice(BASELINE_CHOICES),
     help="Which behaviour to expect where the kubelet contradicts its documentation (default:"
-    " kubelet at level kubelet and for the reference, either for all others).",
+    " `kubelet` for level kubelet and the reference; otherwise `either`).",
 )
 own_baseline_option = click.option(
     "--baseline",
     type=Choice(("documented", "kubelet")),
     default="kubelet",
     help="Which behaviour to show where the kubelet contradicts its documentation (default:"
-    " kubelet).",
+    " `kubelet`).",
 )
 
 

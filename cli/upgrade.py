@@ -84,7 +84,7 @@ def upgrade(
     The answer covers configuration errors, changed feature gates and policy options, state files
     to delete, pods that would lose their CPUs, memory or devices, and the cost of a drain.
 
-    Exit codes: 0 nothing to do, 1 something to do or to consider, 2 wrong input.
+    Exit codes: 0 nothing to do, 1 something to do or consider, 2 invalid input.
 
     \b
     Examples:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 FEW = 400
-"""The number of runs below which starting more processes doesn't pay off."""
+"""The number of runs below which starting more processes isn't worthwhile."""
 
 _UNIT = 40
 """The number of consecutive runs per work item, about a fifth of a second."""

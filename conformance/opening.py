@@ -113,7 +113,7 @@ def _release(hello: Hello, requested_release: str | None) -> str:
         raise TargetError(
             "",
             f"{hello.name} claims releases {', '.join(hello.kubernetes) or 'none'};"
-            f" numaproof knows {', '.join(RELEASES)}",
+            f" numaproof supports {', '.join(RELEASES)}",
         )
     if requested_release and requested_release not in claimed:
         message = f"{hello.name} claims {', '.join(claimed)}, not {requested_release}"

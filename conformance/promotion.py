@@ -198,7 +198,7 @@ def _block(block: MemoryBlock) -> BlockExpected:
 
 
 def _file(text: str) -> str | dict[str, Any]:
-    """The content of a checkpoint without its checksums."""
+    """The content of a checkpoint, excluding its checksums."""
     try:
         content = codec.decode_any(text)
     except codec.ProtocolError:
@@ -297,7 +297,8 @@ def _promote(
     rehearsal = _rehearse(draft, options.kubernetes)
     levels = (options.level,) if options.level else LEVELS
     if target is None:
-        # Broken invariants show at any level, differences from the reference from level placement.
+        # Broken invariants show at any level, differences from the reference only at level
+        # placement and above.
         level: Level = options.level or ("invariants" if finding.requirements else "placement")
         made = Promotion(
             _with_expectations(draft, rehearsal, level, with_state=level != "invariants")

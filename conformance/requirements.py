@@ -225,7 +225,7 @@ class Sentence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TracedDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document by its key in the registry, with all its sentences in order."""
+    """A document by its key in the registry, with all of its sentences in order."""
 
     document: str
     sentences: tuple[Sentence, ...]

@@ -79,7 +79,7 @@ class TreePath:
 
     @classmethod
     def root(cls, tree: Tree) -> TreePath:
-        """Puts a tree into a fake file system of its own and returns the root."""
+        """Puts a tree into its own fake file system and returns the root."""
         from numaproof.fakesys.lazy import new_filesystem  # noqa: PLC0415 - pyfakefs is slow to load
 
         return cls("", _Resolver(new_filesystem(tree)))

@@ -96,7 +96,7 @@ def _fill(tree: Tree, base: str) -> None:
 
 
 def _write_all(file: int, content: bytes) -> None:
-    """Writes everything; on a full disk, a call may write only a part without an error."""
+    """Writes everything; on a full disk, a call may write only part of it without an error."""
     while content:
         content = content[os.write(file, content) :]
 

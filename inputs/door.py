@@ -22,7 +22,7 @@ MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of a file in bytes, before and after unpacking."""
 
 DOCUMENT_BYTES = 8 * 1024 * 1024
-"""Maximum size of a YAML or JSON file in bytes; it takes a hundred times as much when parsed."""
+"""Maximum size of a YAML or JSON file in bytes; parsing it takes a hundred times as much memory."""
 
 _MAX_MEMORY = 256 * 1024 * 1024
 """Memory in bytes for unpacking, in addition to the result; `xz -9` needs 65 MiB."""

@@ -13,7 +13,7 @@ PathTuple = tuple[str | int, ...]
 """A field of a document, as the steps that lead to it."""
 
 MAX_SHOWN = 1000
-"""Maximum characters of each part of a message."""
+"""Maximum number of characters of each part of a message."""
 
 
 class DocumentError(ValueError):

@@ -22,7 +22,7 @@ OPTIONS = {
     "kubernetes": "Kubernetes release to emulate (default: the newest that the program claims).",
     "level": "Level of comparison (default: the level that the program claims).",
     "baseline": "Which behaviour to expect where the kubelet contradicts its documentation:"
-    " documented, kubelet or either (default: kubelet at level kubelet, otherwise either).",
+    " documented, kubelet or either (default: `kubelet` at level `kubelet`, otherwise `either`).",
     "timeout": "Time limit for each call of the program (default: 30s).",
     "known-failures": "YAML file of known failures, as for `numaproof check`, relative to pytest's"
     " root directory.",
@@ -35,7 +35,7 @@ In keys, ``_`` replaces hyphens.
 MARKER = (
     "numaproof(select=(), exclude=(), machine='*', cases=()): run the test for each bundled case"
     " that the patterns select, as in `numaproof check`, on the first matching machine; `cases`"
-    " names files of your own"
+    " names your own case files"
 )
 
 

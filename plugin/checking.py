@@ -64,7 +64,7 @@ class Checker:
         __tracebackhide__ = True
         if scenario.machine is None:
             raise ValueError(
-                f"{scenario.id} defines no machine; use the marker numaproof to choose one"
+                f"{scenario.id} defines no machine; use the `numaproof` marker to choose one"
             )
         self._check(SelectedCase(scenario, GivenMachine(scenario.machine)), self._judge_scenario)
 
@@ -86,7 +86,9 @@ class Checker:
         __tracebackhide__ = True
         case, target = selected_case.case, self.target
         if not applies(case.level, target.level):
-            pytest.skip(f"{case.id} is for level {case.level}, the program claims {target.level}")
+            pytest.skip(
+                f"{case.id} is for level {case.level}, but the program claims {target.level}"
+            )
         if not releases.includes(case.kubernetes, target.kubernetes):
             pytest.skip(f"{case.id} is for Kubernetes {case.kubernetes}, not {target.kubernetes}")
         with scratch_folder() as scratch:

@@ -49,7 +49,7 @@ def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) ->
     unknown = arguments.keys() - _KNOWN
     if unknown:
         raise pytest.UsageError(
-            f"unknown argument {', '.join(sorted(unknown))} of the marker numaproof (expected"
+            f"unknown argument {', '.join(sorted(unknown))} of the `numaproof` marker (expected"
             " select, exclude, machine or cases)"
         )
     select, exclude = (_texts(arguments.get(name, ())) for name in ("select", "exclude"))

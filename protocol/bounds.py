@@ -19,7 +19,7 @@ SPARE_PODS = 100
 SPARE_CONTAINERS = 1000
 MAX_FILES = 16
 FILE_BYTES = 1024 * 1024
-"""Maximum characters in all checkpoint files of a node without pods."""
+"""Maximum number of characters in all checkpoint files of a node without pods."""
 
 FILE_BYTES_PER_POD = 16 * 1024
 

@@ -37,7 +37,7 @@ MAX_NUMA_ID = 1023
 """Linux's limits on CPU and NUMA node ids."""
 
 _MAX_SHOWN = 80
-"""Maximum characters of a list to include in an error."""
+"""Maximum number of characters of a list to include in an error."""
 
 T = TypeVar("T")
 
@@ -111,7 +111,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def encode(message: object) -> bytes:
-    """Returns the message as one line of JSON, without the line break.
+    """Returns the message as one line of JSON with no line break.
 
     Bytes that are not valid UTF-8, as in some file names and arguments, are escaped.
     """

@@ -47,7 +47,7 @@ class Finding(Strict, frozen=True):
 
     @property
     def cause(self) -> str:
-        """The broken invariant, or the message without details, which identifies a mistake.
+        """The broken invariant, or the message stripped of details, which identifies a mistake.
 
         Messages that differ only in pods, ids, numbers or the program's output have the same cause.
         """

@@ -25,12 +25,12 @@ DISCOVERED: Mapping[str, str] = MappingProxyType(
         "node_memory": "memory of each node",
         "node_hugepages": "huge pages of each node",
         "distances": "distances of each node",
-        "cores": "which CPUs share a core, whatever its id",
+        "cores": "which CPUs share a core, regardless of its id",
         "core_ids": "`core_id` of each CPU's core",
         "socket_ids": "`socket_id` of each CPU's core",
         "caches": "size, type and level of each core's caches",
-        "uncore_caches": "the same of caches shared by cores, and which CPUs share them",
-        "node_caches": "the same of caches of whole nodes",
+        "uncore_caches": "the same for caches shared by cores, and which CPUs share them",
+        "node_caches": "the same for caches of whole nodes",
         "cache_ids": "ids of the discovered caches",
     }
 )

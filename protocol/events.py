@@ -102,7 +102,7 @@ class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
     `source` is the check that failed: ``expectation``, ``invariant``, ``reference``, ``other
     side`` or ``node``. `rule` identifies what was compared: a path in the answer, a description of
-    a part, or the name of an invariant. `what` is the message without `expected` and `actual`;
+    a part, or the name of an invariant. `what` is the message, excluding `expected` and `actual`;
     empty if the message has no such values. `requirement` is the violated requirement, if known.
     """
 
@@ -134,7 +134,7 @@ def sentence_of(message: str, finding: ReportedFinding | None) -> Sentence:
 
 
 def headline(sentence: Sentence) -> str:
-    """Returns a message without its expected and actual values, for places with a single line."""
+    """Returns a message minus its expected and actual values, for places with a single line."""
     return sentence if isinstance(sentence, str) else sentence.what
 
 

@@ -68,12 +68,12 @@ _MEANINGS = {
     "pod-level-resource-managers": "with the gate `PodLevelResourceManagers`, a pod gets CPUs and"
     " memory as a whole and divides them among its containers",
     "huge-pages": "the Memory Manager reserves and pins `hugepages-SIZE` like memory",
-    CHECKPOINT_FILES: "state is in `cpu_manager_state` and `memory_manager_state`, in the"
+    CHECKPOINT_FILES: "state is stored in `cpu_manager_state` and `memory_manager_state`, in the"
     " kubelet's formats, and damaged files are refused",
     "quota": "`start` can ask whether CFS quota limits each container",
     "effective-configuration": "`start` can ask for the configuration in force, with its defaults",
     "refused-pods": "`start` can ask for the outcome of refused pods: phase, reason, message",
-    "flags": "`flags` of `start` take effect like the kubelet's command line",
+    "flags": "`flags` of `start` take effect as on the kubelet's command line",
     "preferred-devices": "a device plugin can prefer some of its devices",
     "cpu-manager": "containers of Guaranteed pods get exclusive CPUs",
     "memory-manager": "memory of Guaranteed pods is pinned to NUMA nodes",
@@ -82,9 +82,9 @@ _MEANINGS = {
     "devices": "device plugins report devices, and pods request them",
     "discovery": "the machine is discovered from a tree with `sys/` and `proc/`",
     "hints": "topology hints are returned for a container or a pod",
-    "reconcile": "one pass of the reconcile loop runs",
-    "merge": "the Topology Manager's merge runs alone",
-    "assignment": "CPU assignment runs alone",
+    "reconcile": "a single pass of the reconcile loop can be run",
+    "merge": "the Topology Manager's merge can be run on its own",
+    "assignment": "CPUs can be assigned without any other manager",
 }
 """What an implementation with each feature does, in one line."""
 

@@ -15,7 +15,7 @@ _WORDS = (
     ("Extra data", "more text follows the object"),
     ("Invalid control character", "a control character in a string is not escaped"),
     ("Unterminated string", "a string is not closed"),
-    ("Invalid \\", "a backslash in a string begins no escape"),
+    ("Invalid \\", "a backslash in a string does not begin an escape sequence"),
     ("Illegal trailing comma", "there is a comma before a closing bracket"),
 )
 """Messages of Python's JSON parser, with clearer ones."""
@@ -47,7 +47,7 @@ def read(line: bytes, right: str = "") -> ReadJSON:
         text = line.decode()
     except UnicodeDecodeError as error:
         at = f"byte {error.start + 1} ({line[error.start]:#04x})"
-        found.wrong(f"the line is not UTF-8: {at} starts no character", "write UTF-8")
+        found.wrong(f"the line is not UTF-8: {at} does not start a character", "write UTF-8")
         return found
     if text.startswith("\ufeff"):
         found.wrong("the line begins with a byte order mark", "write UTF-8 without one")
@@ -67,7 +67,7 @@ def read(line: bytes, right: str = "") -> ReadJSON:
         found.wrong(f"an object has the key {key!r} more than once", "write each key once")
     if odd:
         found.wrong(
-            f"the line has {odd[0]}, which JSON does not have", "write a number, or leave it out"
+            f"the line has {odd[0]}, which JSON does not allow", "write a number, or leave it out"
         )
     if isinstance(value, dict):
         found.value = _whole_characters(found, value)
@@ -101,8 +101,8 @@ def _whole_characters(reading: ReadJSON, value: dict[str, Any]) -> dict[str, Any
         text.encode()
     except UnicodeEncodeError:
         reading.wrong(
-            "the line has half of a surrogate pair, which is no character",
-            "write each character whole",
+            "the line has half of a surrogate pair, which is not a character",
+            "write complete characters",
         )
         value = json.loads(text.encode("utf-8", "replace"))
     return value
@@ -111,7 +111,7 @@ def _whole_characters(reading: ReadJSON, value: dict[str, Any]) -> dict[str, Any
 def _no_json(text: str, error: Exception, right: str) -> tuple[str, str]:
     begins = text.strip()
     if not begins:
-        return "the line is empty", "write nothing but one line for each response"
+        return "the line is empty", "write exactly one line for each response"
     if begins in {"{", "["}:
         return (
             "the line is not JSON: it ends after its first bracket",
@@ -119,7 +119,7 @@ def _no_json(text: str, error: Exception, right: str) -> tuple[str, str]:
         )
     if begins.lower().startswith("content-length"):
         return (
-            "the line is a header as language servers use them",
+            "the line is a header, as used by language servers",
             "write only JSON, one object per line",
         )
     if begins.startswith(("{'", "{u'", '{"id": None')):

@@ -293,7 +293,7 @@ class CPUUpdate(Strict, frozen=True):
 
 
 class Reconciled(Strict, frozen=True):
-    """The updates of one pass, in the order they are sent."""
+    """The updates of one pass, in the order in which they are sent."""
 
     updates: tuple[CPUUpdate, ...]
 

@@ -18,7 +18,7 @@ ABSENT = "(absent)"
 _PLAIN = re.compile(r"[0-9A-Za-z][\w.,:/@+-]*")
 
 _LONGEST = 1500
-"""Maximum characters of a value to show; both values fit in the message of a run."""
+"""Maximum number of characters of a value to show; both values fit in the message of a run."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class RequestedFields:
         self._tell: tuple[messages.Told, ...] = ()
 
     def ask(self, args: messages.Args) -> None:
-        """Notes the fields that a request asks for."""
+        """Records the fields that a request asks for."""
         if isinstance(args, messages.StartArgs):
             self._tell = args.tell
 

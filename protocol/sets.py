@@ -18,7 +18,7 @@ LARGEST_MEMBER = 1 << 16
 
 _MAX_DIGITS = 5
 _MAX_SHOWN = 200
-"""Maximum characters of a list to include in an error."""
+"""Maximum number of characters of a list to include in an error."""
 
 
 class ListFormatError(ValueError):

@@ -4,7 +4,7 @@
 - `bugs`: bugs modelled on public issues;
 - `requirement_mutants`: bugs that each break one requirement;
 - `rule_mutants`: mutants derived from the reference's rules;
-- `suite`: the cases and machines, in the order they are tried;
+- `suite`: the cases and machines, in the order in which they are tried;
 - `trials`: the sources of runs that may catch a bug;
 - `search`: the search, for one bug or for all in parallel;
 - `searchers`: the search functions for each kind of fault;

@@ -164,7 +164,7 @@ _FORGETFUL = ("numaproof.reference.", "numaproof.conformance.claims.")
 
 @cache
 def rule_function(rule: str) -> FunctionType:
-    """Returns the function of a rule, without any wrappers."""
+    """Returns the function of a rule, stripped of any wrappers."""
     module, _, qualified = rule.partition(":")
     found: Any = importlib.import_module(f"numaproof.reference.{module}")
     for name in qualified.split("."):

@@ -57,7 +57,7 @@ MACHINES = (
     "kunpeng-920-2s",
     "xeon-phi-7250-snc4",
 )
-"""A few quick machines of different shapes. Nearly every case applies to one of them."""
+"""A few fast machines of different shapes. Nearly every case applies to one of them."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Suite:
 
 
 def bundled_suite(folder: Path) -> Suite:
-    """Returns all cases and all machines, quick ones first, with their trees in `folder`."""
+    """Returns all cases and all machines, fast ones first, with their trees in `folder`."""
     others = [name for name in fakesys.bundled_profiles() if name not in MACHINES]
     machines = [ProfileMachine(fakesys.load_profile(name), folder) for name in (*MACHINES, *others)]
     return Suite(loading.bundled_cases(), machines, load_registry())

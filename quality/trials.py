@@ -71,7 +71,7 @@ class _Trials:
 class CaseTrials(_Trials):
     """Plays the cases of a suite, each on its first machine before any runs on a second.
 
-    Answers of healthy references are cached for other bugs.
+    Answers of healthy references are cached for use with other bugs.
 
     Attributes:
         suite: the cases, and the machines in the order to try them.
@@ -105,7 +105,7 @@ class CaseTrials(_Trials):
             yield partial(self._catch, bug, one, selected, keep=False)
 
     def near(self, bug: Bug) -> int:
-        """Returns how many cases are near to the bug. They are played first."""
+        """Returns how many cases are close to the bug. They are played first."""
         far = far_from(bug, self.suite.cases)
         runs = self.firsts(bug.kubernetes or RELEASES[-1])
         return sum(selected.case.id not in far for _, selected in runs)
@@ -187,7 +187,7 @@ _TURNS = ("life",) * 2 + ("start",) + ("life",) * 3 + ("start",) + ("life",) * 2
 _LARGEST_SEED = (1 << 32) - 1
 
 _BASELINES = 400
-"""How many scenarios' answers to cache. Most bugs are caught by fewer."""
+"""How many scenarios' answers to cache. Most bugs are caught by fewer scenarios."""
 
 
 def seeds(seed: int, count: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class StartError(Exception):
-    """The kubelet refuses to start, in the given stage."""
+    """The kubelet refuses to start, at the given stage."""
 
     def __init__(self, stage: Stage, message: str) -> None:
         super().__init__(message)

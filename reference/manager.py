@@ -31,7 +31,7 @@ class Entries(Protocol):
         """Yields every holder: pod uid and container name, which is empty for a whole pod."""
 
     def release(self, uid: str, name: str) -> Self:
-        """Returns the state without the holder's resources."""
+        """Returns the state with the holder's resources removed."""
 
 
 State = TypeVar("State", bound=Entries)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.policy import TopologyPolicy
 
 MAX_ENUMERABLE_NODES = 12
-"""Hints enumerate all sets of nodes, and their number doubles with every node."""
+"""Hints enumerate all sets of nodes, whose number doubles with every node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,10 @@ class NodeSetup:
     """The results of a start, which stay the same while the node runs.
 
     `nodes` are the ids of the NUMA nodes in the machine's order. `cpu`, `memory` and
-    `topology_policy` are None for policy ``none``; `scope` is the Topology Manager's. `pod_level`
-    handles pod-level resources, and `pod_rules` reads them. `effective_config` is the configuration
-    in effect, if the start requested it; `include` names the optional fields of answers.
+    `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's.
+    `pod_level` handles pod-level resources, and `pod_rules` reads them. `effective_config` is the
+    configuration in effect, if the start requested it; `include` names the optional fields in
+    answers.
     """
 
     nodes: tuple[int, ...]
@@ -99,7 +100,7 @@ class StartedNode:
         return (self.device_manager, self.cpus, self.memory)
 
     def read_pod(self, manifest: messages.Pod) -> Pod:
-        """Reads a pod's manifest by this node's rules.
+        """Reads a pod's manifest according to this node's rules.
 
         Raises:
             PodError: the manifest is not a pod.
@@ -215,7 +216,7 @@ class StartedNode:
         return messages.Done()
 
     def drop(self, uid: str) -> None:
-        """Forgets a pod; its resources are released together with other stale state.
+        """Forgets a pod; its resources are released along with other stale state.
 
         Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-REFUSED-001.
         """

@@ -55,7 +55,7 @@ def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
 
 
 def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
-    """Merges hints by a policy, with all policy options enabled and any number of nodes.
+    """Merges hints according to a policy, with all policy options enabled and any number of nodes.
 
     Raises:
         StartError: a policy option is invalid, or distances are missing.

@@ -184,7 +184,7 @@ def _check_cpu_options(config: Config) -> None:
 def make_topology_policy(
     config: Config, machine: MachineInfo, release: Release
 ) -> TopologyPolicy | None:
-    """Creates the Topology Manager's policy, or returns None for policy ``none``.
+    """Creates the Topology Manager's policy, or returns None for the ``none`` policy.
 
     Raises:
         StartError: the policy does not support an option or the machine.
@@ -221,7 +221,7 @@ def _topology(machine: MachineInfo, config: Config, release: Release) -> CPUTopo
 def make_cpu_policy(
     config: Config, topology: CPUTopology, reserved: Fraction, release: Release
 ) -> StaticCPUPolicy | None:
-    """Creates the CPU Manager's policy, or returns None for policy ``none``.
+    """Creates the CPU Manager's policy, or returns None for the ``none`` policy.
 
     Raises:
         StartError: the policy is unknown, nothing is reserved, or an option is invalid.
@@ -270,7 +270,7 @@ def has_memory_manager(config: Config) -> bool:
 def make_memory_policy(
     config: Config, machine: MachineInfo, release: Release
 ) -> memory_policies.StaticMemoryPolicy | None:
-    """Creates the Memory Manager's policy, or returns None for policy ``None``.
+    """Creates the Memory Manager's policy, or returns None for the ``None`` policy.
 
     Raises:
         StartError: the policy is unknown, or the reservations do not add up.

@@ -60,7 +60,7 @@ def clear_reports(folder: Path) -> None:
 class Recorder:
     """Writes a run's events as they arrive, and its reports at the end; a context manager.
 
-    At the start, creates the folder if necessary and removes reports of an earlier run; other files
+    First creates the folder if necessary and removes reports of an earlier run; other files
     are kept. At the end, even after an error, writes reports of all recorded events.
 
     Args:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+(?:[-,.]\d+)*")
 _INVARIANT = "invariant "
 _UNKNOWN = 1 << 30
-"""The size of a machine without a description."""
+"""The size of a machine that has no description."""
 
 
 def likeness(name: str, outcome: Outcome, message: str) -> str:

@@ -1,6 +1,6 @@
 """Standard streams that make all output visible, so that nothing can drive the terminal.
 
-The command does all its work inside `shown_streams`, so messages of every part and library go
+The command does all of its work inside `shown_streams`, so messages of every part and library go
 through `visible`. Only a `numaproof.reports.console.ShownConsole` writes control sequences.
 """
 
@@ -75,7 +75,7 @@ class _ShownBytes(io.RawIOBase):
 def shown_streams() -> Iterator[None]:
     """Replaces standard output and standard error by a `ShownStream` within the block.
 
-    Streams that were closed at the start are replaced by /dev/null.
+    Streams that were already closed are replaced by /dev/null.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     nowhere = [_open_devnull(number) if one is None else one for number, one in enumerate(before)]

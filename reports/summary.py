@@ -49,7 +49,7 @@ EXIT_CODES: Mapping[Verdict, int] = {
 
 @dataclass(frozen=True, slots=True)
 class OutcomeTally:
-    """Counts by outcome, in the order of `OUTCOMES`, without outcomes that did not occur."""
+    """Counts by outcome, in the order of `OUTCOMES`, omitting outcomes that did not occur."""
 
     counts: Mapping[events.Outcome, int]
 

@@ -275,7 +275,7 @@ def _unschedulable_result(pod: str, missing: dict[str, int]) -> PodResult:
 
 
 class Kubelet(Protocol):
-    """Something that answers requests like a kubelet: the reference or a program."""
+    """Anything that answers requests like a kubelet: the reference or a program."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """Returns the answer to one request."""
@@ -483,7 +483,7 @@ def simulate(
     """Admits the pods in order, with warnings about named defects.
 
     `folder` is an empty directory for the checkpoints. Refusals are explained; with `explain_all`,
-    so are admissions. The notes are passed through.
+    so are admissions. The notes are passed on unchanged.
 
     Raises:
         CannotAnswerError: the reference does not support the configuration.

@@ -33,7 +33,7 @@ _FIELDS = ("total", "systemReserved", "allocatable")
 def assumed_memory_config(
     fields: Mapping[str, Any], nodes: Container[int]
 ) -> dict[str, Any] | None:
-    """Derives a configuration that matches the file; None if the file has too little information.
+    """Derives a configuration that matches the file; None if it contains too little information.
 
     Nothing is reserved on nodes that are not in `nodes`, the machine's NUMA nodes.
     """
@@ -218,7 +218,7 @@ Kind = Literal["cpu_manager_state", "memory_manager_state"]
 
 
 class UnknownFileError(ValueError):
-    """The file is not a checkpoint, or has too little information; the message suggests a fix."""
+    """The file isn't a checkpoint or has too little information; the message suggests a fix."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -272,7 +272,7 @@ def assumed_config(file: Checkpoint, machine: MachineInfo) -> messages.KubeletCo
     """Derives a configuration with the file's policy and a reservation consistent with the file.
 
     Raises:
-        UnknownFileError: the file has too little information.
+        UnknownFileError: the file contains too little information.
     """
     fields = file.fields
     if file.kind == memory_checkpoint.FILE_NAME:

@@ -74,7 +74,7 @@ def _with_reserved_memory(config: ConfigFields, machine: MachineInfo) -> ConfigF
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """Returns the rules, in the order they are tried."""
+    """Returns the rules, in the order in which they are tried."""
     text = Path(__file__).with_name("refused_fields.yaml").read_text(encoding="utf-8")
     document = documents.load(text, file="refused_fields.yaml")
     return typed.convert(document, tuple[Rule, ...])

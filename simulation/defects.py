@@ -95,7 +95,7 @@ def attribute_defects(
 
     Args:
         subjects: the subjects whose documented answers differ.
-        kubelet: the answers of a kubelet with all its defects.
+        kubelet: the answers of a kubelet with all of its defects.
         releases: the releases concerned.
         ask: returns the answers of a kubelet without the named defects.
     """

@@ -198,8 +198,8 @@ class ConfigurationFile(NamedTuple):
 
     Attributes:
         document: its fields, with the line numbers of the file.
-        settings: its fields, without apiVersion and kind.
-        unknown: errors about fields that the kubelets of the releases do not have.
+        settings: its fields, except for apiVersion and kind.
+        unknown: errors about fields that the kubelets of these releases do not have.
         type_errors: errors about values of the wrong type, for fields that the resource managers
             do not read.
         notes: remarks about how the file was read.

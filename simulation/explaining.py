@@ -523,7 +523,7 @@ def hint_steps(
     first = None
     for resource, hints in observed_hints.resources.items():
         if first and is_memory(resource):
-            text = f"the hints for {first} cover this as well"
+            text = f"the hints for {first} also cover this"
             yield ManagerHints(manager_name(observed_hints.manager), resource, text)
         else:
             yield _resource(

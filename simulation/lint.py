@@ -104,7 +104,7 @@ def _reserved_cpus(config: dict[str, Any], cpu: StaticCPUPolicy) -> Iterator[War
     if len(nodes) > 1:
         message = (
             f"takes CPUs from NUMA nodes {NUMASet(nodes)}: a pod that needs all CPUs of a node "
-            "no longer fits, and policy restricted may never admit it"
+            "no longer fits, and the restricted policy may never admit it"
         )
         yield path, message, "reserve CPUs of a single NUMA node if it has enough", CPU
     for node in nodes:
@@ -201,7 +201,7 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
                 f"must be none on this machine with {plural(len(nodes), 'NUMA node')}, unless "
                 "max-allowable-numa-nodes is set"
             )
-            fix = "no action is needed if you want none"
+            fix = "no action is needed if that is what you want"
             yield ("topologyManagerPolicy",), message, fix, TOPOLOGY
         return
     if setup.cpu is None and setup.memory is None:
@@ -213,7 +213,7 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
             "seconds with 12 nodes, twice as long with each additional node, and may never end"
         )
         path = ("topologyManagerPolicyOptions", topology_options.MAX_ALLOWABLE_NUMA_NODES)
-        yield path, message, "use policy none, or fewer NUMA nodes per socket", TOPOLOGY
+        yield path, message, "use the none policy, or fewer NUMA nodes per socket", TOPOLOGY
     elif topology_options.MAX_ALLOWABLE_NUMA_NODES in given:
         message = (
             f"has no effect: the machine has {plural(len(nodes), 'NUMA node')},"
@@ -225,7 +225,7 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
         yield from _closest(setup)
     if not all(0 <= node <= _LARGEST_NODE for node in nodes):
         message = "makes the kubelet panic on this machine: hints can hold only NUMA nodes 0 to 63"
-        yield ("topologyManagerPolicy",), message, "use policy none", TOPOLOGY
+        yield ("topologyManagerPolicy",), message, "use the none policy", TOPOLOGY
 
 
 def _closest(setup: NodeSetup) -> Iterator[Warning_]:

@@ -170,7 +170,7 @@ _LIST_METADATA = ("continue", "remainingItemCount", "resourceVersion", "selfLink
 _FIELD = re.compile(r"(spec[^ :]*):? *(.*)", re.DOTALL)
 
 MAX_PODS = 1000
-"""Far more than a node runs ("Considerations for large clusters" recommends at most 110)."""
+"""Far more pods than a node runs ("Considerations for large clusters" recommends at most 110)."""
 
 
 class DescribedPod(msgspec.Struct, frozen=True):
@@ -263,7 +263,9 @@ class _Reader:
         where = f"{document.file}:{document.line(path)}"
         kind = _kind(document, item, path)
         if kind not in _TEMPLATE:
-            self._notes.append(f"{where}: skipped {kind}: numaproof reads no pods of this kind")
+            self._notes.append(
+                f"{where}: skipped {kind}: numaproof does not read pods of this kind"
+            )
             return
         unknown, mistyped = field_errors(document, item, kind, self.releases, path)
         refuse(mistyped if self.lenient else (*unknown, *mistyped))

@@ -300,7 +300,7 @@ def answers(result: Upgrade) -> dict[tuple[str, str], object]:
 
 
 def two_sided_notes(notes: tuple[DefectNote, ...]) -> tuple[DefectNote, ...]:
-    """Drops notes on answers that only one side has, because they follow from the others."""
+    """Drops notes on answers that only one side has, because they follow from the other notes."""
     on_both_sides = (one for one in notes if None not in (one.kubelet, one.documented_answer))
     return tuple(on_both_sides) or notes
 
@@ -328,7 +328,7 @@ def upgrade(
         question: the node.
         pods: its pods in the order of admission; with `files`, they have the uids in the files.
         scratch: an empty directory.
-        kubelet: answers as both releases, named in each start (default: the reference).
+        kubelet: answers as both releases, each named in the start (default: the reference).
 
     Raises:
         CannotAnswerError: the configuration is not supported.
@@ -355,7 +355,7 @@ def _play(
     kubelet: Kubelet,
     without: frozenset[str] = frozenset(),
 ) -> Upgrade:
-    """Simulates an upgrade with kubelets that lack these defects."""
+    """Simulates an upgrade with kubelets that do not have these defects."""
     node = _Node(kubelet, question, scratch)
     before, after, config = question.before, question.after, question.config
     old, new = (
@@ -545,6 +545,6 @@ class _Node:
         return answer
 
     def files(self) -> Files:
-        """Returns the current checkpoints, without the resources of removed pods."""
+        """Returns the current checkpoints, excluding the resources of removed pods."""
         self.call("state", messages.NoArgs())
         return read_files(self._folder)

@@ -22,7 +22,7 @@ _PARTIAL, _SUFFIX = ".numaproof-", ".part"
 """Prefix and suffix of temporary names; a killed command can leave such a file behind."""
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
-"""Errors of file systems without hard links."""
+"""Errors raised by file systems that lack hard links."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -63,7 +63,7 @@ def write_file(path: Path, content: str | bytes, *, new: bool = False) -> None:
                 file.flush()
                 if found:
                     os.fchmod(number, stat.S_IMODE(found.st_mode))
-                # A full disk may only be detected now.
+                # A full disk may be detected only now.
                 os.fsync(number)
             (_link if new else os.replace)(partial, target)
         except BaseException:
@@ -123,7 +123,7 @@ def _lock_file(path: Path) -> Iterator[bool]:
 
 
 def require_writable(path: Path) -> None:
-    """Checks before long work that a file can be written, without writing it.
+    """Checks, before a long computation, that a file can be written, without writing it.
 
     Missing parent folders are allowed. Problems that only writing reveals, such as a full disk, are
     not detected.
@@ -194,7 +194,7 @@ def resolve_target(path: Path) -> Path:
         OSError: the path, or a folder above it, is a symbolic link to nothing or to itself; names
             the path.
     """
-    target = Path(os.path.realpath(path))  # `Path.resolve` raises RuntimeError for a loop
+    target = Path(os.path.realpath(path))  # `Path.resolve` raises a RuntimeError for a loop
     with naming(path):
         if target.is_symlink():
             target.stat()

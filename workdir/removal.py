@@ -1,4 +1,4 @@
-"""Removes a folder with any content, and nothing outside it."""
+"""Removes a folder, whatever it contains, and nothing outside it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _AT_ONCE = 10_000
-"""Maximum names to list at once."""
+"""Maximum number of names to list at once."""
 
 _MAX_ROUNDS = 100_000
-"""Maximum listings; beyond that, some process must still be writing."""
+"""Maximum number of listings; beyond that, some process must still be writing."""
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -70,7 +70,7 @@ def _empty(top: int) -> str:
                 why = f"{os.fsencode(name)!r}: {error.strerror}"
         if not removed:
             return why if names else ""
-    return "it is being filled"
+    return "another process keeps adding files to it"
 
 
 def _names(folder: int) -> list[str]:

@@ -34,7 +34,7 @@ class StateError(Exception):
     """A state directory has unexpected content; the message names the file and its type.
 
     Attributes:
-        what: the message without the operating system's text.
+        what: the message, excluding the operating system's text.
     """
 
     def __init__(self, what: str, why: str | None = None) -> None:

@@ -25,10 +25,10 @@ MAX_BYTES = 64 << 20
 """Maximum size of a file in bytes; ``/proc/cpuinfo`` of 8,192 CPUs has 12 MiB."""
 
 MAX_IN_ALL = 256 << 20
-"""Maximum bytes to read from a tree."""
+"""Maximum number of bytes to read from a tree."""
 
 MAX_NAMES = 100_000
-"""Maximum entries of a folder."""
+"""Maximum number of entries of a folder."""
 
 
 class UnfitFileError(OSError):

@@ -1,6 +1,6 @@
 """Adapter for OpenStack Nova's CPU pinning: `numa_fit_instance_to_host`.
 
-A container is an instance with policy `dedicated`, and a NUMA node is a host cell. An instance
+A container is an instance with the `dedicated` policy, and a NUMA node is a host cell. An instance
 has as few guest cells as possible, as if an operator had set `hw:numa_nodes` and `hw:numa_cpus.N`.
 Memory is not considered: each cell has plenty.
 """

@@ -128,7 +128,7 @@ class Controller:
         self._until(lambda: job not in self._allocated())
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Stops the controller after it saved its jobs, without waiting for its node.
+        """Stops the controller after it has saved its jobs, without waiting for its node.
 
         `at_once` also skips the second that the controller may take to notice.
         """

@@ -70,7 +70,9 @@ def check(case: Case) -> None:
     if isinstance(case.devices, dict):
         for resource in case.preferred.keys() - case.devices.keys():
             message = f"the case has no devices of {resource}"
-            raise WrongCaseError(("preferred", resource), message, "use a resource from devices")
+            raise WrongCaseError(
+                ("preferred", resource), message, "use a resource listed in `devices`"
+            )
 
 
 def check_range(kubernetes: str, path: PathTuple) -> None:
@@ -131,9 +133,9 @@ def _check_told(path: PathTuple, step: Step, tell: tuple[Told, ...]) -> None:
         for field, (asked, expected) in named.items():
             if expected and asked not in tell:
                 message = f"answers include this only if the case has `tell: [{asked}]`"
-                raise WrongCaseError((*path, field), message, f"add {asked} to tell")
+                raise WrongCaseError((*path, field), message, f"add {asked} to `tell`")
         if one.pod is not None and one.refused is None:
-            message = "only a refused pod has a status to expect"
+            message = "only a refused pod can have an expected status"
             raise WrongCaseError((*path, "pod"), message, "add `refused` with the expected reason")
 
 
@@ -150,7 +152,7 @@ def _check_releases(
     expected: tuple[ExpectedIn, ...],
     kubernetes: str,
 ) -> None:
-    """Every release of the case must have exactly one expectation."""
+    """Every release that the case covers must have exactly one expectation."""
     taken: dict[str, str] = {}
     for number, one in enumerate(expected):
         where = (*path, number, "kubernetes")
@@ -161,7 +163,7 @@ def _check_releases(
             raise WrongCaseError((*path, number), message, "remove either")
         for release in named:
             if release in taken:
-                message = f"Kubernetes {release} is also in {taken[release]!r}"
+                message = f"Kubernetes {release} is also covered by {taken[release]!r}"
                 raise WrongCaseError(where, message, "write ranges that don't overlap")
             taken[release] = one.kubernetes
     for release in RELEASES:

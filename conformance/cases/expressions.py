@@ -144,11 +144,11 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
 
 
 def _check_size(value: Any, node: ast.expr) -> Any:
-    """Rejects values larger than on any machine, because short expressions can create gigabytes."""
+    """Rejects values larger than any machine needs; short expressions can create gigabytes."""
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise ExpressionError(f"{ast.unparse(node)[:40]!r} does not fit in 64 bits")
     if isinstance(value, str | list) and len(value) > MAX_ITEMS:
-        raise ExpressionError(f"{ast.unparse(node)[:40]!r} makes more than {MAX_ITEMS:,} items")
+        raise ExpressionError(f"{ast.unparse(node)[:40]!r} creates more than {MAX_ITEMS:,} items")
     return value
 
 

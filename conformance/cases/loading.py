@@ -74,7 +74,7 @@ def files_of(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         files = sorted(path.rglob("*.y*ml")) if path.is_dir() else [path]
         if not files:
-            raise documents.DocumentError(str(path), 0, "", "the folder contains no .yaml file")
+            raise documents.DocumentError(str(path), 0, "", "the folder contains no .yaml files")
         yield from files
 
 

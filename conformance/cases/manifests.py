@@ -25,7 +25,7 @@ _LONGEST = 500
 """The maximum length of a quantity."""
 
 _SHOWN = 60
-"""The maximum length of a wrong quantity in messages."""
+"""The maximum length of an invalid quantity in messages."""
 
 _IMAGE = "registry.example/app:1"
 

@@ -206,7 +206,7 @@ Memory = tuple[BlockExpected, ...] | dict[str, Number]
 
 
 class DevicesExpected(Written, frozen=True):
-    """The NUMA nodes of each allocated device, in any order; checked from level ``placement``."""
+    """The NUMA nodes of each device, in any order; checked at level ``placement`` and above."""
 
     numa: tuple[tuple[Number, ...], ...]
 
@@ -237,12 +237,12 @@ class UpdateExpected(Written, frozen=True):
 class Expected(Written, frozen=True):
     """The expected answer to a step; by default, success.
 
-    `refused` is the reason of a refused admission or the stage of a refused start. `message` is its
-    exact text, compared only at level ``kubelet``. `checkpoints` are whole files by their fields,
-    which files with two parts contain twice. `files` are texts or some of the fields. `readmission`
-    lists the refusal reasons of pods admitted again after a restart; all other pods must be
-    admitted. `memory` is the allocatable memory that a start reports. `hint` and `admit` are the
-    result of a merge.
+    `refused` is the reason for a refused admission or the stage of a refused start. `message` is
+    its exact text, compared only at level ``kubelet``. `checkpoints` are whole files by their
+    fields, which files with two parts contain twice. `files` are texts or some of the fields.
+    `readmission` lists the refusal reasons of pods admitted again after a restart; all other pods
+    must be admitted. `memory` is the allocatable memory that a start reports. `hint` and `admit`
+    are the result of a merge.
 
     `machine` lists expected fields of a discovered machine, with `nodes` by node id instead of
     `topology`, their `cores` by lowest CPU, the `cpus` of nodes and cores as sets, and the ids of
@@ -282,7 +282,7 @@ class ExpectedIn(Expected, frozen=True, kw_only=True):
 
     @property
     def alone(self) -> Expectation:
-        """The expectation without its range of releases."""
+        """The expectation, excluding its range of releases."""
         if self.anything:
             return "anything"
         return Expected(**{name: getattr(self, name) for name in Expected.__struct_fields__})

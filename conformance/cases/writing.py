@@ -65,7 +65,7 @@ def _first(names: Iterable[str], plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(case: Case) -> dict[str, Any]:
-    """Converts a case to plain values, without null fields of its machine."""
+    """Converts a case to plain values, omitting null fields of its machine."""
     plain: dict[str, Any] = msgspec.to_builtins(case)
     if "machine" in plain:
         plain["machine"] = _without_nulls(plain["machine"])

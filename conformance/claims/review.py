@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _SEVERAL = 2
-"""A claim is doubted after this many failures, because a single one says little."""
+"""The number of failures after which a claim is doubted, because a single one says little."""
 
 
 @dataclass

@@ -102,7 +102,7 @@ class LockstepResult(RunResult):
         return signatures.signature(replace(self, finding=found), self.operation)
 
     def reported_finding(self, before: str = "") -> events.ReportedFinding | None:
-        """The finding for reports, with text before its headline; None if no answer was wrong."""
+        """The finding for reports, with a prefixed headline; None if no answer was wrong."""
         return reported_finding(self.finding, f"{before}{self.operation}: ")
 
     @property
@@ -297,7 +297,7 @@ class _LockstepRun(ComparedRun):
     def _verdict(self, result: RunResult) -> RunResult:
         """Attributes the failure of a side to a named defect of the release, if one explains it.
 
-        Only at level kubelet, because both sides then claim to be kubelets of the release.
+        Only at level kubelet, because only then do both sides claim to be kubelets of the release.
         """
         if self._pair.level != "kubelet":
             return result

@@ -75,7 +75,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An operation and its response without the id, with ``$STATE_DIR`` for the state directory."""
+    """An operation and its response, minus the id, with ``$STATE_DIR`` for the state directory."""
 
     op: str
     answer: dict[str, Any]
@@ -125,7 +125,7 @@ class Recorded:
 
 
 def kept_answer(answer: messages.Answer) -> dict[str, Any]:
-    """Converts an answer to its recorded form: a response without the id."""
+    """Converts an answer to its recorded form: a response with no id."""
     response: dict[str, Any] = msgspec.json.decode(codec.encode_answer(0, answer))
     del response["id"]
     return response
@@ -360,7 +360,7 @@ def _with_sides_swapped(step: events.ReportedCall) -> events.ReportedCall:
 
 
 def _other_devices(step: events.ReportedCall) -> bool:
-    """Whether two answers differ only in which devices containers have.
+    """Whether two answers differ only in the devices that containers have.
 
     Later containers of a pod may reuse the devices of earlier ones, so only the first differing
     container counts.

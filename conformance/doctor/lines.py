@@ -46,7 +46,7 @@ _MAX_FIELDS = 3
 """The maximum number of further fields listed for the same mistake."""
 
 _SHOWN = 60
-"""The maximum length of a wrong value in a message."""
+"""The maximum length of an invalid value in a message."""
 
 _SCALARS: dict[str, type] = {"integer": int, "boolean": bool}
 

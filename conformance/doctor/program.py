@@ -105,7 +105,7 @@ def snapshot(folder: Path, depth: int) -> Snapshot:
 
 
 def _changed_paths(before: Snapshot, now: Snapshot) -> list[str]:
-    """New entries, without those in new folders, and changed ones."""
+    """New entries, except for those in new folders, and changed ones."""
     new = now.keys() - before.keys()
     tops = {name for name in new if name.rpartition("/")[0] not in new}
     changed = {name for name in now.keys() & before.keys() if now[name] != before[name]}
@@ -163,7 +163,7 @@ class Moment:
     def note_finding(
         self, problem: judging.Finding, right: str = "", *, before: str = "", after: str = ""
     ) -> None:
-        """Adds a judge's finding, with text before its message.
+        """Adds a judge's finding, its message prefixed with the given text.
 
         `after` is the exchange that caused the problem.
         """
@@ -263,7 +263,9 @@ class Program:
 
     def look_around(self) -> None:
         """Reports files that the program left outside the state directory."""
-        moment = Moment(self._processes, "clean-up", "nothing may stay outside the state directory")
+        moment = Moment(
+            self._processes, "clean-up", "nothing may be left outside the state directory"
+        )
         left = self._leftovers
         for names, where in ((left.here(), "the working directory"), (left.temporary(), "TMPDIR")):
             if names:
@@ -317,7 +319,7 @@ class Program:
 
     @property
     def _seconds_used(self) -> float:
-        """Seconds that the program has taken, without the harness's own time."""
+        """The time in seconds that the program has taken, excluding the harness's own time."""
         return sum(moment.seconds for moment in self.moments)
 
     def _line(
@@ -370,7 +372,7 @@ class Program:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-        return ProbeAborted("the program does not answer any more")
+        return ProbeAborted("the program no longer answers")
 
     def _note_output(self, moment: Moment, output: bytes, when: str) -> None:
         """Reports output that isn't an answer, if there is any."""

@@ -28,7 +28,7 @@ class ImplementationFailure(Exception):  # noqa: N818 - the run goes on; it is a
     Attributes:
         stderr: its standard error since the case began, possibly shortened in the middle.
         after_answer: whether it failed after its last answer, before it read the next request.
-        words: the message without the program's own output.
+        words: the message, excluding the program's own output.
         ending: a description of the exit code or signal if the program ended.
         finding: the problem with its state directory, if there is one.
     """

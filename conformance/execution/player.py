@@ -172,7 +172,7 @@ class Player:
             if self._is_open(step.expect) and not self._makes_sense(step, verb):
                 return
             if verb not in _WITHOUT_START and self.session.start_answer is None:
-                raise LookupError(f"{verb}: the node is not running; add a `start` step before")
+                raise LookupError(f"{verb}: the node is not running; add a `start` step before it")
             if isinstance(step.expect, Expected) and (step.expect.files or step.expect.checkpoints):
                 self.session.require(CHECKPOINT_FILES)
             getattr(self, f"_{verb}")(getattr(step, verb), step.expect)
@@ -220,7 +220,7 @@ class Player:
     def _start(self, step: StartStep, expected: Expectation) -> None:
         for name in step.removed_pods:
             if self.session.pods.pop(manifests.uid(name), None) is not None:
-                self.session.note(f"took pod {name} off the node while nothing ran")
+                self.session.note(f"removed pod {name} from the node while the kubelet was down")
             elif not self._is_open(expected):
                 raise LookupError(f"gone: the pod {name} is not on the node")
         if step.offline or step.memory:

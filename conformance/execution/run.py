@@ -149,7 +149,7 @@ class RunResult(signatures.EndResult):
 
     @property
     def headline(self) -> str:
-        """The message without the expected and actual values."""
+        """The message, excluding the expected and actual values."""
         return cut(self.finding.headline) if self.finding else self.message
 
     def showing(self, finding: Finding) -> RunResult:

@@ -363,7 +363,7 @@ class Session:
         )
 
     def to_stable_plain(self, value: object) -> Any:
-        """Converts a message to plain values, without the paths of the state directory and tree.
+        """Converts a message to plain values, replacing the paths of the state directory and tree.
 
         Displayed, saved and compared values must not vary between runs.
         """
@@ -427,17 +427,17 @@ _TAMPERINGS: dict[str, Callable[[bytes], bytes]] = {
 
 _DONE = {
     "delete": "deleted {}",
-    "truncate": "cut {} to its first half",
-    "checksum": "made the checksums in {} wrong",
+    "truncate": "truncated {} to its first half",
+    "checksum": "falsified the checksums in {}",
     "policy": "misspelt the policy in {}",
     "field": "added an unknown field to {}",
     "empty": "emptied {}",
     "garbage": "wrote garbage into {}",
     "space": "added white space to {}",
-    "old checksum": "made the checksum for earlier releases in {} wrong",
+    "old checksum": "falsified the checksum for earlier releases in {}",
     "old policy": "misspelt the policy for earlier releases in {}",
-    "data": "changed the data in {} without its checksum",
-    "data checksum": "made the checksum of the data in {} wrong",
-    "no data": "took the data out of {}",
+    "data": "changed the data in {} but not its checksum",
+    "data checksum": "falsified the checksum of the data in {}",
+    "no data": "removed the data from {}",
 }
 """Descriptions of the edits."""

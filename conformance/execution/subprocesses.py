@@ -2,7 +2,7 @@
 
 Reading and writing never block longer than the time limit, even if the program crashes, hangs,
 writes garbage, floods its standard error or doesn't read its input. After a failure, the program is
-killed with all its descendants, and the next call starts it again.
+killed with all of its descendants, and the next call starts it again.
 
 A failure is attributed to the call that caused it. If a program fails after an answer, it hasn't
 read the next request, which is then still in the pipe.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("numaproof")
 
 _SHOWN = 200
-"""The maximum number of bytes of a bad line in a message."""
+"""The maximum number of bytes of an invalid line in a message."""
 
 _PARTING = 1.0
 """Seconds that a program has to exit after its output or input was closed."""
@@ -131,7 +131,7 @@ class Subprocess:
         self._kill()
         log = process.stderr()
         left = (
-            f"; could not end process {', '.join(process.supervision.leftover_processes)}"
+            f"; could not kill process {', '.join(process.supervision.leftover_processes)}"
             if process.supervision.leftover_processes
             else ""
         )
@@ -190,7 +190,7 @@ class Subprocess:
         if self._running:
             self._running.kill()
             for one in self._running.supervision.leftover_processes:
-                _LOG.warning("could not end process %s, which the program started", one)
+                _LOG.warning("could not kill process %s, which the program started", one)
             self.leftover_processes += self._running.supervision.leftover_processes
             self._running = None
 
@@ -201,7 +201,7 @@ def _describe_exit(process: Process, code: int | None, at: str) -> str:
         return f"the program ended {at} with {ending(code)}"
     if process.supervision.supervisor_killed:
         return f"the program killed its supervisor, numaproof's own process, {at}"
-    return f"the program closed its standard output {at} and ran on"
+    return f"the program closed its standard output {at} and kept running"
 
 
 def _short_line(line: bytes) -> str:

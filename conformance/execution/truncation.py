@@ -43,7 +43,7 @@ MAX_PROBLEMS = 50
 """The maximum number of problems shown per call."""
 
 LONGEST_PROBLEM = 4000
-"""Characters. Suffices for differences between answers on large machines."""
+"""Maximum characters of a problem; enough for differing answers on large machines."""
 
 
 def reported_problems(problems: Sequence[object]) -> tuple[str, ...]:

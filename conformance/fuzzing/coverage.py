@@ -42,7 +42,7 @@ def features_of_steps(
     """Counts the features of an example.
 
     Args:
-        facts: the machine at the beginning.
+        facts: the initial machine.
         steps: all steps, including the first start.
         actions: the name of each action performed.
     """

@@ -33,7 +33,7 @@ REPEATS = 3
 """Number of replays of a scenario."""
 
 _TRIES = 60
-"""Maximum scenarios to try while shrinking; each starts the implementation twice."""
+"""Maximum number of scenarios to try while shrinking; each starts the implementation twice."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def _in_directory(path: Path) -> ExampleDatabase:
 
 
 MAX_EXAMPLES = 10_000
-"""Maximum examples for a key; Hypothesis stores a few hundred."""
+"""Maximum number of examples for a key; Hypothesis stores a few hundred."""
 
 EXAMPLE_BYTES = 1024 * 1024
 """Maximum size of an example; Hypothesis draws at most 8 KiB."""

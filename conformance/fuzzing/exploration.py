@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 TRIES = 400
-"""Maximum scenarios to try while shrinking."""
+"""Maximum number of scenarios to try while shrinking."""
 
 _TRIES_OF_BROKEN = {"crash": 60, "protocol error": 60, "time-out": 0}
 """Lower limits for failures that require a restart or run into the time limit."""

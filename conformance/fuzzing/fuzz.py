@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
 
 SHRINKS = 150
-"""Maximum examples for Hypothesis to try while shrinking a failure."""
+"""Maximum number of examples for Hypothesis to try while shrinking a failure."""
 
 STEPS = 12
-"""Maximum steps of an example after the first start."""
+"""Maximum number of steps of an example after the first start."""
 
 
 class _EnoughError(KeyboardInterrupt):
@@ -169,7 +169,7 @@ class _Search:
         return self.finding_count > 0 and not self.options.keep_going
 
     def pop_example_count(self) -> int:
-        """Returns the number of examples since the last call, without shrinking attempts."""
+        """Returns the number of examples since the last call, excluding shrinking attempts."""
         taken, self._example_count = self._example_count, 0
         return taken
 

@@ -96,7 +96,7 @@ def _mark_cut_short(case: Case, *, cut_short: bool) -> Case:
 
 
 SHARE = 10
-"""Shrinking may run one example for this many examples of the run."""
+"""The number of examples in the run for which shrinking may run one example."""
 
 _ANSWERED = events.GOOD | {"fail", "fault"}
 """Outcomes after which the program keeps running; after others it must be restarted."""

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from numaproof.conformance.known_failures.entries import KnownFailures
 
 BATCH = 100
-"""Maximum examples from one seed; the first half are random, the rest guided by a target."""
+"""Maximum number of examples from one seed: half random, then half guided by a target."""
 
 SMALLEST_BATCH = 25
 """Below this size, a batch is too small to be guided by a target."""
 
 REPLAY_EVERY = 25
-"""One in this many passing examples is replayed."""
+"""The number of passing examples of which one is replayed."""
 
 
 SEARCH, SHRINK, REPLAY = 0.9, 0.95, 0.98
-"""The shares of a time limit after which the search, shrinking and replays stop. The rest is for
+"""The fractions of a time limit after which the search, shrinking and replays stop. The rest is for
 stopping the program."""
 
 

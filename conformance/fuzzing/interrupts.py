@@ -103,7 +103,7 @@ class TimeLimit:
         return self.until - self.clock()
 
     def check(self) -> None:
-        """Raises if time is up.
+        """Raises an error if time is up.
 
         Raises:
             OutOfTimeError: the deadline has passed.

@@ -76,7 +76,7 @@ def _entries(value: object) -> dict[str, Any]:
 
 
 def exclusive_counts(pod: PodReading) -> dict[str, int]:
-    """The exclusive CPUs that each container of a pod is due under policy static, by name.
+    """The exclusive CPUs that each container of a pod is due under the static policy, by name.
 
     Zero except for containers of Guaranteed pods with an integer CPU request. (Node Resource
     Managers, "Static policy"; Kubernetes 1.34 for pod-level resources.)
@@ -157,7 +157,7 @@ def pod_resources(config: messages.KubeletConfiguration, kubernetes: str) -> Pod
 def has_budget(pod: PodReading, config: messages.KubeletConfiguration) -> bool:
     """Whether the managers allocate the pod-level CPUs and memory for the containers to share.
 
-    (Kubernetes 1.36, gate PodLevelResourceManagers with scope pod.)
+    (Kubernetes 1.36, the PodLevelResourceManagers gate with the pod scope.)
     """
     return _pods_as_one(config) and pod.budget is not None
 
@@ -172,7 +172,7 @@ def _pods_as_one(config: messages.KubeletConfiguration) -> bool:
 
 
 def keeps_memory(config: messages.KubeletConfiguration, kubernetes: str) -> bool:
-    """Whether the Memory Manager is active with policy Static. MEM-GATE-001."""
+    """Whether the Memory Manager is active with the Static policy. MEM-GATE-001."""
     if config.get("memoryManagerPolicy") != "Static":
         return False
     given = _entries(config.get("featureGates"))
@@ -196,11 +196,11 @@ def quota_spares_exclusive(config: messages.KubeletConfiguration, kubernetes: st
 
 
 Amounts = dict[str, int]
-"""Bytes by memory type, without zero amounts."""
+"""Bytes by memory type, omitting zero amounts."""
 
 
 def pinned_memory(pod: PodReading) -> dict[str, Amounts]:
-    """The memory that each container of a pod is due under policy Static, by name.
+    """The memory that each container of a pod is due under the Static policy, by name.
 
     Empty except for containers of Guaranteed pods (Node Resource Managers, "Memory management
     policies").

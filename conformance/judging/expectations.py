@@ -408,7 +408,7 @@ def memory_problems(
 
     Args:
         rule: a description of the blocks.
-        expected: blocks in any order, compared from level ``placement``; or bytes by type.
+        expected: blocks in any order, compared at level ``placement`` and above; or bytes by type.
         actual: the blocks in the answer.
         level: how closely answers are compared.
     """
@@ -443,7 +443,7 @@ def device_problems(
         expected: the number of devices, their ids, or the nodes of each.
         actual: the ids in the answer.
         nodes: the NUMA nodes of each device, by id.
-        level: ids and nodes are compared from level ``placement``.
+        level: ids and nodes are compared at level ``placement`` and above.
     """
     if isinstance(expected, int | str):
         if len(actual) != int(expected):

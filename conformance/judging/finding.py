@@ -103,7 +103,7 @@ class Finding:
 
     Attributes:
         source: the judge that reports it.
-        rule: what was compared, without names that a case chose: a path in the answer, a
+        rule: what was compared, excluding names that a case chose: a path in the answer, a
             description such as ``exclusive CPUs``, a file or an invariant.
         of: the container or NUMA node concerned, as the case names it; usually empty.
         expected: the expected value, formatted.
@@ -130,7 +130,7 @@ class Finding:
 
     @property
     def headline(self) -> str:
-        """The message without the expected and actual values."""
+        """The message, excluding the expected and actual values."""
         return _FRAMES.get(self.source, "{}").format(self._fill(_WORDS[self.kind].headline))
 
     @property
@@ -186,7 +186,7 @@ def _rule_name(rule: str) -> str:
     return field_names(rule) if "." in rule else plain(rule)
 
 
-# Text without the parts that vary between machines, cases and seeds
+# Text, excluding the parts that vary between machines, cases and seeds
 
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _NUMBER = r"(?:0x[0-9a-f]+|\d+(?:[-.]\d+)*)"
@@ -209,7 +209,7 @@ _FIELDS = frozenset(
 
 
 def field_names(path: str) -> str:
-    """A path in an answer, without names that a case chose.
+    """A path in an answer, excluding names that a case chose.
 
     The path keeps the name of a checkpoint file but not the location inside the file.
     """

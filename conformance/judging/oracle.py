@@ -61,7 +61,7 @@ _NAMED_OPTION = re.compile(
 
 
 def any_option(answer: messages.Answer) -> messages.Answer:
-    """A refusal without the name of the refused option.
+    """A refusal, excluding the name of the refused option.
 
     If several options are bad, the kubelet names an arbitrary one, because it iterates over a map.
     """
@@ -75,7 +75,7 @@ _NAMED_GATE = re.compile(r"(failed to set feature gates from initial flags-based
 
 
 def any_gate(answer: messages.Answer) -> messages.Answer:
-    """A refusal without the names of the refused feature gates.
+    """A refusal, excluding the names of the refused feature gates.
 
     The kubelet iterates over a map and stops at the first unknown gate, so which gates it names is
     arbitrary.
@@ -94,7 +94,7 @@ _UNAVAILABLE = re.compile(
 
 
 def any_resource(answer: messages.Answer) -> messages.Answer:
-    """A refusal for lack of devices without the name of the resource.
+    """A refusal for lack of devices, excluding the name of the resource.
 
     If several resources are unavailable, the kubelet names an arbitrary one, because it iterates
     over a map.

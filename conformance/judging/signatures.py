@@ -83,7 +83,7 @@ class EndResult:
         stderr: what the program logged in the meantime, or the trace of a fault.
         defect: the named defect that explains the outcome, or that was expected and didn't show up.
         finding: what was wrong with an answer or was left behind; None if there is no such problem.
-        words: how the program broke, without the text that it wrote instead of an answer.
+        words: how the program broke, excluding the text that it wrote instead of an answer.
         ending: a description of the exit code or signal if the program ended.
     """
 

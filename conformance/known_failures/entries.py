@@ -2,7 +2,7 @@
 
 A file of known failures lets a project detect new failures before all old ones are fixed. Each
 entry names cases and one cause (a signature). The run fails if a case fails for another cause, if
-an entry has expired, or if nothing fails for its cause any more.
+an entry has expired, or if nothing fails for its cause anymore.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ def _has_entry(
 
 
 def _reason(message: str, known_entries: Sequence[KnownFailureEntry]) -> str:
-    """The message without the text added by a run with these entries."""
+    """The message, excluding the text added by a run with these entries."""
     for one in known_entries:
         message = message.partition(f" [{one.where}: ")[0]
     return message

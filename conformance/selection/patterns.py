@@ -38,7 +38,7 @@ Item = TypeVar("Item", bound="Case | Recording")
 
 
 _LONGEST = 1000
-"""The maximum length of a pattern; ids have less than a hundred characters."""
+"""The maximum length of a pattern; ids have fewer than a hundred characters."""
 
 
 class SelectionError(ValueError):

@@ -255,7 +255,7 @@ DIALOGUE = (
     ExampleRequest("a refused start", "start", _start({"cpuManagerPolicy": "static"})),
     ExampleRequest("no node is started", "reconcile", {}),
     ExampleRequest(
-        "the merge alone",
+        "only the merge",
         "merge",
         {
             "nodes": [0, 1],
@@ -264,11 +264,11 @@ DIALOGUE = (
         },
     ),
     ExampleRequest(
-        "CPU assignment alone",
+        "only CPU assignment",
         "assign",
         {"machine": MACHINE, "available": "1-3", "count": 2},
     ),
-    ExampleRequest("a tree without a machine", "discover", {"root": "/empty"}),
+    ExampleRequest("a tree that describes no machine", "discover", {"root": "/empty"}),
 )
 
 
@@ -368,7 +368,7 @@ STARTS = (
         },
     ),
     RefusalExample("an unknown CPU Manager policy", {"cpuManagerPolicy": "statik"}),
-    RefusalExample("policy `static` without reserved CPUs", {"cpuManagerPolicy": "static"}),
+    RefusalExample("the `static` policy without reserved CPUs", {"cpuManagerPolicy": "static"}),
     RefusalExample(
         "unknown or malformed CPU Manager options",
         {

@@ -50,7 +50,7 @@ SHOWN = "intel-numa"
 """The configuration whose output is on the page in full."""
 
 _TIMEOUT = 30.0
-_FATES = {"moves": "gets other CPUs or memory", "changes": "gets", "refused": "is refused"}
+_FATES = {"moves": "gets different CPUs or memory", "changes": "gets", "refused": "is refused"}
 _LOST = ("changes", "refused")
 
 Step = tuple[str, str]
@@ -145,7 +145,7 @@ def table(letters: Mapping[Step, str]) -> str:
 
 
 def joint_letters(node_answers: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
-    """Returns the letters of all nodes, without the effects of merely restarting the release."""
+    """Returns the letters of all nodes, excluding the effects of merely restarting the release."""
     letters: dict[Step, set[str]] = {}
     for one in node_answers:
         for (before, after), answer in one.items():
@@ -225,7 +225,7 @@ def _happening(answer: Upgrade) -> Iterator[str]:
             fates.setdefault(_fate(pod), []).append("**D**")
     yield from (f"{', '.join(letters)} {fate}" for fate, letters in fates.items())
     if answer.after_drain.having("moves"):
-        yield "after a drain, pods get other CPUs or memory"
+        yield "after a drain, pods get different CPUs or memory"
 
 
 def _cause(message: str) -> str:

@@ -1,4 +1,4 @@
-"""Bugs of the CPU Manager: reservation, shared pool, exclusive CPUs, reuse, reconcile."""
+"""Bugs in the CPU Manager: reservation, shared pool, exclusive CPUs, reuse, reconcile."""
 
 from __future__ import annotations
 

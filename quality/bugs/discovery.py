@@ -1,4 +1,4 @@
-"""Bugs of discovery: hardware that is missed or counted twice."""
+"""Bugs in discovery: hardware that is missed or counted twice."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def discovery_numbers_nodes_by_their_places(info: MachineInfo) -> MachineInfo:
 
 
 def without_uncore_caches(info: MachineInfo) -> MachineInfo:
-    """Returns the machine without uncore caches."""
+    """Returns the machine with its uncore caches removed."""
     nodes = tuple(
         msgspec.structs.replace(
             one,

@@ -1,4 +1,4 @@
-"""Bugs of the Memory Manager and the Device Manager."""
+"""Bugs in the Memory Manager and the Device Manager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs of restarts: the content and validation of checkpoints, and release gates."""
+"""Bugs in restarts: the content and validation of checkpoints, and release gates."""
 
 from __future__ import annotations
 

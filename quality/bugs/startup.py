@@ -1,4 +1,4 @@
-"""Bugs of configuration, refused starts and policy none."""
+"""Bugs in configuration, refused starts and the none policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs of the Topology Manager, of merging hints, and of pod-level resources."""
+"""Bugs in the Topology Manager, hint merging and pod-level resources."""
 
 from __future__ import annotations
 

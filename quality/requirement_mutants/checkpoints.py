@@ -150,7 +150,7 @@ def older_cpu_fields_are_hashed_by_their_new_name() -> None:
 
 
 def _at_start(changes: Changes, skips: Callable[[Any], bool]) -> None:
-    """Doesn't create a file on start if `skips` is true for the state."""
+    """Doesn't create a file at startup if `skips` is true for the state."""
     starting = changes.record_argument(startup, "start_cpus", "setup", inside=True)
 
     def write(rule: Any, self: CheckpointFile[Any], state: Any) -> None:
@@ -191,7 +191,7 @@ def cpu_lists_may_have_spaces(rule: Any, text: Any) -> Any:
 
 @seeds("CPU-CHECKPOINT-015").by(change_content)
 def policy_none_reads_no_default_cpu_set(_: Any, content: dict[str, Any]) -> None:
-    """Ignores the default CPU set under policy none, even if it is invalid."""
+    """Ignores the default CPU set under the none policy, even if it is invalid."""
     if content["policyName"] == "none" and not _is_list(content["defaultCpuSet"]):
         content["defaultCpuSet"] = ""
 
@@ -317,7 +317,7 @@ def cpu_checkpoint_with_pod_entries_is_refused(cpu_formats: cpu.CPUFormats) -> A
 
 @seeds("CPU-CHECKPOINT-025").after(cpu, "restore")
 def restart_makes_new_baselines(state: Any) -> Any:
-    """Resets each container's baseline to its CPUs at the restart."""
+    """Resets each container's baseline to its CPUs on restart."""
     return state and replace(state, baselines=None if state.baselines is None else state.exclusive)
 
 
@@ -492,7 +492,7 @@ def missing_memory_checkpoint_is_refused_with_pods(rule: Any, args: Any) -> Any:
 
 @seeds("MEM-CHECKPOINT-009").around(memory, "restore")
 def static_memory_policy_takes_the_checkpoint_of_none(rule: Any, policy: str) -> Any:
-    """Lets policy Static start from a file of policy None."""
+    """Lets the Static policy start from a file of the None policy."""
     try:
         return rule()
     except CheckpointError as error:

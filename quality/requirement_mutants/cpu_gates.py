@@ -290,7 +290,7 @@ def options_are_there_without_all_beta() -> None:
 
 @seeds("MEM-GATE-001", kubernetes="1.31").around(startup, "has_memory_manager")
 def memory_policy_static_runs_without_its_gate(rule: Any, config: Any) -> Any:
-    """Runs the Memory Manager with policy Static even if its gate is off."""
+    """Runs the Memory Manager with the Static policy even if its gate is off."""
     return rule() or config.memory_policy == "Static"
 
 

@@ -86,7 +86,7 @@ def init_containers_ignore_their_affinity(changes: Changes) -> None:
 
 @seeds("CPU-HINT-016")
 def policy_none_hints_pods_as_a_whole(changes: Changes) -> None:
-    """Returns hints for an empty machine under policy none in scope pod."""
+    """Returns hints for an empty machine under the none policy with the pod scope."""
 
     def start_cpus(manager: Any, setup: Any) -> Any:
         if setup.cpu is None:
@@ -218,11 +218,11 @@ def best_effort_containers_with_devices_want_a_free_cpu_near_them(
     return {"cpu": hints.generate(policy, policy.available(state), 0, 1)}
 
 
-# CPU-HINT-004: policy none
+# CPU-HINT-004: the none policy
 
 
 def _under_none(changes: Changes, instead: Callable[[Any, Pod, PodContainer], Any]) -> None:
-    """Lets `instead` compute the hints of Guaranteed containers under policy none.
+    """Lets `instead` compute the hints of Guaranteed containers under the none policy.
 
     `instead` is called with the machine's CPUs, the pod and the container.
     """
@@ -244,7 +244,7 @@ def _under_none(changes: Changes, instead: Callable[[Any, Pod, PodContainer], An
 
 @seeds("CPU-HINT-004").by(_under_none)
 def policy_none_has_no_nodes_for_whole_cpus(machine: Any, pod: Pod, container: PodContainer) -> Any:
-    """Reports whole CPUs as unsatisfiable under policy none."""
+    """Reports whole CPUs as unsatisfiable under the none policy."""
     return hints.UNSATISFIABLE if pod.exclusive_cpus(container) else {}
 
 
@@ -303,7 +303,7 @@ def cpu_hints_of_a_size_come_from_the_highest_node(hint_list: Sequence[TopologyH
 
 @seeds("CPU-HINT-008").around(hints, "for_pod")
 def reserved_cpus_count_in_the_hints_of_a_pod(rule: Any, policy: Any) -> Any:
-    """Counts reserved CPUs as free in scope pod."""
+    """Counts reserved CPUs as free with the pod scope."""
     bare = replace(policy, reserved=0)
     return rule(policy=bare)
 
@@ -396,12 +396,12 @@ def a_container_that_holds_enough_is_hinted_there(
     )
 
 
-# CPU-HINT-012 and -013: scope pod
+# CPU-HINT-012 and -013: the pod scope
 
 
 @shape(Pod, "peak_exclusive_cpus")
 def _change_peak(together: Callable[[Pod], int], rule: Any, self: Any) -> Any:
-    """Lets `together` compute how many CPUs a pod needs in scope pod."""
+    """Lets `together` compute how many CPUs a pod needs with the pod scope."""
     return rule() if self.budget is not None else together(self)
 
 

@@ -119,7 +119,7 @@ def init_containers_after_a_sidecar_reuse_nothing(
 def what_a_sidecar_takes_over_can_be_taken_once_more(
     before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
 ) -> Any:
-    """Keeps the CPUs that a sidecar reuses in the set of reusable CPUs."""
+    """Leaves the CPUs that a sidecar reuses in the set of reusable CPUs."""
     return reusable if container.sidecar else after
 
 

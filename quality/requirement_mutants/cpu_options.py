@@ -301,7 +301,7 @@ def smallest_core_decides_on_hybrid_machines(changes: Changes) -> None:
 
 @seeds("CPU-OPT-FULLPCPUS-008")
 def even_requests_end_with_a_thread_on_hybrid_machines(changes: Changes) -> None:
-    """Fills even requests up with single threads on hybrid machines."""
+    """Fills up even requests with single threads on hybrid machines."""
 
     def whole(self: Assignment) -> bool:
         return self.options.full_cores and self.topology.has_even_cores
@@ -556,7 +556,7 @@ def _on_reserved(changes: Changes, when: Callable[[Any, Any, int], bool]) -> Non
 
 @seeds("CPU-OPT-STRICT-002")
 def fractions_of_guaranteed_pods_run_on_strictly_reserved_cpus(changes: Changes) -> None:
-    """Runs fractional containers of Guaranteed pods on reserved CPUs."""
+    """Runs Guaranteed pods' containers with fractional requests on reserved CPUs."""
     _on_reserved(changes, lambda pod, container, shared: pod.qos == "Guaranteed")
 
 

@@ -262,7 +262,7 @@ def fractions_of_init_containers_are_rounded_up(container: Any, amount: Any) -> 
 def fractions_run_on_the_exclusive_cpus_of_their_pod(
     node: Any, pod: Any, _container: Any, cpus: int
 ) -> int:
-    """Runs fractional containers on the exclusive CPUs of their pod."""
+    """Runs containers with fractional requests on the exclusive CPUs of their pod."""
     if pod.qos != "Guaranteed":
         return cpus
     return union(node.cpus.state.exclusive.get(pod.uid, {}).values()) or cpus
@@ -272,7 +272,7 @@ def fractions_run_on_the_exclusive_cpus_of_their_pod(
 def fractions_run_on_the_nodes_of_their_affinity(
     node: Any, pod: Any, container: Any, cpus: int
 ) -> int:
-    """Confines fractional containers to the NUMA nodes of their affinity."""
+    """Confines containers with fractional requests to the NUMA nodes of their affinity."""
     kept = node.affinity.get((pod.uid, container.name))
     if pod.qos != "Guaranteed" or kept is None or kept.numa is None:
         return cpus

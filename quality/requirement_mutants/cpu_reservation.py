@@ -242,7 +242,7 @@ def reserved_cpus_are_free_after_a_removal(changes: Changes) -> None:
 
 @seeds("CPU-RESERVE-008")
 def reserved_siblings_complete_a_core(changes: Changes) -> None:
-    """Counts reserved CPUs when looking for whole cores."""
+    """Includes reserved CPUs when looking for whole cores."""
 
     def available(free: Any, self: Any, state: Any) -> Any:
         if not self.options.full_cores:
@@ -425,7 +425,7 @@ def reconcile_period_may_have_a_space(kubelet_config: Any, value: Any) -> Any:
 
 @seeds("CPU-CONFIG-014").by(_other_durations)
 def reconcile_period_is_read_under_static_alone(kubelet_config: Any, value: Any) -> Any:
-    """Validates the reconcile period only under policy static."""
+    """Validates the reconcile period only under the static policy."""
     return kubelet_config.get("cpuManagerPolicy") != "static"
 
 

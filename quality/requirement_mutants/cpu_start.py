@@ -1,4 +1,4 @@
-"""Mutants of the CPU Manager's start."""
+"""Mutants of the CPU Manager's startup."""
 
 from __future__ import annotations
 
@@ -106,17 +106,17 @@ def capital_letters_are_no_booleans() -> None:
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("TRUE", "FALSE"))
 def words_in_capitals_are_no_booleans() -> None:
-    """Refuses words in capitals."""
+    """Refuses words in capital letters."""
 
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("True", "False"))
 def words_with_a_capital_are_no_booleans() -> None:
-    """Refuses words that start with a capital."""
+    """Refuses words that start with a capital letter."""
 
 
 @seeds("CPU-CONFIG-006").of(_no_booleans, ("0", "f", "F"))
 def only_the_words_are_booleans_of_the_negative() -> None:
-    """Refuses every form of false but the words."""
+    """Refuses every form of false except for the words."""
 
 
 # Options set to false
@@ -165,7 +165,7 @@ def reserved_cpus_may_end_in_a_comma(text: str) -> Any:
 
 @seeds("CPU-NONE-001").after(configuration, "load")
 def unnamed_policy_is_static_where_cpus_are_reserved(config: Any, kubelet_config: Any) -> Any:
-    """Defaults to policy static if CPUs are reserved."""
+    """Defaults to the static policy if CPUs are reserved."""
     reserves = config.named_cpus or "cpu" in {**config.kube_reserved, **config.system_reserved}
     if kubelet_config.get("cpuManagerPolicy") or not reserves:
         return config
@@ -198,7 +198,7 @@ def unnamed_policy_is_the_one_of_the_checkpoint(changes: Changes) -> None:
 
 @seeds("CPU-NONE-005").after(StartedNode, "start_answer")
 def none_policy_reports_every_cpu_as_allocatable(answer: Any, self: Any) -> Any:
-    """Reports all CPUs as allocatable under policy none."""
+    """Reports all CPUs as allocatable under the none policy."""
     if self.setup.cpu:
         return answer
     cpus = msgspec.structs.replace(answer.cpus, allocatable=self.setup.topology.all_cpus)
@@ -207,7 +207,7 @@ def none_policy_reports_every_cpu_as_allocatable(answer: Any, self: Any) -> Any:
 
 @seeds("CPU-NONE-006")
 def none_policy_writes_every_cpu_as_the_default_set(changes: Changes) -> None:
-    """Writes all CPUs as the default set under policy none."""
+    """Writes all CPUs as the default set under the none policy."""
     setups = changes.record_argument(startup, "start_cpus", "setup")
 
     def dump(rule: Any, state: Any, policy: str) -> Any:
@@ -224,7 +224,7 @@ def none_policy_writes_every_cpu_as_the_default_set(changes: Changes) -> None:
 
 @seeds("CPU-NONE-007").after(StartedNode, "reconcile")
 def none_policy_reconciles_containers_with_every_cpu(answer: Any, self: Any) -> Any:
-    """Updates every container to all CPUs under policy none."""
+    """Updates every container to all CPUs under the none policy."""
     if self.setup.cpu:
         return answer
     updates = []
@@ -237,12 +237,12 @@ def none_policy_reconciles_containers_with_every_cpu(answer: Any, self: Any) -> 
     return messages.Reconciled(tuple(updates))
 
 
-# The policy's name, and options under policy none
+# The policy's name, and options under the none policy
 
 
 @seeds("CPU-CONFIG-001").around(startup, "make_cpu_policy")
 def policy_none_is_refused_beside_a_topology_policy(rule: Any, config: Any) -> Any:
-    """Refuses policy none together with a topology policy."""
+    """Refuses the none policy together with a topology policy."""
     if config.cpu_policy == "none" and config.topology_policy != "none":
         raise StartError("cpu", 'unknown policy: "none"')
     return rule()

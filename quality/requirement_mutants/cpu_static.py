@@ -322,7 +322,7 @@ def what_app_containers_leave_of_an_init_container_is_free(changes: Changes) -> 
 
 @seeds("CPU-STATIC-004").after(Pod, "exclusive_cpus")
 def app_containers_are_pinned_if_their_sum_is_whole(count: int, self: Pod, container: Any) -> int:
-    """Pins fractional containers if the pod's sum is whole."""
+    """Pins containers with fractional requests if the pod's total is a whole number."""
     apps = [one for one in self.containers if not one.init]
     asked = sum(_requested_amount(one) for one in apps)
     if container not in apps or not _is_judged(self, container) or asked.denominator != 1:

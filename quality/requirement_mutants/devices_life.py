@@ -228,7 +228,7 @@ def held_devices_that_fell_ill_are_told_as_no_healthy_devices(_: Any, __: Any, r
 
 @shape(DeviceState, "report", Changes.after)
 def _change_report(change: Change, after: Any, self: DeviceState, lists: Any) -> Any:
-    """Lets `change` replace a reported list, given the list before."""
+    """Lets `change` replace a reported list, given the previous one."""
     known = dict(after.lists)
     for resource in {one.resource for one in lists}:
         before = self.lists.get(resource, Devices())
@@ -355,7 +355,7 @@ def devices_of_sidecars_are_reused_like_those_of_init_containers(
 def devices_that_a_sidecar_reuses_are_reused_once_more(
     rule: Any, state: Any, pod: Any, container: Any, *rest: Any
 ) -> Any:
-    """Keeps devices reusable after a sidecar took them."""
+    """Keeps devices reusable after a sidecar has taken them."""
     kept = _reusable_devices(state, pod.uid)
     after = rule(state, pod, container, *rest)
     return after.with_reuse(ReusableDevices(pod.uid, kept)) if container.sidecar else after

@@ -230,7 +230,7 @@ def cpu_without_caches_ends_discovery(tree: SysTree, cpu: int) -> None:
 
 
 class _WithIds(SysTree):
-    """A tree without the caches that have no id."""
+    """A tree from which the caches that have no id are missing."""
 
     def __init__(self, tree: SysTree) -> None:
         self._tree = tree
@@ -362,7 +362,7 @@ def _pools(change: Change, rule: Any, tree: SysTree, folder: str) -> Any:
 
 @seeds("DISCOVERY-019").by(_pools)
 def pools_without_pages_are_left_out(tree: Any, folder: Any, pools: Any) -> Any:
-    """Ignores page sizes without pages."""
+    """Ignores page sizes that have no pages."""
     return tuple(pool for pool in pools if pool.num_pages)
 
 
@@ -439,7 +439,7 @@ def tree_without_meminfo_has_no_memory() -> None:
     """Treats a missing /proc/meminfo as no memory."""
 
 
-# Machines without CPUs, and starts with a root
+# Machines without CPUs, and starting with a root
 
 
 @seeds("DISCOVERY-023").by(change_topology)
@@ -456,7 +456,7 @@ def machine_without_cpus_has_one(rule: Any, machine: MachineInfo) -> CPUTopology
 
 @seeds("DISCOVERY-023")
 def static_policy_starts_with_nothing_to_hand_out(changes: Changes) -> None:
-    """Starts policy static on machines without CPUs."""
+    """Starts the static policy on machines without CPUs."""
     starts = changes.record_argument(startup, "start", "args", inside=True)
 
     def derive(rule: Any, machine: MachineInfo) -> CPUTopology:
@@ -480,13 +480,13 @@ def static_policy_starts_with_nothing_to_hand_out(changes: Changes) -> None:
 
 @shape(startup, "start")
 def _started_with(change: Change, rule: Any, discover: Any) -> Any:
-    """Lets `change` replace the machine discovered at a start."""
+    """Lets `change` replace the machine discovered at startup."""
     return rule(discover=lambda root, version: change(discover(root, version)))
 
 
 @seeds("DISCOVERY-026").by(_started_with)
 def start_leaves_out_nodes_without_cpus(machine: MachineInfo) -> Any:
-    """Ignores nodes without CPUs at a start."""
+    """Ignores nodes without CPUs at startup."""
     return msgspec.structs.replace(
         machine, topology=tuple(node for node in machine.topology or () if node.cores) or None
     )
@@ -494,4 +494,4 @@ def start_leaves_out_nodes_without_cpus(machine: MachineInfo) -> Any:
 
 @seeds("DISCOVERY-026").of(_started_with, without_uncore_caches)
 def start_discovers_no_caches() -> None:
-    """Ignores caches at a start."""
+    """Ignores caches at startup."""

@@ -156,7 +156,7 @@ def only_one_size_of_huge_pages_is_pinned(amounts: Any) -> Any:
 
 @seeds("MEM-HINT-009").around(scope, "affinity_of")
 def merge_goes_without_memory(rule: Any, providers: Any) -> Any:
-    """Merges hints without the Memory Manager's."""
+    """Merges all hints except for the Memory Manager's."""
     return rule(providers=providers[:2])
 
 
@@ -191,20 +191,20 @@ def policies_need_the_gate_of_beta_options(config: Any) -> Any:
 
 @seeds("TOPO-POLICY-013").of(_refusing, lambda config: config.topology_policy == "restricted")
 def policy_restricted_is_not_known() -> None:
-    """Refuses policy restricted."""
+    """Refuses the restricted policy."""
 
 
 @seeds("TOPO-SCOPE-009").after(configuration, "load")
 def scope_pod_needs_a_policy(config: Any) -> Any:
-    """Refuses scope pod under policy none."""
+    """Refuses the pod scope under the none policy."""
     if (config.topology_policy, config.topology_scope) == ("none", "pod"):
-        raise ConfigError("scope pod needs a Topology Manager policy")
+        raise ConfigError("the pod scope needs a Topology Manager policy")
     return config
 
 
 @seeds("TOPO-POLICY-014").around(scope, "admit")
 def single_numa_node_asks_for_the_whole_pod(rule: Any, policy: Any, scope: str) -> None:
-    """Always uses scope pod with single-numa-node."""
+    """Always uses the pod scope with single-numa-node."""
     single = policy is not None and policy.name == "single-numa-node"
     rule(scope="pod" if single else scope)
 
@@ -223,7 +223,7 @@ def later_containers_ask_the_cpu_manager_alone(
 
 @seeds("TOPO-POLICY-016").around(TopologyPolicy, "merge")
 def single_numa_node_keeps_no_affinity(rule: Any, self: Any) -> Any:
-    """Admits by a single NUMA node but doesn't use it as the affinity."""
+    """Admits on the basis of a single NUMA node but doesn't use it as the affinity."""
     kept, admitted = rule()
     if self.name == "single-numa-node":
         kept = TopologyHint(ANYWHERE, preferred=kept.preferred)
@@ -232,7 +232,7 @@ def single_numa_node_keeps_no_affinity(rule: Any, self: Any) -> Any:
 
 @seeds("TOPO-OPT-018").around(TopologyPolicy, "merge")
 def affinity_grows_to_all_nodes(rule: Any, self: Any) -> Any:
-    """Widens the affinity to all NUMA nodes under best-effort."""
+    """Widens the affinity to all NUMA nodes under the best-effort policy."""
     kept, admitted = rule()
     if self.name == "best-effort" and self.rules.distances is None:
         kept = TopologyHint(self.rules.nodes, preferred=kept.preferred)

@@ -79,7 +79,7 @@ def an_empty_machine_has_no_reserved_memory(demand: Any, self: Any, amounts: Any
 
 @seeds("MEM-HINT-004").by(_change_demand)
 def memory_hints_leave_out_nodes_that_are_all_reserved(memory_state: Any, demand: Any) -> Any:
-    """Omits nodes without allocatable memory from hints."""
+    """Omits nodes that have no allocatable memory from hints."""
     nodes = tuple(
         node
         for node, memory in sorted(memory_state.nodes.items())
@@ -361,7 +361,7 @@ def memory_on_several_nodes_is_not_judged_again(rule: Any, blocks: Any) -> Any:
 
 @seeds("MEM-RESTART-005")
 def running_pods_without_a_checkpoint_stay_unpinned(changes: Changes) -> None:
-    """Doesn't pin pods that aren't in the checkpoint."""
+    """Doesn't pin the memory of pods that aren't in the checkpoint."""
 
     def unknown(node: Any, args: Any) -> set[str]:
         present = {pod["metadata"]["uid"] for pod in args.pods}
@@ -407,7 +407,7 @@ def _policy(args: Any) -> str:
 
 @seeds("MEM-RESTART-006").by(_remembering)
 def none_policy_refuses_changed_memory(args: Any, machine: Any) -> Any:
-    """Compares the nodes' memory under policy None."""
+    """Compares the nodes' memory under the None policy."""
     if _policy(args) != "None":
         return None
     return [[node.node_id, node.memory] for node in machine.topology or ()]

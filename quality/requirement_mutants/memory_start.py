@@ -1,4 +1,4 @@
-"""Mutants of the Memory Manager's start."""
+"""Mutants of the Memory Manager's startup."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def system_reserved_memory_that_is_no_quantity_counts_as_nothing(decoded_config:
 
 @seeds("MEM-CONFIG-010").around(allocatable, "reserved_cpus")
 def reserved_memory_amounts_are_read_under_static_alone(rule: Any, config: Any) -> Any:
-    """Ignores memory in kubeReserved and systemReserved under policy None."""
+    """Ignores memory in kubeReserved and systemReserved under the None policy."""
     if config.memory_policy != "Static":
         config = replace(
             config,
@@ -293,16 +293,16 @@ def _change_settings(changes: Changes, change: Callable[[dict[str, Any]], dict[s
 
 
 def _pins_nothing(self: Any) -> bool:
-    """Returns whether this Memory Manager has policy None."""
+    """Returns whether this Memory Manager has the None policy."""
     return not self.state.nodes
 
 
-# Policy None
+# The None policy
 
 
 @seeds("MEM-NONE-001").around(MemoryManager, "allocate")
 def none_policy_rejects_fractions_of_bytes(rule: Any, self: Any, pod: Any, container: Any) -> None:
-    """Rejects fractions of bytes under policy None."""
+    """Rejects fractions of bytes under the None policy."""
     if _pins_nothing(self) and pod.qos == "Guaranteed":
         try:
             requests.container_amounts(pod, container)
@@ -314,7 +314,7 @@ def none_policy_rejects_fractions_of_bytes(rule: Any, self: Any, pod: Any, conta
 
 @seeds("MEM-NONE-002").by(_change_settings)
 def reserved_memory_switches_the_static_memory_policy_on(config: dict[str, Any]) -> dict[str, Any]:
-    """Defaults to policy Static if memory is reserved."""
+    """Defaults to the Static policy if memory is reserved."""
     if config.get("memoryManagerPolicy") is None and config.get("reservedMemory"):
         config["memoryManagerPolicy"] = "Static"
     return config
@@ -338,7 +338,7 @@ def _both_sums(config: Any, machine: Any) -> tuple[Fraction, Fraction]:
 
 @shape(reservation, "check_sums")
 def _sum_passes(passes: Change, rule: Any, config: Any, machine: Any) -> None:
-    """Ignores wrong sums if `passes` is true for the reserved and the required amount."""
+    """Ignores incorrect sums if `passes` is true for the reserved and the required amount."""
     try:
         rule()
     except reservation.ReservationError:

@@ -241,7 +241,7 @@ def the_last_huge_page_is_kept_back() -> None:
 
 @seeds("MEM-HUGE-003").of(_free_pages, _page)
 def one_huge_page_too_many_is_handed_out() -> None:
-    """Allocates one huge page more than there is."""
+    """Allocates one more huge page than there is."""
 
 
 def _looking_at(changes: Changes, looked_at: Callable[[Any], Any]) -> None:
@@ -334,7 +334,7 @@ def _skip_unknown_sizes(kinds: Callable[[Any, str], bool]) -> Callable[[Any, Any
 
 @seeds("MEM-HUGE-007")
 def huge_pages_of_unknown_sizes_are_not_served(changes: Changes) -> None:
-    """Admits containers that request unknown page sizes, without those pages."""
+    """Admits containers that request unknown page sizes, but allocates no such pages."""
     _allocated(
         changes,
         _skip_unknown_sizes(
@@ -345,7 +345,7 @@ def huge_pages_of_unknown_sizes_are_not_served(changes: Changes) -> None:
 
 @seeds("MEM-HUGE-008").by(_huge_pages)
 def page_sizes_without_pages_are_no_memory_type(node: Any, machine: Any) -> Any:
-    """Ignores page sizes without pages on any node."""
+    """Ignores page sizes of which no node has pages."""
     used = {
         pool.page_size for one in machine.topology for pool in one.hugepages or () if pool.num_pages
     }
@@ -548,7 +548,7 @@ def removed_pods_keep_memory_under_1_mebibyte(rule: Any, nodes: Any, node: int, 
 
 @seeds("MEM-REMOVE-002").around(StartedNode, "remove")
 def ended_sidecars_keep_their_memory(rule: Any, self: Any, args: Any) -> Any:
-    """Keeps a sidecar's memory after it ended."""
+    """Keeps a sidecar's memory after it has ended."""
     held = self.memory.state
     pod = self.pods.get(args.uid)
     answer = rule()

@@ -232,7 +232,7 @@ def reconcile_period_flag_is_passed_over() -> None:
 
 @seeds("CPU-RECONCILE-003").after(configuration.Config, "in_force")
 def reconcile_period_is_a_minute_at_most(config_fields: dict[str, Any], self: Any) -> Any:
-    """Limits the reconcile period to a minute."""
+    """Limits the reconcile period to one minute."""
     return config_fields | _period("1m0s") if "m" in self.reconcile_period else config_fields
 
 
@@ -302,7 +302,7 @@ def events_name_the_reason() -> None:
     """Adds the reason to the event."""
 
 
-# Order of a start
+# Order of startup
 
 
 def _memory_damage(setup: Any, release: Any, state_dir: Path) -> str:
@@ -503,7 +503,7 @@ def _after_start(change: Callable[[StartedNode], object], node: StartedNode) -> 
 
 @seeds("NODE-RESTART-001").by(_after_start)
 def restart_takes_the_cpus_of_sidecars(node: StartedNode) -> None:
-    """Releases the CPUs of sidecars at a restart."""
+    """Releases the CPUs of sidecars on restart."""
     for pod in node.pods.values():
         for container in pod.containers:
             if container.sidecar:
@@ -512,7 +512,7 @@ def restart_takes_the_cpus_of_sidecars(node: StartedNode) -> None:
 
 @seeds("NODE-RESTART-001").by(_after_start)
 def restart_shares_the_cpus_of_init_containers(node: StartedNode) -> None:
-    """Adds the CPUs of init containers to the shared pool at a restart, even reused ones."""
+    """Adds the CPUs of init containers, even reused ones, to the shared pool on restart."""
     state = node.cpus.state
     had = 0
     for pod in node.pods.values():
@@ -525,7 +525,7 @@ def restart_shares_the_cpus_of_init_containers(node: StartedNode) -> None:
 
 @seeds("NODE-RESTART-001").by(_after_start)
 def restart_takes_memory_that_lies_on_several_nodes(node: StartedNode) -> None:
-    """Releases memory on several nodes at a restart."""
+    """Releases memory on several nodes on restart."""
     for uid, name, blocks in tuple(node.memory.state):
         if any(block.nodes.bit_count() > 1 for block in blocks):
             node.memory.end(uid, name)

@@ -96,7 +96,7 @@ def memory_that_is_used_up_by_parts_refuses_no_pod(whole: Any, parts: Any) -> An
     return (whole if "cpu" in whole else {}, parts)
 
 
-# Hints, and scope container
+# Hints, and the container scope
 
 
 @seeds("NODE-PODLEVEL-012").around(memory_hints, "for_pod")
@@ -114,7 +114,7 @@ def memory_hints_of_a_budget_are_for_the_sum_of_its_containers(
 def scope_container_keeps_sidecars_of_budgets_in_the_pool(
     rule: Any, pod: Any, container: Any
 ) -> Any:
-    """Keeps sidecars in the shared pool in scope container."""
+    """Keeps sidecars in the shared pool with the container scope."""
     return rule(pod=pod if pod.budget is None else replace(pod, shared_pool=container.sidecar))
 
 

@@ -89,7 +89,7 @@ def guaranteed_pods_on_the_pool_are_not_reconciled(node: Any, before: Any, updat
 
 @seeds("CPU-RECONCILE-004").by(_skipping)
 def fractional_containers_are_told_once(pod: Any, container: Any, cpus: int, last: Any) -> Any:
-    """Updates fractional containers of Guaranteed pods only once."""
+    """Updates Guaranteed pods' containers with fractional requests only once."""
     return pod.qos == "Guaranteed" and last is not None
 
 
@@ -195,7 +195,7 @@ def pods_from_before_a_restart_keep_their_cpus(changes: Changes) -> None:
 
 @shape(StartedNode, "remove", Changes.after)
 def _container_removed(after: Change, answer: Any, self: Any, args: Any) -> Any:
-    """Calls `after` with the node, pod and container's name after a container was removed."""
+    """Calls `after` with the node, pod and container name after a container is removed."""
     if args.container is not None and self.setup.cpu:
         after(self, self.pods[args.uid], args.container)
         self.save()
@@ -329,13 +329,13 @@ def _pool_after(pool: Change, rule: Any, self: Any, args: Any, *, alone: bool = 
 
 @seeds("CPU-REMOVE-005").by(_pool_after, alone=True)
 def a_shared_container_leaves_every_cpu_in_the_pool(policy: Any, own: int) -> Any:
-    """Sets the shared pool to all CPUs when a container leaves it."""
+    """Sets the shared pool to all CPUs when a container leaves the pool."""
     return policy.topology.cpus
 
 
 @seeds("CPU-REMOVE-005").of(_pool_after, lambda policy, own: policy.topology.cpus & ~own)
 def a_shared_pod_leaves_reserved_cpus_in_the_pool() -> None:
-    """Adds reserved CPUs to the shared pool when a pod leaves it."""
+    """Adds reserved CPUs to the shared pool when a pod leaves the pool."""
 
 
 # CFS quota
@@ -392,7 +392,7 @@ def quota_limits_whole_cpus_alone(_: Any, pod: Any, container: Any, __: Any) -> 
 
 @seeds("CPU-NONE-003").by(_change_limits, is_limited=True)
 def quota_limits_to_requests(self: Any, pod: Any, container: Any, _: Any) -> Any:
-    """Sets a quota for the request of containers without a limit."""
+    """Sets a quota equal to the request for containers without a limit."""
     return (
         self.is_enforced
         and not _has_limit(pod, container)
@@ -408,7 +408,7 @@ def quota_cannot_be_switched_off(self: Any, pod: Any, container: Any, _: Any) ->
 
 @seeds("CPU-NONE-003")
 def quota_comes_with_the_static_policy(changes: Changes) -> None:
-    """Sets quotas only under policy static."""
+    """Sets quotas only under the static policy."""
     static: list[bool] = []
 
     def start(node: Any) -> Any:

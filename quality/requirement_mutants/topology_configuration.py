@@ -76,14 +76,14 @@ def init_containers_without_affinity_are_unexpected(
 def pods_with_resources_of_their_own_are_rejected_in_the_same_words(
     error: Any, policy: Any, pod: Any, container: Any
 ) -> Any:
-    """Rejects pods with a budget with the message for containers."""
+    """Rejects pods that have a budget with the message for containers."""
     if pod.budget is not None:
         return (error.reason, "Resources cannot be allocated with Topology locality")
     return None
 
 
 def _failing(changes: Changes, manager: type[Any], change: Callable[[Any], Any]) -> None:
-    """Lets `change` replace a manager's errors under best-effort."""
+    """Lets `change` replace a manager's errors under the best-effort policy."""
     current = changes.record_argument(scope, "admit", "policy")
 
     def allocate(rule: Any) -> None:
@@ -146,7 +146,7 @@ def _scoping(changes: Changes, lenient: tuple[str, ...]) -> None:
 
 @seeds("TOPO-ERROR-003").of(_scoping, (policies.BEST_EFFORT,))
 def best_effort_takes_any_scope() -> None:
-    """Ignores unknown scopes under best-effort."""
+    """Ignores unknown scopes under the best-effort policy."""
 
 
 @seeds("TOPO-ERROR-002")
@@ -198,7 +198,7 @@ def unknown_options_are_passed_over_beside_known_ones(
 def _check_under_none(
     check: Callable[[Any, Any], None], topology_policy: Any, config: Any, release: Any
 ) -> Any:
-    """Also calls `check` for options under policy none."""
+    """Also calls `check` for options under the none policy."""
     if config.topology_policy == policies.NONE:
         try:
             check(config, release)
@@ -209,7 +209,7 @@ def _check_under_none(
 
 @seeds("TOPO-ERROR-005").by(_check_under_none)
 def the_none_policy_checks_the_gates_of_options(config: Any, release: Any) -> None:
-    """Checks the gates of options under policy none."""
+    """Checks the gates of options under the none policy."""
     for name in sorted(config.topology_options or {}):
         if name in release.topology_options:
             topology_options.check_available(name, release.topology_options, config.gates)
@@ -306,7 +306,7 @@ def _always(changes: Changes, when: Callable[[TopologyPolicy], bool]) -> None:
 
 @seeds("TOPO-OPT-002").of(_always, lambda policy: policy.name == "restricted")
 def restricted_always_compares_distances() -> None:
-    """Always compares distances under restricted."""
+    """Always compares distances under the restricted policy."""
 
 
 # The limit of NUMA nodes
@@ -321,7 +321,7 @@ def _limit(most: Change, rule: Any, name: str, options: Any, machine: Any) -> An
 
 @seeds("TOPO-OPT-003").by(_limit)
 def ninth_node_is_allowed(name: str, parsed_options: Any, machine: Any) -> Any:
-    """Allows one node more than the default limit."""
+    """Allows one more node than the default limit."""
     return parsed_options.most_nodes + (parsed_options.most_nodes == MAX_NODES)
 
 
@@ -436,7 +436,7 @@ def distance_leaves_nodes_themselves_out(nodes: tuple[int, ...], table: Any) -> 
     return sum(table[one][other] for one in nodes for other in nodes if one != other)
 
 
-# single-numa-node and policy none
+# The single-numa-node and none policies
 
 
 class MostCentral(Distances):
@@ -444,7 +444,7 @@ class MostCentral(Distances):
 
     @property
     def by_table_alone(self) -> bool:
-        """Always false, because nodes outside of a set count."""
+        """Always false, because nodes outside a set also count."""
         return False
 
     def sort_sets(self, sets: Collection[int]) -> list[int]:
@@ -461,7 +461,7 @@ class MostCentral(Distances):
 def _single(
     kind: type[Distances], policy: TopologyPolicy, options: Any, rows: Any
 ) -> TopologyPolicy:
-    """Compares distances of a `kind` under single-numa-node with the option on."""
+    """Compares distances of a `kind` under single-numa-node if the option is on."""
     if not options.closest or not policy.rules.single:
         return policy
     return with_distances(policy, kind(dict(rows)))
@@ -484,7 +484,7 @@ def distances_do_not_count_where_node_ids_have_gaps(policy: Any, rows: Any) -> T
 
 @seeds("TOPO-OPT-009")
 def nodes_beyond_their_number_are_unreachable(changes: Changes) -> None:
-    """Looks distances up by node id instead of position."""
+    """Looks up distances by node id instead of position."""
 
     def table(self: Distances) -> Any:
         return {
@@ -499,14 +499,14 @@ def nodes_beyond_their_number_are_unreachable(changes: Changes) -> None:
     changes.replace(Distances, "by_table_alone", property(lambda self: False))
 
 
-# Policy none
+# The none policy
 
 
 @seeds("TOPO-OPT-010").after(startup, "make_topology_policy")
 def policy_none_ends_where_a_mask_of_nodes_does(
     topology_policy: Any, config: Any, machine: Any
 ) -> Any:
-    """Refuses more than 32 NUMA nodes under policy none."""
+    """Refuses more than 32 NUMA nodes under the none policy."""
     if topology_policy is None and len(machine.topology or ()) > 4 * MAX_NODES:
         raise StartError(
             "topology", f"unsupported on machines with more than {4 * MAX_NODES} NUMA Nodes"

@@ -64,7 +64,7 @@ def merging_by(
 
 
 def by_definition(changes: Changes) -> None:
-    """Merges by definition instead of by the fast search."""
+    """Merges according to the definition instead of using the fast search."""
     merging_by(changes, lambda _, rules, providers: merging.merge(rules, providers))
 
 
@@ -193,7 +193,7 @@ def _change_affinity(
 
 @seeds("TOPO-POLICY-007").by(_change_affinity, policies.BEST_EFFORT)
 def best_effort_keeps_all_nodes_where_none_is_preferred(affinity: Any, policy: Any, _: Any) -> Any:
-    """Widens affinities that aren't preferred to all nodes under best-effort."""
+    """Under the best-effort policy, widens affinities that aren't preferred to all nodes."""
     return affinity if affinity.preferred else TopologyHint(policy.rules.nodes, preferred=False)
 
 
@@ -201,7 +201,7 @@ def best_effort_keeps_all_nodes_where_none_is_preferred(affinity: Any, policy: A
 def restricted_keeps_the_affinity_and_does_not_use_it(
     rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any
 ) -> None:
-    """Stores the affinity under restricted but allocates without it."""
+    """Stores the affinity under the restricted policy but allocates without it."""
     if policy is None or policy.name != policies.RESTRICTED or pod.budget is not None:
         rule()
         return
@@ -214,7 +214,7 @@ def restricted_keeps_the_affinity_and_does_not_use_it(
 
 @seeds("TOPO-POLICY-008").around(scope, "admit")
 def restricted_keeps_no_affinity_of_init_containers(rule: Any, policy: Any, keep: Any) -> None:
-    """Doesn't store the affinity of init containers under restricted."""
+    """Doesn't store the affinity of init containers under the restricted policy."""
 
     def instead(container: Any, affinity: TopologyHint) -> None:
         if policy.name == policies.RESTRICTED:
@@ -225,7 +225,7 @@ def restricted_keeps_no_affinity_of_init_containers(rule: Any, policy: Any, keep
 
 
 def _under(changes: Changes, name: str) -> Callable[[TopologyHint], bool]:
-    """Returns a function that checks that an affinity is preferred and the policy is `name`."""
+    """Returns a function that checks whether an affinity is preferred and the policy is `name`."""
     current = changes.record_argument(scope, "admit", "policy")
     return lambda affinity: (
         affinity.preferred and any(one and one.name == name for one in current[-1:])
@@ -234,7 +234,7 @@ def _under(changes: Changes, name: str) -> Callable[[TopologyHint], bool]:
 
 @seeds("TOPO-POLICY-010")
 def devices_ignore_the_affinity_of_best_effort(changes: Changes) -> None:
-    """Ignores the affinity of devices under best-effort."""
+    """Ignores the affinity of devices under the best-effort policy."""
     applies = _under(changes, policies.BEST_EFFORT)
 
     def allocate(rule: Any, affinity: TopologyHint) -> None:
@@ -256,7 +256,7 @@ def refusal() -> AdmissionError:
     )
 
 
-# Policy none
+# The none policy
 
 
 @shape(configuration, "load")
@@ -269,14 +269,14 @@ def _defaulting(policy: Callable[[Any], str], rule: Any, kubelet_config: Any) ->
 
 @seeds("TOPO-POLICY-001").by(_defaulting)
 def naming_a_scope_turns_the_default_policy_into_restricted(kubelet_config: Any) -> Any:
-    """Defaults to policy restricted if a scope is configured."""
+    """Defaults to the restricted policy if a scope is configured."""
     return policies.RESTRICTED if kubelet_config.get("topologyManagerScope") else policies.NONE
 
 
 def aligning_without_policy(
     changes: Changes, applies: Callable[[Any], bool], admit: Callable[..., None]
 ) -> None:
-    """Lets `admit` admit pods under policy none if `applies` is true for the configuration.
+    """Lets `admit` admit pods under the none policy if `applies` is true for the configuration.
 
     `admit` is called with a policy that merges hints and admits everything.
     """
@@ -310,7 +310,7 @@ def aligning_without_policy(
 def place_by_hints(
     rule: Any, policy: Any, _scope: str, providers: Any, pod: Any, _keep: Any
 ) -> None:
-    """Allocates each container by its hints, without storing an affinity."""
+    """Allocates each container according to its hints, without storing an affinity."""
     rule(policy, "container", providers, pod, lambda *_: None)
 
 
@@ -333,7 +333,7 @@ def _judging(changes: Changes, name: str, judge: Callable[..., Any]) -> None:
 
 @seeds("TOPO-POLICY-002").after(scope, "affinity_of")
 def best_effort_rejects_in_the_pod_scope(affinity: Any, container: Any) -> Any:
-    """Rejects under best-effort in scope pod."""
+    """Rejects pods under the best-effort policy with the pod scope."""
     if container is None and not affinity.preferred:
         raise refusal()
     return affinity
@@ -341,7 +341,7 @@ def best_effort_rejects_in_the_pod_scope(affinity: Any, container: Any) -> Any:
 
 @seeds("TOPO-POLICY-003").by(_judging, policies.RESTRICTED)
 def restricted_does_not_judge_init_containers(_: Any, container: Any) -> Any:
-    """Never rejects init containers under restricted."""
+    """Never rejects init containers under the restricted policy."""
     return container is not None and container.init
 
 
@@ -364,7 +364,7 @@ def _has_hints(providers: Any) -> bool:
 
 @seeds("TOPO-POLICY-005").around(TopologyPolicy, "merge")
 def restricted_rejects_whatever_needs_two_nodes(rule: Any, self: Any, providers: Any) -> Any:
-    """Rejects affinities with more than one node under restricted."""
+    """Rejects affinities with more than one node under the restricted policy."""
     kept, admitted = rule()
     if self.name == policies.RESTRICTED:
         admitted = admitted and (kept.nodes.bit_count() == 1 or not _has_hints(providers))
@@ -381,7 +381,7 @@ def devices_of_burstable_pods_are_not_considered(rule: Any, pod: Any) -> Any:
 def restricted_rejects_pods_without_hints_in_the_pod_scope(
     affinity: Any, policy: Any, providers: Any, pod: Any, container: Any
 ) -> Any:
-    """Rejects pods without hints under restricted in scope pod."""
+    """Rejects pods without hints under the restricted policy with the pod scope."""
     said = [provider.hints(pod, container) for provider in providers]
     if container is None and policy.name == policies.RESTRICTED and not _has_hints(said):
         raise refusal()

@@ -57,7 +57,7 @@ def best_effort_pods_get_an_empty_list_of_cpu_hints() -> None:
 
 @seeds("TOPO-EXAMPLE-001")
 def pods_without_requests_are_not_preferred_anywhere(changes: Changes) -> None:
-    """Returns a hint without nodes, not preferred, for pods without requests."""
+    """Returns a non-preferred hint without nodes for pods that request nothing."""
 
     def hints(rule: Any, pod: Any) -> Any:
         if pod.qos == "BestEffort" and not any(one.limits for one in pod.containers):
@@ -145,7 +145,7 @@ def every_kind_of_devices_must_have_as_many_as_all_together(
 
 @seeds("TOPO-EXAMPLE-006")
 def the_none_policy_of_cpus_hints_at_all_nodes(changes: Changes) -> None:
-    """Returns a hint with all nodes for whole CPUs under CPU policy none."""
+    """Returns a hint with all nodes for whole CPUs under the CPU Manager's none policy."""
 
     def start(node: Any) -> Any:
         if node.setup.cpu is None:
@@ -164,7 +164,7 @@ def the_none_policy_of_cpus_hints_at_all_nodes(changes: Changes) -> None:
 
 @seeds("TOPO-EXAMPLE-006")
 def the_none_policy_of_cpus_has_no_place_for_fractions(changes: Changes) -> None:
-    """Returns an empty list for fractional CPUs under CPU policy none."""
+    """Returns an empty list for fractional CPUs under the CPU Manager's none policy."""
 
     def start(node: Any) -> Any:
         node.cpus.is_unpinned = node.setup.cpu is None
@@ -361,7 +361,7 @@ def containers_that_are_admitted_again_get_devices_anew(
 
 @seeds("TOPO-SCOPE-008")
 def the_pod_scope_places_by_hints_without_a_policy(changes: Changes) -> None:
-    """Allocates by hints in scope pod, even under policy none."""
+    """Allocates according to hints with the pod scope, even under the none policy."""
     aligning_without_policy(changes, lambda config: config.topology_scope == "pod", place_by_hints)
 
 
@@ -369,7 +369,7 @@ def the_pod_scope_places_by_hints_without_a_policy(changes: Changes) -> None:
 def the_pod_scope_shares_out_budgets_without_a_policy(
     rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any
 ) -> None:
-    """Allocates pod-level resources in scope pod, even under policy none."""
+    """Allocates pod-level resources with the pod scope, even under the none policy."""
     if policy is not None or scope != "pod" or pod.budget is None:
         rule()
         return
@@ -386,7 +386,7 @@ def _has_common_affinity(policy: Any, scope: str, pod: Any) -> bool:
 
 
 def _apart(changes: Changes, alone: Callable[[Pod, Any], bool]) -> None:
-    """Computes a separate affinity for containers for which `alone` is true in scope pod."""
+    """Computes a separate affinity for containers for which `alone` is true with the pod scope."""
 
     def admit(rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any) -> None:
         if not _has_common_affinity(policy, scope, pod):
@@ -407,14 +407,14 @@ def _apart(changes: Changes, alone: Callable[[Pod, Any], bool]) -> None:
 
 @seeds("TOPO-SCOPE-002").of(_apart, lambda _, container: container.runs_to_completion)
 def init_containers_have_their_own_affinity_in_the_pod_scope() -> None:
-    """Computes separate affinities for init containers in scope pod."""
+    """Computes separate affinities for init containers with the pod scope."""
 
 
 @seeds("TOPO-SCOPE-007").around(scope, "admit")
 def sidecars_are_placed_anywhere_in_the_pod_scope(
     rule: Any, policy: Any, scope: str, providers: Any, pod: Any, keep: Any
 ) -> None:
-    """Ignores the affinity of sidecars in scope pod."""
+    """Ignores the affinity of sidecars with the pod scope."""
     if not _has_common_affinity(policy, scope, pod):
         rule()
         return

@@ -1,6 +1,6 @@
 """The kubelet's discovery: reads a machine from a ``/sys`` and ``/proc`` tree.
 
-The kubelet reads the machine once, at start, through cAdvisor. All decisions of its resource
+The kubelet reads the machine once, at startup, through cAdvisor. All decisions of its resource
 managers are based on the following:
 
 - A *NUMA node* is an entry ``nodeN`` of ``/sys/devices/system/node``, with memory, CPUs, both or
@@ -205,7 +205,7 @@ def _cpu_paths(tree: SysTree, folder: str) -> list[str]:
 
 
 class NodeOrder:
-    """Lists NUMA nodes by ascending id; no document specifies an order."""
+    """Lists NUMA nodes in ascending order of id; no document specifies an order."""
 
     def of(self, machine: MachineInfo) -> MachineInfo:
         nodes = tuple(sorted(machine.topology or (), key=lambda node: node.node_id))

@@ -1,7 +1,7 @@
 """The trees ``/sys`` and ``/proc``, under any root, from which a machine is discovered.
 
 Only this part of discovery touches files. Paths are strings that begin with ``/sys`` or ``/proc``
-whatever the root is, because the kubelet's messages contain them.
+regardless of the root, because the kubelet's messages contain them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class SysTree:
     def numbered_names(self, path: str, prefix: str) -> list[str]:
         """Returns the names in a folder that begin with `prefix` and end in a digit, in byte order.
 
-        Each of them counts as a node or a CPU. An unreadable folder has none.
+        Each of them counts as a node or a CPU. An unreadable folder counts as empty.
         """
         try:
             names = self.names(path)

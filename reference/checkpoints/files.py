@@ -42,7 +42,7 @@ class CheckpointFile(Generic[State]):
         return read(self.path)
 
     def write(self, state: State) -> None:
-        """Writes the state unless its content is the same as last time."""
+        """Writes the state unless its content is unchanged since the last time."""
         content = self._dump(state)
         if content != self._last_content:
             write(self.path, content)

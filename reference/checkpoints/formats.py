@@ -20,7 +20,7 @@ Content = dict[str, Any]
 """The content of a file by field."""
 
 CORRUPTED = "checkpoint is corrupted"
-"""The kubelet's message for a wrong checksum."""
+"""The kubelet's message for an incorrect checksum."""
 
 _CHECKSUM = decoding.Unsigned("checksum.Checksum")
 _OPTIONAL = frozenset({"entries", "podEntries", "baselines", "memoryBlocks"})
@@ -41,7 +41,7 @@ class Format:
 
     Attributes:
         structure: the Go type that the file is read into.
-        fields: the fields except the checksum, in order.
+        fields: all fields except for the checksum, in order.
         takes_checksum_of: Go types; the checksum of any of them is valid.
         takes_no_checksum: whether a file without a checksum is valid.
     """
@@ -55,7 +55,7 @@ class Format:
         """Decodes a file in this format.
 
         Raises:
-            UnreadableError: the file has another format, or the checksum is wrong.
+            UnreadableError: the file has another format, or the checksum is incorrect.
 
         Requirements: CPU-CHECKPOINT-005, CPU-CHECKPOINT-006, CPU-CHECKPOINT-010,
         CPU-CHECKPOINT-011, MEM-CHECKPOINT-001.

@@ -80,7 +80,7 @@ def check(thresholds: Mapping[str, str]) -> None:
 def of_memory(thresholds: Mapping[str, str], capacity: int) -> str | None:
     """Returns the memory threshold as a quantity, or None if there is none.
 
-    Percentages are of `capacity` bytes. `thresholds` must have been checked.
+    Percentages refer to `capacity` bytes. `thresholds` must have been checked.
 
     Requirements: MEM-RESERVE-007.
     """

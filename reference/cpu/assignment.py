@@ -81,7 +81,7 @@ class Assignment:
 
     @property
     def only_whole_cores(self) -> bool:
-        """Whether only whole cores are assigned (option ``full-pcpus-only``).
+        """Whether only whole cores are assigned (the ``full-pcpus-only`` option).
 
         Requirements: CPU-OPT-FULLPCPUS-002.
         """
@@ -228,7 +228,7 @@ class Assignment:
         return progress
 
     def caches_in_order(self, free: int) -> list[int]:
-        """The uncore caches with free CPUs, without repetitions, in the order they are used."""
+        """The uncore caches with free CPUs, each once, in the order in which they are used."""
         return list(dict.fromkeys(caches_by_node(self.topology, free)))
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
@@ -247,7 +247,7 @@ class Assignment:
         return progress.take_units(self.free_cores(progress.free))
 
     def free_cores(self, free: int) -> list[int]:
-        """The cores whose CPUs are all free, in the order they are taken.
+        """The cores whose CPUs are all free, in the order in which they are taken.
 
         Requirements: CPU-POOL-006, CPU-RESERVE-013, CPU-STATIC-023.
         """
@@ -264,7 +264,7 @@ class Assignment:
         return progress
 
     def cores_to_break(self, progress: PartialAssignment) -> list[int]:
-        """The cores in the order that single CPUs are taken from them.
+        """The cores in the order in which single CPUs are taken from them.
 
         Cores on sockets where the container already has CPUs come first.
 
@@ -320,7 +320,7 @@ def _fullest_first(groups: Groups, free: int, within: int) -> list[int]:
 
 
 def nodes_in_order(topology: CPUTopology, free: int) -> list[int]:
-    """The NUMA nodes with free CPUs, in the order they are used.
+    """The NUMA nodes with free CPUs, in the order in which they are used.
 
     Requirements: CPU-STATIC-011, CPU-STATIC-029.
     """

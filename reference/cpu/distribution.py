@@ -1,4 +1,4 @@
-"""Distributing a request evenly over NUMA nodes (option ``distribute-cpus-across-numa``).
+"""Distributing a request evenly over NUMA nodes (the ``distribute-cpus-across-numa`` option).
 
 Uses the fewest nodes that can share the request evenly, in the combination that best balances the
 free CPUs of all nodes (lowest standard deviation). The remainder goes to those nodes of the
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class AccountingError(AllocationError):
-    """The nodes of the chosen distribution do not have enough CPUs after all."""
+    """The nodes of the chosen distribution turn out to have too few CPUs."""
 
 
 class CPURequest(NamedTuple):
     """A request for `cpu_count` CPUs in groups of `group`.
 
-    `free` has the number of free CPUs by node, in the order that nodes are used.
+    `free` has the number of free CPUs by node, in the order in which nodes are used.
     """
 
     free: dict[int, int]
@@ -67,7 +67,7 @@ class DistributedAssignment(Assignment):
 
         Raises:
             NotEnoughCPUsError: `available` has fewer CPUs.
-            AccountingError: the chosen nodes do not have enough CPUs after all.
+            AccountingError: the chosen nodes turn out to have too few CPUs.
 
         Requirements: CPU-HINT-018, CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-003,
         CPU-OPT-DISTNUMA-005, CPU-OPT-DISTNUMA-006, CPU-OPT-DISTNUMA-007.
@@ -108,7 +108,7 @@ class DistributedAssignment(Assignment):
         return None
 
     def fewest(self, request: CPURequest) -> int:
-        """The smallest number of NUMA nodes that have enough free CPUs together.
+        """The smallest number of NUMA nodes that together have enough free CPUs.
 
         Requirements: CPU-OPT-DISTNUMA-003.
         """

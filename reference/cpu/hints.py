@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.hints import Resources
 
 UNSATISFIABLE: Resources = {"cpu": ()}
-"""No set of nodes will do, for example because a container holds a different number of CPUs."""
+"""No set of nodes is suitable, for example because a container holds a different number of CPUs."""
 
 
 def for_container(

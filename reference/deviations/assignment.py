@@ -27,8 +27,8 @@ class FreeCoreByAverage(Assignment):
     """Decides by the machine's average size whether a core or a socket is free.
 
     A core counts as free if it has as many free CPUs as the average core has CPUs, rounded down,
-    and all its CPUs are then assigned. On machines with half-offline or hybrid cores, this assigns
-    reserved or used CPUs, and a CPU can be both exclusive and in the shared pool.
+    and all of its CPUs are then assigned. On machines with half-offline or hybrid cores, reserved
+    or used CPUs are thus assigned, and a CPU can be both exclusive and in the shared pool.
     """
 
     deviation = Defect(
@@ -58,7 +58,7 @@ class ReservedByBestFit(Assignment):
     """Reserves the CPUs that a container would get.
 
     CPUs are reserved as if for a container, smallest units first: on machines with unequal cores,
-    NUMA nodes or sockets, the ones with the fewest CPUs, whatever their IDs.
+    NUMA nodes or sockets, those with the fewest CPUs are reserved, regardless of their IDs.
     """
 
     deviation = Defect(
@@ -75,8 +75,8 @@ class ReservedByBestFit(Assignment):
 class BrokenCoreTaken(Assignment):
     """Assigns parts of cores although whole cores are required.
 
-    On hybrid machines, single threads of cores are assigned and, with distribute-cpus-across-numa,
-    also siblings of reserved CPUs.
+    On hybrid machines, single threads of cores are assigned; with distribute-cpus-across-numa,
+    siblings of reserved CPUs are assigned as well.
     """
 
     deviation = Defect("full-pcpus-only-takes-broken-core", ALL, _FULL_CORES)
@@ -94,9 +94,9 @@ class BrokenCoreTaken(Assignment):
 class CoreSplitAtAffinity(Assignment):
     """Uses up the affinity's nodes before it takes whole cores.
 
-    If the affinity's NUMA nodes have too few whole cores for a container, partial cores there are
-    used, even siblings of reserved CPUs, and the rest comes from other nodes. Cores are split on
-    both sides.
+    If the affinity's NUMA nodes have too few whole cores for a container, parts of cores are used
+    there, even siblings of reserved CPUs, and the remaining CPUs come from other nodes. Cores are
+    thus split both on the affinity's nodes and elsewhere.
     """
 
     deviation = Defect("full-pcpus-only-splits-cores-at-affinity", ALL, _FULL_CORES)
@@ -114,8 +114,8 @@ def _is_plain(assignment: Assignment) -> bool:
 class FullestSocketSpillsOver(Assignment):
     """Starts in the fullest socket, even if it does not have enough CPUs.
 
-    CPUs come from the socket with the fewest free CPUs and, if it has too few, also from the next,
-    even if another socket has enough for the whole request.
+    CPUs come from the socket with the fewest free CPUs and, if it has too few, also from the next
+    one, even if another socket has enough for the whole request.
     """
 
     deviation = Defect(
@@ -153,8 +153,8 @@ class SpreadByCPUNumber(Assignment):
 class SocketsFilled(Assignment):
     """Distributes CPUs across the cores of one socket after the other.
 
-    Free NUMA nodes and sockets are taken with all threads of their cores, and one socket's cores
-    are filled before the next socket is used.
+    Free NUMA nodes and sockets are taken with all the threads of their cores, and one socket's
+    cores are filled before the next socket is used.
     """
 
     deviation = Defect(
@@ -192,8 +192,8 @@ class FullestSocketFirst(Assignment):
 class IdleCachesAlone(Assignment):
     """Takes whole uncore caches only if they are entirely free.
 
-    If no uncore cache is entirely free, a request larger than one cache is packed as by default and
-    gets CPUs of more caches than necessary.
+    If no uncore cache is entirely free, a request larger than one cache is packed in the default
+    way and gets CPUs of more caches than necessary.
     """
 
     deviation = Defect(
@@ -245,7 +245,8 @@ class HalfUsedCores(Assignment):
 class OddRequestsPassedOver(HalfUsedCores):
     """Never meets an odd request from a part of an uncore cache.
 
-    A request that is not a multiple of a core's threads never gets part of an uncore cache.
+    A request that is not a multiple of the number of threads per core never gets part of an uncore
+    cache.
     """
 
     deviation = UndocumentedBehaviour("", between("1.32", "1.33"))

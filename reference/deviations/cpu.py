@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class OwnPodRefused(StaticCPUPolicy):
     """Requires free cores even for a container that already has its own.
 
-    After a restart, a pod that already has its CPUs is readmitted only if the same number of other
-    CPUs is free.
+    After a restart, a pod that already has its CPUs is readmitted only if as many other CPUs are
+    free.
     """
 
     deviation = Defect(
@@ -59,8 +59,8 @@ class ShortageMisreported(StaticCPUPolicy):
 class InitCPUsNotReused(StaticCPUPolicy):
     """Does not prefer the CPUs of ended init containers to free CPUs.
 
-    An app container does not get CPUs of completed init containers before other free CPUs, so the
-    pod can hold more CPUs than it ever needs at the same time.
+    An app container does not get the CPUs of completed init containers before other free CPUs, so
+    the pod can hold more CPUs than it ever needs at one time.
     """
 
     deviation = Defect("init-cpus-not-reused", ALL, AT_ONCE, f"{ISSUES}112228")
@@ -72,8 +72,8 @@ class InitCPUsNotReused(StaticCPUPolicy):
 class InitCPUsBind(StaticCPUPolicy):
     """Keeps an app container on the nodes of its init containers.
 
-    An app container must use the nodes of its pod's init containers' CPUs, and is refused if it
-    fits only on other nodes.
+    An app container must use the nodes that hold its pod's init containers' CPUs, and is refused if
+    it fits only on other nodes.
     """
 
     deviation = Defect(
@@ -109,8 +109,8 @@ class ReusableCPUsCountedTwice(StaticCPUPolicy):
 class StrictEmptyPoolRefused(StaticCPUPolicy):
     """Refuses to start with an empty shared pool.
 
-    With strict-cpu-reservation, after exclusive CPUs have used up the shared pool, the kubelet's
-    next start is refused because of the empty default set.
+    With strict-cpu-reservation, once exclusive CPUs have used up the shared pool, the kubelet
+    refuses to restart because the default set is empty.
     """
 
     deviation = Defect(

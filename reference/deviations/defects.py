@@ -45,7 +45,7 @@ DEFECTS: tuple[Defect, ...] = (
     *dict.fromkeys(defect for one in OVERRIDES if (defect := defect_of(one))),
     *(value for value in _DEFINED if isinstance(value, Defect)),
 )
-"""All named defects, without repetitions; those that never end with an answer come last."""
+"""All named defects, each once; those that never end with an answer come last."""
 
 CHANGES: tuple[UndocumentedBehaviour, ...] = tuple(
     found

@@ -47,8 +47,8 @@ class NodesByName(NodeOrder):
 class PodLevelWithoutDevices(DeviceManager):
     """Allocates no devices to pods that get CPUs and memory as a whole.
 
-    With the gate PodLevelResourceManagers and scope pod, a pod with pod-level resources is admitted
-    without the devices that its containers request, even if none exist.
+    With the PodLevelResourceManagers gate and the pod scope, a pod with pod-level resources is
+    admitted without the devices that its containers request, even if none exist.
     """
 
     deviation = Defect(
@@ -64,8 +64,8 @@ class PodLevelWithoutDevices(DeviceManager):
 class AnyDeviceReused(DeviceManager):
     """Reuses devices of ended init containers on any node.
 
-    An app container can reuse any of its completed init containers' devices, and a device without a
-    NUMA node is taken as readily as one on the affinity.
+    An app container can reuse any device of its pod's completed init containers, and a device
+    without a NUMA node is taken as readily as one on the affinity's nodes.
     """
 
     deviation = Defect(

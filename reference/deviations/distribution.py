@@ -66,8 +66,8 @@ class EvenSharesAlone(DistributedAssignment):
 class FewNodesBeforeOneSocket(NodesAcrossSockets):
     """Stays on one socket only if that does not take more NUMA nodes.
 
-    With distribute-cpus-across-numa, a request that fits on one socket is spread over several if
-    that takes fewer NUMA nodes.
+    With distribute-cpus-across-numa, a request that fits on one socket is spread over several
+    sockets if that takes fewer NUMA nodes.
     """
 
     deviation = Defect("distribute-prefers-few-nodes-to-one-socket", between("1.37"), _BY_SOCKET)

@@ -96,8 +96,8 @@ class ReservationWraps(StaticMemoryPolicy):
 class InitOnlyPagesNotHinted(StaticMemoryPolicy):
     """Ignores memory types that only init containers request.
 
-    In scope pod, the Memory Manager's hints omit resources that only init containers request, such
-    as huge pages.
+    With the pod scope, the Memory Manager's hints omit resources that only init containers request,
+    such as huge pages.
     """
 
     deviation = Defect("init-only-huge-pages-not-hinted", ALL, AT_ONCE, f"{ISSUES}140814")
@@ -128,8 +128,8 @@ class ReusableAfterRemoval(StaticMemoryPolicy):
     """Lets a pod with the uid of a removed pod reuse its memory.
 
     The memory of a removed pod's init containers stays reusable until another pod is admitted. If a
-    pod with the same UID arrives first, it gets this memory without a reservation, and other pods
-    can get it as well.
+    pod with the same UID arrives first, it gets this memory without a reservation, and other
+    pods can get it too.
     """
 
     deviation = Defect(
@@ -165,6 +165,6 @@ MEMORYLESS_PANIC = Defect(
     between("1.32", "1.33"),
     "A pod whose memory cannot be allocated is not admitted.",
     what="A container that requests huge pages but no memory, in a pod that is Guaranteed by its "
-    "pod-level resources, causes a panic if the gate PodLevelResources is on.",
+    "pod-level resources, causes a panic if the PodLevelResources gate is on.",
     answers=False,
 )

@@ -1,4 +1,4 @@
-"""Deviations in node behaviour: at start, at admission, and after pods are removed."""
+"""Deviations in node behaviour: at startup, at admission, and after pods are removed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EndedInitServed(Readmission):
     """Allocates for init containers that have ended.
 
     After a restart, a readmitted pod is allocated CPUs and memory for init containers that
-    completed long ago. If these are not free, the running pod is refused.
+    completed long ago. If these resources are not free, the running pod is refused.
     """
 
     deviation = Defect("ended-init-served-again", ALL, AT_ONCE, f"{ISSUES}107906")
@@ -42,8 +42,9 @@ class EndedInitServed(Readmission):
 class PodLevelTakenAnew(Readmission):
     """Allocates pod-level resources again.
 
-    With the alpha gate PodLevelResourceManagers and scope pod, a pod with pod-level resources that
-    is readmitted after a restart gets different CPUs and memory, and its previous CPUs are lost.
+    With the alpha gate PodLevelResourceManagers and the pod scope, a pod with pod-level resources
+    that is readmitted after a restart gets different CPUs and memory, and its previous CPUs are
+    lost.
     """
 
     deviation = Defect("pod-level-cpus-taken-anew", between("1.36"), RESTARTS, f"{ISSUES}140989")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ClassBySums(PodRules):
     """Compares the sum of all requests with the sum of all limits.
 
-    A pod is Guaranteed if all its containers have CPU and memory limits, and the totals of their
+    A pod is Guaranteed if all of its containers have CPU and memory limits, and the totals of their
     requests equal the totals of their limits.
     """
 
@@ -51,8 +51,8 @@ class ClassBySums(PodRules):
 class EmptyPodLevelDecides(PodRules):
     """Lets even empty pod-level resources decide the QoS class.
 
-    A pod whose pod-level resources include neither CPU, memory nor huge pages is BestEffort,
-    whatever its containers request.
+    A pod whose pod-level resources include no CPU, memory or huge pages is BestEffort, regardless
+    of what its containers request.
     """
 
     deviation = UndocumentedBehaviour("empty-pod-level-decides-qos-class", between("1.30", "1.36"))

@@ -58,15 +58,16 @@ class Release:
         foreign_memory_policies: Memory Manager policies that exist only on other platforms.
         unknown_fields: configuration fields that the release does not have and ignores.
         reserves_exactly: whether CPU reservations are exact, not rounded to thousandths.
-        pod_level, pod_level_without_gate: the effect of pod-level resources with the gate
-            ``PodLevelResources`` on, and off.
+        pod_level, pod_level_without_gate: the effect of pod-level resources with the
+        ``PodLevelResources``
+            gate on, and off.
         cpu_files, memory_files: the formats of the CPU Manager's and the Memory Manager's
             checkpoints.
         under_gates: the attributes that each of these gates changes if it is on, nested for
             attributes of formats.
         without_gates: deviations of earlier releases that return if the gate is off.
         reads_cpus_for_every_policy: whether the CPU Manager reads the machine's CPUs even with
-            policy ``none``, and refuses to start if it cannot.
+            the ``none`` policy, and refuses to start if it cannot.
         no_cpu: the beginning of discovery's error for a tree without CPUs.
         flag_words: replacements of words in errors about flags.
         single_pair_flags: flags with a single pair that can have several in other releases.

@@ -77,7 +77,7 @@ class DeviceManager(Manager[DeviceState]):
             self._state_to_save = self.state
 
     def near(self, affinity: TopologyHint) -> Near:
-        """The nodes on which to allocate devices, the same for reusable and for free ones."""
+        """The nodes on which to allocate devices, the same for reusable and free ones."""
         return Near(affinity.nodes, affinity.nodes)
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
@@ -93,7 +93,7 @@ class DeviceManager(Manager[DeviceState]):
         self.has_plugins, self._state_to_save = other.has_plugins, other._state_to_save
 
     def end(self, uid: str, name: str) -> None:
-        """Does nothing: a container keeps its devices until its pod leaves the node.
+        """Does nothing, because a container keeps its devices until its pod leaves the node.
 
         Requirements: DEV-REMOVE-002.
         """

@@ -25,7 +25,7 @@ _NAMES = {
 def dump(fields: Mapping[str, Kind], content: Mapping[str, Any]) -> str:
     """Dumps a structure with these fields and values.
 
-    Values have their types in front, except that ``spew`` omits the type after a map whose last
+    Values are preceded by their types, except that ``spew`` omits the type after a map whose last
     value is a nil pointer.
     """
     parts = []

@@ -1,4 +1,4 @@
-"""The Memory Manager's policy ``Static``.
+"""The Memory Manager's ``Static`` policy.
 
 (Kubernetes documentation, "Control Memory Management Policies on a Node".) A policy is an immutable
 value; its functions return the next state. The kubelet uses unordered maps; here, they are sorted
@@ -127,7 +127,7 @@ class StaticMemoryPolicy(Readmission):
         """Whether a container gets memory from this policy.
 
         Raises:
-            AllocationError: an amount is not an integer by the API machinery's rules.
+            AllocationError: an amount is not an integer according to the API machinery.
 
         Requirements: MEM-STATIC-014.
         """
@@ -166,7 +166,7 @@ class StaticMemoryPolicy(Readmission):
         """Returns the pod's peak demand for each memory type.
 
         Raises:
-            AllocationError: an amount is not an integer by the API machinery's rules.
+            AllocationError: an amount is not an integer according to the API machinery.
         """
         return requests.peak(pod)
 

@@ -26,7 +26,7 @@ def container_amounts(pod: Pod, container: PodContainer) -> Amounts:
     """Returns the amounts that a container requests for itself.
 
     Raises:
-        AllocationError: an amount is not an integer by the API machinery's rules.
+        AllocationError: an amount is not an integer according to the API machinery.
 
     Requirements: MEM-ERROR-002, MEM-HUGE-010, MEM-STATIC-001.
     """
@@ -75,7 +75,7 @@ def peak(pod: Pod) -> Amounts:
     """Returns the pod-level requests of each memory type, or else the containers' peak.
 
     Raises:
-        AllocationError: an amount is not an integer by the API machinery's rules.
+        AllocationError: an amount is not an integer according to the API machinery.
 
     Requirements: MEM-HINT-008, MEM-HUGE-009, NODE-PODLEVEL-009, NODE-PODLEVEL-012.
     """

@@ -27,7 +27,7 @@ Blocks = tuple[Block, ...]
 
 
 class MemoryTable(NamedTuple):
-    """One memory type on one node; `allocatable` is `total` without the reserved `system` memory.
+    """One memory type on one node; `allocatable` is `total` minus the reserved `system` memory.
 
     Requirements: NODE-STATE-002.
     """

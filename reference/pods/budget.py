@@ -1,6 +1,6 @@
 """Budgets: the resources of a pod as a whole, which its containers divide or share.
 
-(Alpha feature gate ``PodLevelResourceManagers`` with scope ``pod``; KEP-5526.)
+(Alpha feature gate ``PodLevelResourceManagers`` with the ``pod`` scope; KEP-5526.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Distances between NUMA nodes, for the policy option ``prefer-closest-numa-nodes``.
+"""Distances between NUMA nodes, for the ``prefer-closest-numa-nodes`` policy option.
 
 (Kubernetes documentation, "Topology manager policy options"; kubelet, NUMADistances.)
 

@@ -135,7 +135,7 @@ class Demand:
 
 
 Hints = tuple[TopologyHint, ...] | Demand
-"""The hints for one resource, as a list or a demand; an empty list if no set of nodes will do."""
+"""The hints for one resource, as a list or a demand; an empty list if no nodes are suitable."""
 
 Resources = Mapping[str, Hints | None]
 """A provider's hints by resource. None means that a resource has no preference; an empty mapping

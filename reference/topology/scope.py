@@ -43,9 +43,9 @@ def admit(
 ) -> None:
     """Allocates each container's resources in turn, aligned with the merged hints.
 
-    In scope ``pod``, a pod with pod-level resources gets these as a whole.
+    With the ``pod`` scope, a pod with pod-level resources gets these as a whole.
 
-    `policy` is None for policy ``none``, which needs no hints. `keep` receives each container's
+    `policy` is None for the ``none`` policy, which needs no hints. `keep` receives each container's
     affinity before anything is allocated for it, so that other managers can look it up.
 
     Raises:

@@ -14,7 +14,7 @@
   const cellsOf = (row) => [...row.cells].slice(1);
   const linkOf = (cell) => cell.querySelector("a") || cell;
   const panel = document.getElementById("details");
-  const UNTESTED = "untested: not covered by a case of the run";
+  const UNTESTED = "untested: not covered by any case in the run";
   let reached = null;
 
   // With the script, every cell is a link on this page, even without details. Only one of them is in

@@ -173,7 +173,7 @@ def _finding(
 
 
 def _message(failure: Failure, reason: str) -> str:
-    """Returns the failure's message, without the leading reason of known failures."""
+    """Returns the failure's message, excluding the leading reason of known failures."""
     message = headline(failure.sentence)
     _, _, rest = message.partition(f"{reason}: ") if reason else ("", "", "")
     return rest or message

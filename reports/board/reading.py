@@ -215,7 +215,7 @@ def _finding_text(folder: Path, name: str) -> str:
 
 
 def _events(path: Path) -> Iterator[_AnyLine]:
-    """Yields the events of a stream or journal, without an incomplete last line."""
+    """Yields the events of a stream or journal, except for an incomplete last line."""
     name = str(path)
     with door.open_regular(path, most=_EVENTS_BYTES) as file:
         for number, line in enumerate(door.lines(file, name), 1):

@@ -312,7 +312,7 @@ def _badge_text(entry: Entry) -> str:
     )
     if met.as_kubelet:
         # There is no space for the word "requirements".
-        said = f"{met.good:,} of {met.asked_count:,} met, {met.as_kubelet:,} as the kubelet"
+        said = f"{met.good:,} of {met.asked_count:,} met, {met.as_kubelet:,} like the kubelet"
     return f"incomplete: {said}" if entry.gaps else said
 
 

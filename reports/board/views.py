@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _LEGEND: Mapping[State, tuple[str, str]] = {
-    "failed": ("✗", "a wrong answer without an explanation so far"),
+    "failed": ("✗", "a wrong answer that is not yet explained"),
     "crash": ("†", "crashes, hangs or does not answer"),
     "finding": ("!", "violates the requirement; confirmed by hand"),
     "known failure": ("~", "a known failure of another kind"),
@@ -33,7 +33,7 @@ _LEGEND: Mapping[State, tuple[str, str]] = {
     "expected": ("≈", "a named defect that the kubelet of this release also has"),
     "pass": ("✓", "as documented"),
     "unsupported": ("○", "not claimed, so not tested"),
-    "untested": ("·", "not covered by a case of the run"),
+    "untested": ("·", "not covered by any case in the run"),
 }
 
 SIGNS = {state: sign for state, (sign, _) in _LEGEND.items()}
@@ -47,7 +47,7 @@ Bar = tuple["State", int, str, str]
 
 
 def bars(counts: Mapping[State, int]) -> list[Bar]:
-    """Returns the segments of a bar, good states first, without untested ones."""
+    """Returns the segments of a bar, good states first, excluding untested ones."""
     return segments((one for one in good_first(counts) if one[0] not in NOT_ASKED), 2)
 
 
@@ -102,7 +102,7 @@ def met_text(entry: Entry) -> str:
     """Formats how many of the tested requirements an entry meets."""
     met = entry.requirement_score
     said = f"{met.good:,} of {met.asked_count:,}" if met.asked_count else "nothing tested"
-    return f"{said}, {met.as_kubelet:,} as the kubelet" if met.as_kubelet else said
+    return f"{said}, {met.as_kubelet:,} like the kubelet" if met.as_kubelet else said
 
 
 @dataclass(frozen=True)

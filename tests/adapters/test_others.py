@@ -114,5 +114,5 @@ def test_an_unknown_adapter_is_refused_with_the_known_ones() -> None:
     command = [sys.executable, str(SCRIPT), "lscpuu"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
-    assert "no adapter lscpuu; there are " in ended.stderr
+    assert "no adapter lscpuu; the adapters are " in ended.stderr
     assert "hwloc" in ended.stderr

@@ -243,7 +243,7 @@ def test_own_cases_can_be_skipped_or_expected_to_fail(run: Run, pytester: pytest
     ended.assert_outcomes(skipped=2, xfailed=1)
     ended.stdout.fnmatch_lines_random(
         [
-            "SKIPPED*own-high is for level kubelet, the program claims placement",
+            "SKIPPED*own-high is for level kubelet, but the program claims placement",
             "SKIPPED*own-new is for Kubernetes >= 1.36, not 1.35",
             "XFAIL*init-cpus-not-reused: *",
         ]
@@ -303,7 +303,7 @@ WRONG = """cases:
 
 
 WRONG_MARKERS = {
-    "selects='*'": "unknown argument selects of the marker numaproof (expected select, exclude",
+    "selects='*'": "unknown argument selects of the `numaproof` marker (expected select, exclude",
     "select='lost-*'": "no case matches select='lost-?'",
     "exclude=['area:memry']": "no case matches exclude='area:memry'*'area:memory'",
     "select='area:memory', machine='vm-1-cpu', exclude='mem-*'": "no selected case applies",
@@ -345,7 +345,7 @@ def test_a_scenario_without_a_machine_is_a_helpful_error(run: Run) -> None:
     """
     ended = run(tests)
     ended.assert_outcomes(failed=1)
-    ended.stdout.fnmatch_lines(["*defines no machine; use the marker numaproof to choose one*"])
+    ended.stdout.fnmatch_lines(["*defines no machine; use the `numaproof` marker to choose one*"])
 
 
 KNOWN = """

@@ -9,11 +9,14 @@ from numaproof.protocol import codec
 
 NOT_JSON = "the line is not JSON: "
 LINES = [
-    (b'{"id":1,"ok":{"cpus":"\xff"}}', "the line is not UTF-8: byte 23 (0xff) starts no character"),
-    (b'{"id":1,"ok":{"cpus":NaN}}', "the line has NaN, which JSON does not have"),
+    (
+        b'{"id":1,"ok":{"cpus":"\xff"}}',
+        "the line is not UTF-8: byte 23 (0xff) does not start a character",
+    ),
+    (b'{"id":1,"ok":{"cpus":NaN}}', "the line has NaN, which JSON does not allow"),
     (
         rb'{"id":1,"ok":{"cpus":"\ud800"}}',
-        "the line has half of a surrogate pair, which is no character",
+        "the line has half of a surrogate pair, which is not a character",
     ),
     (b'\xef\xbb\xbf{"id":1}', "the line begins with a byte order mark"),
     (b"", "the line is empty"),

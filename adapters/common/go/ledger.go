@@ -44,7 +44,7 @@ func (l *Ledger) start(args StartArgs) Answer {
 	all := args.Machine.CPUs()
 	reserved := ReadConfig(args.Config).Reserved(all)
 	if len(reserved) == 0 || len(reserved.Without(all)) > 0 {
-		return StartRefused("cpu", "policy static requires reserved CPUs on this machine")
+		return StartRefused("cpu", "the static policy requires reserved CPUs on this machine")
 	}
 	file, before, now := filepath.Join(args.StateDir, "held.json"), held{}, held{}
 	if text, err := os.ReadFile(file); err == nil {

@@ -1,4 +1,4 @@
-"""A node for allocators that know CPUs but not pods: CPU owners, reservation and restarts.
+"""A node for allocators that handle CPUs but not pods: CPU owners, reservation and restarts.
 
 It manages pods as level `invariants` requires. The allocator chooses the CPUs; whether a
 container gets exclusive CPUs, and how many, follows Kubernetes' rules and is decided here.
@@ -60,7 +60,7 @@ class Ledger:
             raise UnsupportedOperation("policy none")
         reserved = _reserved(config, cpus)
         if not reserved or not reserved <= cpus:
-            raise Refusal("policy static requires reserved CPUs on this machine", stage="cpu")
+            raise Refusal("the static policy requires reserved CPUs on this machine", stage="cpu")
         self._all, self._allocatable = cpus, cpus - reserved
         folder = Path(args["state_dir"])
         saved = folder / "held.json"
@@ -146,7 +146,7 @@ class Ledger:
 
 
 def _reserved(config: Json, cpus: set[int]) -> set[int]:
-    """Returns the reserved CPUs: those listed, or else the lowest CPUs, as many as are reserved."""
+    """Returns the reserved CPUs: those listed, or else the required number of lowest CPUs."""
     if named := config.get("reservedSystemCPUs"):
         return cpu_set(named)
     amounts = [config.get(key) or {} for key in ("kubeReserved", "systemReserved")]

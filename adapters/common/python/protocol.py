@@ -27,7 +27,7 @@ UNEXPECTED = "UnexpectedAdmissionError"
 """The reason for rejecting a pod or refusing an assignment if there are too few CPUs."""
 
 
-class Refusal(Exception):  # noqa: N818 - a deliberate answer and no error
+class Refusal(Exception):  # noqa: N818 - a deliberate answer, not an error
     """A deliberate no: the stage of a refused start, or the reason for a rejected pod."""
 
     def __init__(self, message: str, *, stage: str | None = None, reason: str = UNEXPECTED) -> None:
@@ -36,7 +36,7 @@ class Refusal(Exception):  # noqa: N818 - a deliberate answer and no error
         self.answer = {"refused": {**kind, "message": message}}
 
 
-class UnsupportedOperation(Exception):  # noqa: N818 - a deliberate answer and no error
+class UnsupportedOperation(Exception):  # noqa: N818 - a deliberate answer, not an error
     """The implementation lacks the requested operation or feature."""
 
 
@@ -67,7 +67,7 @@ def _respond(request: Mapping[str, Any], handlers: Mapping[str, Handler]) -> dic
         return refusal.answer
     except UnsupportedOperation as lack:
         return {"unsupported": {"what": str(lack)}}
-    except Exception as error:  # noqa: BLE001 - whatever broke is told, with its trace
+    except Exception as error:  # noqa: BLE001 - any failure is reported with its traceback
         return {"fault": {"message": repr(error), "trace": traceback.format_exc()}}
 
 

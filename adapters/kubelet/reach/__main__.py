@@ -80,7 +80,7 @@ def write(report: ReachReport, docs: Path) -> None:
 
 
 def _play(arguments: list[str], environment: dict[str, str]) -> None:
-    """Runs Python. Failures of the suite go to its own report, not this one."""
+    """Runs Python. Failures of the suite appear in its own report, not in this one."""
     command = [sys.executable, *arguments]
     ended = subprocess.run(command, env=environment, check=False)  # noqa: S603 - our own command
     if ended.returncode not in {0, 1}:

@@ -40,14 +40,14 @@ UNWRITABLE = frozenset(
         "memory-of-a-group-with-a-full-node",
     }
 )
-"""Cases that are repeated with state files that can't be written."""
+"""Cases that are repeated with unwritable state files."""
 
 _MANAGERS_OWN = ("cpu_manager_state", "memory_manager_state")
 _OF_DEVICES = "device-plugins/kubelet_internal_checkpoint"
 
 
 class Unwritable:
-    """A program whose state files can't be written after its managers have started.
+    """A program whose state files become unwritable after its managers have started.
 
     Directories take the place of the files. The CPU and Memory Managers can't start while theirs
     exist, so these are removed for each start.

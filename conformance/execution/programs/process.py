@@ -109,7 +109,7 @@ class Supervision:
 
     @property
     def has_no_children(self) -> bool:
-        """Whether the program and all its descendants are gone."""
+        """Whether the program and all of its descendants are gone."""
         return not supervisor.children(self._popen.pid)
 
     def fileno(self) -> int:

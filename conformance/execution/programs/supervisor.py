@@ -1,4 +1,4 @@
-"""Runs one program and ends all its descendants, however they try to escape.
+"""Runs one program and ends all of its descendants, however they try to escape.
 
 The harness runs this file as a script, in a process between itself and the program. Since it is a
 *child subreaper*, the kernel makes it the parent of every orphaned descendant. Processes that leave
@@ -16,7 +16,7 @@ It writes these lines to a socket:
     done               everything else is gone
 
 Any byte from the harness, or the end of the socket, requests the end. If the harness is killed, its
-programs are killed as well.
+programs are killed too.
 
 It starts with every program, so it runs without site-packages and avoids slow imports: `pathlib`
 and `contextlib` would take a third of its start-up time.
@@ -151,7 +151,7 @@ def _spawn(words: list[str]) -> tuple[int, int]:
     if not pid:
         try:
             os.setsid()
-            # If the program kills its supervisor, it dies as well.
+            # If the program kills its supervisor, it dies too.
             _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(ignored, signal.SIG_DFL)

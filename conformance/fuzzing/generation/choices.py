@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 class Choices(ABC):
-    """A source of choices. The lowest integer and the first option are the simplest."""
+    """A source of choices. The lowest integer and the first option are considered the simplest."""
 
     @abstractmethod
     def integer(self, low: int, high: int) -> int:

@@ -1,6 +1,6 @@
 """The focus of a run: each run leaves out some managers, options and kinds of pods.
 
-Runs that use a little of everything never reach deep states; runs that each leave out a lot do
+Runs that use a little of everything never reach deep states; runs that each leave out a lot do so
 (swarm testing). The focus also limits the size of merges: the kubelet tries every combination of
 hints, so machines with many nodes get few hint providers.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MAX_MERGES = 1 << 18
-"""Maximum combinations of hints for a container; a kubelet merges this many in 0.1 s."""
+"""Maximum number of combinations of hints for a container; a kubelet merges this many in 0.1 s."""
 
 _SINGLE = ("none", "single-numa-node")
 """Topology policies that merge at most one hint for each node and provider."""
@@ -39,7 +39,7 @@ class Focus:
 
     Attributes:
         cpu_policies: the CPU Manager policies to choose from; similarly for the other managers.
-        cpu_options: the options of policy static to choose from.
+        cpu_options: the static policy's options to choose from.
         endless: whether to combine the two options that can make a kubelet loop forever. Every
             start of the run then has both, so that no core is ever partly used.
         hugepages: the huge page resources that pods may request.
@@ -70,7 +70,7 @@ class Focus:
 
     @property
     def static_memory(self) -> bool:
-        """Whether the Memory Manager can use policy Static."""
+        """Whether the Memory Manager can use the Static policy."""
         return "Static" in self.memory_policies
 
 

@@ -56,7 +56,7 @@ class NodeScenario:
 
     Args:
         choices: determine the focus.
-        machine: the machine at the beginning.
+        machine: the initial machine.
         capabilities: limit the requests.
 
     Attributes:
@@ -121,7 +121,7 @@ class NodeScenario:
     # Estimates of the node's state
 
     def free_cpus(self) -> int:
-        """Returns the CPUs left if every living pod has all its requested CPUs."""
+        """Returns the CPUs left if every living pod has all of its requested CPUs."""
         return max(0, len(self.facts.all) - sum(self.alive.values()))
 
     def room(self) -> Room:
@@ -289,7 +289,7 @@ def _always(_: NodeScenario) -> bool:
 
 
 def _may_stay_down(life: NodeScenario) -> bool:
-    """Whether a start may be refused for good: with checkpoints to delete, or late in the life."""
+    """Whether a start may stay refused: with checkpoints to delete, or late in the life."""
     return life.keeps_files or len(life.offered_pods) >= _LATE
 
 

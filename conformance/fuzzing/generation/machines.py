@@ -20,7 +20,7 @@ _GIB = 1 << 30
 _CACHE_BYTES = 32 * _MIB
 _LOCAL = 10
 _MAX_ID = 63
-"""The kubelet panics with larger node ids."""
+"""The kubelet panics if node ids are larger."""
 
 _MEMORY = (1 * _GIB, 1 * _GIB, 2 * _GIB, 4 * _GIB, 3 * _GIB + 4096 * 77)
 _PAGES_KIB = {"2Mi": 2048, "1Gi": 1048576}

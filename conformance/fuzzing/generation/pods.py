@@ -127,7 +127,7 @@ def _cpus(choices: Choices, room: Room) -> str:
 
 
 def _memory(choices: Choices, room: Room, focus: Focus) -> str:
-    """Generates a memory size; for policy Static, sometimes in proportion to a node's memory."""
+    """Generates a memory size; sometimes in proportion to a node's under the Static policy."""
     if not focus.static_memory:
         return "64Mi"
     nodes = [node.memory // _MIB for node in room.facts.machine.topology or () if node.memory]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _FEWEST, _MOST = 3, 16
-"""Minimum and maximum actions of a scenario after its first start."""
+"""The minimum and maximum number of actions of a scenario after its first start."""
 
 
 def case_of(

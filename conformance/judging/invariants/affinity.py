@@ -95,7 +95,7 @@ def _no_affinity(view: View) -> Iterator[Violation]:
                 "policy-none-has-no-affinity",
                 "TOPO-POLICY-006",
                 f"{format_place(place)} has the affinity {nodes_of(container.affinity.numa)}"
-                " under policy none",
+                " under the none policy",
                 places=(place,),
             )
 
@@ -137,7 +137,7 @@ def _within(
 def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
     """A preferred affinity has as few nodes as the aligned exclusive CPUs need.
 
-    CPUs in use count as well. With ``align-by-socket``, whole sockets are preferred instead.
+    CPUs in use also count. With ``align-by-socket``, whole sockets are preferred instead.
     """
     uid, name = place
     if not is_static(view.config) or "align-by-socket" in options(view.config):
@@ -165,6 +165,6 @@ def _one_of_pod(view: View) -> Iterator[Violation]:
                 "pod-scope-one-affinity",
                 "TOPO-SCOPE-002",
                 f"{uid}/{other} has the affinity {nodes_of(affinity.numa)}, but {uid}/{name} has"
-                f" {nodes_of(container.affinity.numa)}, under scope pod",
+                f" {nodes_of(container.affinity.numa)}, with the pod scope",
                 places=((uid, other), (uid, name)),
             )

@@ -67,14 +67,15 @@ def on_state(view: View) -> Iterator[Violation]:
 def _nothing_pinned(view: View) -> Iterator[Violation]:
     for (uid, name), cpus in view.exclusive().items():
         message = (
-            f"container {uid}/{name} has exclusive {format_numbers('CPU', cpus)} under policy none"
+            f"container {uid}/{name} has exclusive {format_numbers('CPU', cpus)}"
+            " under the none policy"
         )
         yield Violation("none-pins-nothing", "CPU-NONE-002", message, cpus, ((uid, name),))
     for place, container in view.containers():
         if container.cpus and not container.exclusive:
             message = (
                 f"container {'/'.join(place)} is limited to"
-                f" {format_numbers('CPU', container.cpus)} under policy none"
+                f" {format_numbers('CPU', container.cpus)} under the none policy"
             )
             yield Violation("none-gives-no-set", "CPU-NONE-002", message, container.cpus, (place,))
 
@@ -208,7 +209,7 @@ def _whole_cores(view: View) -> Iterator[Violation]:
 
 
 _OF_STATIC = (_counts, _pools, _reservation, _sharing, _conservation, _whole_cores)
-"""Checks of a state under policy static."""
+"""Checks of a state under the static policy."""
 
 
 def _affinity_is_full(view: View, affinity: messages.Hint, cpus: CPUSet) -> bool:

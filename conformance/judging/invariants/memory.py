@@ -247,7 +247,7 @@ _MEMORY = "memory"
 
 
 def on_start(view: View) -> Iterator[Violation]:
-    """Checks that a start reports all memory minus the reservation as allocatable."""
+    """Checks that a start reports all memory except the reservation as allocatable."""
     if not keeps_memory(view.config, view.kubernetes):
         return
     given = {(block.numa, block.type): block.size for block in view.start_answer.memory}
@@ -312,7 +312,7 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
 def _nothing_pinned(view: View) -> Iterator[Violation]:
     for place, container in view.containers():
         if container.memory:
-            message = f"container {format_place(place)} has memory pinned under policy None"
+            message = f"container {format_place(place)} has memory pinned under the None policy"
             yield Violation("policy-none-pins-no-memory", "MEM-NONE-001", message, places=(place,))
 
 

@@ -127,7 +127,7 @@ class View:
         return self.arrivals[uid].config if uid in self.arrivals else self.config
 
     def was_there(self, uid: str) -> bool:
-        """Whether a pod was on the node before the last start and kept its resources."""
+        """Whether a pod was on the node before the last start and has kept its resources."""
         return uid in self.arrivals and self.arrivals[uid].start < self.starts
 
     def containers(self) -> Iterator[tuple[Place, messages.Container]]:
@@ -164,7 +164,7 @@ class View:
         )
 
     def aligned_cpus(self, uid: str, name: str) -> int:
-        """The number of exclusive CPUs to align: the container's, or in scope pod, the pod's."""
+        """The number of exclusive CPUs to align; with the pod scope, that of the whole pod."""
         pod = self.pod_readings[uid]
         if self.config.get("topologyManagerScope") == "pod":
             return pod.effective_exclusive_cpus

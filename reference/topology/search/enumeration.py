@@ -1,8 +1,8 @@
-"""Enumerates the hints of a demand, checking one set of NUMA nodes in place of many.
+"""Enumerates the hints of a demand, checking one set of NUMA nodes instead of many.
 
 `signatures` shows which nodes a demand treats alike. Only representatives of each class of such
 nodes are checked (`numaproof.reference.topology.search.symmetry`). The resources of all sets are
-summed up together.
+added up together.
 
 Sets of NUMA nodes are bit masks in this module.
 """

@@ -28,7 +28,7 @@ type Node struct {
 	file                 string
 	machine              Machine
 	static               bool
-	managed, allocatable []int // empty with policy none
+	managed, allocatable []int // empty under the none policy
 	held                 map[string]map[string][]int
 }
 

@@ -105,7 +105,7 @@ func (m *Machine) cpus() (cpus []int) {
 	return slices.Compact(cpus)
 }
 
-// managedCPUs returns all CPUs that the policy manages (none with policy none), and those that can
+// managedCPUs returns all CPUs that the policy manages (none under the none policy), and those that can
 // be exclusive; or the problem with the configuration.
 func managedCPUs(config Config, cpus []int) (managed, allocatable []int, problem string) {
 	switch config.CPUManagerPolicy {

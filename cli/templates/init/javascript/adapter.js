@@ -36,7 +36,7 @@ class Node {
       return refusedStart("static needs a valid reservation");
     }
     Object.assign(this, { machine, isStatic: policy === "static", held: new Map() });
-    this.managed = this.isStatic ? cpus : []; // empty with policy none
+    this.managed = this.isStatic ? cpus : []; // empty under the none policy
     this.allocatable = without(this.managed, fixed);
     const file = join(state_dir, "held.json");
     const saved = new Map(existsSync(file) && this.isStatic ? JSON.parse(readFileSync(file, "utf8")) : []);

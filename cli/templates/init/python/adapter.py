@@ -45,7 +45,7 @@ class Node:  # the node's CPUs and their assignments to containers
         reserved = reserved_cpus(config, cpus) if self.static else set()
         if self.static and (not reserved or not reserved <= cpus):
             return {"refused": {"stage": "cpu", "message": "static needs a valid reservation"}}
-        self.managed_cpus = cpus if self.static else set()  # policy none pins nothing
+        self.managed_cpus = cpus if self.static else set()  # the none policy pins nothing
         self.allocatable = self.managed_cpus - reserved
         file = Path(args["state_dir"], "held.json")
         saved = json.loads(file.read_text()) if self.static and file.exists() else {}

@@ -28,7 +28,7 @@ struct Node {
     file: PathBuf,
     machine: Json,
     is_static: bool,
-    managed: CpuSet, // empty with policy none
+    managed: CpuSet, // empty under the none policy
     allocatable: CpuSet,
     held: BTreeMap<String, BTreeMap<String, CpuSet>>,
 }
