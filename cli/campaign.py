@@ -149,6 +149,7 @@ _SEEDS_PER_UNIT = 50
 @targets.program_option(
     "Program that speaks the protocol, installed on every worker (default: the reference)."
 )
+@targets.kubelet_options(kubelet="implementation")
 @targets.timeout_option
 @targets.release_choice(
     "--kubernetes",

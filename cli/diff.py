@@ -48,8 +48,8 @@ _MOST = (1 << 32) - 1
     "Program on the right, under test. Repeatable: one for each release.",
     "--right",
     multiple=True,
-    required=True,
 )
+@targets.kubelet_options(kubelet="left", right_kubelet="right")
 @click.option(
     "--seeds", type=targets.SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9."
 )
@@ -134,6 +134,8 @@ def diff(
     from numaproof.conformance.execution.harness_run import timeout_options
     from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
 
+    if not right:
+        raise click.UsageError("nothing to compare: add --right or --right-kubelet")
     if left and target["baseline"]:
         raise click.UsageError("--baseline needs the reference on the left; remove --left")
     sides = _Sides(left, right, target)

@@ -7,8 +7,9 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -116,6 +117,75 @@ def program_option(help: str, *names: str, **more: Any) -> Callable[[F], F]:  # 
     return click.option(*names, metavar='"CMD ..."', help=help, **more)
 
 
+def kubelet_options(**programs: str) -> Callable[[F], F]:
+    """Returns options for kubelet binaries, which replace programs.
+
+    Args:
+        programs: by parameter of an option for a kubelet: the parameter of the program that it
+            replaces.
+    """
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def choose(**values: Any) -> Any:
+            arguments = values.pop("kubelet_arguments")
+            for kubelet, program in programs.items():
+                path, given = values.pop(kubelet), values[program]
+                if path is None:
+                    continue
+                if given:
+                    raise click.UsageError(
+                        f"--{_dashed(program)} and --{_dashed(kubelet)} exclude each other;"
+                        " remove one"
+                    )
+                chosen = _kubelet_command(
+                    path, arguments, values.get("kubernetes"), f"--{_dashed(kubelet)}"
+                )
+                values[program] = (chosen,) if isinstance(given, tuple) else chosen
+            return command(**values)
+
+        path = click.Path(exists=True, dir_okay=False)
+        wrapped = choose
+        for kubelet, program in reversed(programs.items()):
+            help_text = f"Kubelet binary, instead of --{_dashed(program)}."
+            wrapped = click.option(f"--{_dashed(kubelet)}", type=path, help=help_text)(wrapped)
+        return cast("F", _kubelet_argument_option(wrapped))
+
+    return decorate
+
+
+_kubelet_argument_option = click.option(
+    "--kubelet-arg",
+    "kubelet_arguments",
+    metavar="ARG",
+    multiple=True,
+    help="Argument to add to the kubelet's command line. Repeatable.",
+)
+
+
+def _dashed(parameter: str) -> str:
+    return parameter.replace("_", "-")
+
+
+def _kubelet_command(path: str, arguments: Sequence[str], release: str | None, option: str) -> str:
+    """The command that puts a kubelet behind the protocol.
+
+    Raises:
+        click.ClickException: it can't run here.
+    """
+    from numaproof.conformance.execution import kubelet_command
+    from numaproof.kubelet import host
+    from numaproof.kubelet.binary import BinaryError, identify
+
+    for problem in host.problems():
+        raise click.ClickException(f"{option}: {problem}")
+    try:
+        kubelet = identify(Path(path).resolve(), release)
+    except BinaryError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
+    return shlex.join(kubelet_command.command(str(kubelet.path), arguments, release))
+
+
 timeout_option = click.option(
     "--timeout",
     type=Duration(),
@@ -143,6 +213,7 @@ own_baseline_option = click.option(
 
 target_options = all_of(
     program_option("Program that speaks the protocol (default: the reference)."),
+    kubelet_options(kubelet="implementation"),
     timeout_option,
     release_choice(
         help="Kubernetes release to test against (default: the newest that the program claims)."

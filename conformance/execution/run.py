@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.loading import applies, bundled_by_id
 from numaproof.conformance.cases.machine_properties import facts_of
+from numaproof.conformance.execution import kubelet_command
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import (
     Implementation,
@@ -106,8 +107,14 @@ class Target:
                 if self.baseline != default_baseline(self.hello)
                 else ()
             ),
-            *(("--implementation", shlex.join(self.command)) if self.command else ()),
+            *self._program(),
         )
+
+    def _program(self) -> tuple[str, ...]:
+        if not self.command:
+            return ()
+        kubelet = kubelet_command.options(self.command)
+        return kubelet or ("--implementation", shlex.join(self.command))
 
 
 def default_baseline(hello: messages.Hello) -> events.BaselineChoice:

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Builds a whole kubelet from the module proxy: build.sh RELEASE OUT [flags of go build]
+set -eu
+if [ $# -lt 2 ]; then
+    echo "usage: $0 RELEASE OUT [flags of go build]" >&2
+    exit 2
+fi
+release=$1
+out=$(realpath -m "$2")
+shift 2
+cd "$(dirname "$0")/.."
+if [ ! -f "releases/$release.mod" ]; then
+    echo "$0: no releases/$release.mod; choose one of: $(cd releases && echo *.mod)" >&2
+    exit 2
+fi
+tags=
+bound=since
+for name in $(cd releases && ls -- *.mod | sort -V); do
+    minor=$(basename "$name" .mod | tr . _)
+    if [ "$name" = "$release.mod" ]; then
+        tags="$tags since_$minor"
+        bound=until
+    fi
+    tags="$tags ${bound}_$minor"
+done
+# A whole kubelet needs more modules than the adapter; Go adds them to a copy.
+modules=$(mktemp -d)
+trap 'rm -rf "$modules"' EXIT
+cp "releases/$release.mod" "$modules/kubelet.mod"
+cp "releases/$release.sum" "$modules/kubelet.sum"
+version=$(sed -n 's|^\t*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$modules/kubelet.mod" | head -1)
+minor=${release#*.}
+package=k8s.io/component-base/version
+go build -p 2 -mod=mod -modfile="$modules/kubelet.mod" -tags "$tags" \
+    -ldflags "-X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=$minor" \
+    -o "$out" "$@" ./binary

@@ -1,0 +1,138 @@
+"""A kubelet binary behind the protocol: `python -m numaproof.kubelet PATH [-- ARGUMENT...]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof import fakesys
+from numaproof.conformance.trees import NoTreeError, tree_of
+from numaproof.kubelet import last_words, namespaces
+from numaproof.kubelet.binary import BinaryError, Kubelet, identify
+from numaproof.kubelet.claims import hello
+from numaproof.kubelet.driver import Driver, KubeletExitedError
+from numaproof.protocol import codec, messages
+from numaproof.workdir.scratch import ScratchError, scratch_folder
+
+if TYPE_CHECKING:
+    from numaproof.protocol.machine import MachineInfo
+
+
+_LONGEST_LINE = 1 << 26
+
+
+class Server:
+    """Answers requests, one after the other."""
+
+    def __init__(self, driver: Driver, kubelet: Kubelet, folder: Path) -> None:
+        self._driver = driver
+        self._kubelet = kubelet
+        self._trees = folder / "trees"
+        self._paths: dict[bytes, Path] = {}
+
+    async def run(self) -> None:
+        """Reads requests from standard input until it ends."""
+        await self._driver.open()
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=_LONGEST_LINE)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        async for line in reader:
+            request = codec.decode(line, codec.Request)
+            answer = await self._answer(codec.decode_args(request), request.op)
+            sys.stdout.buffer.write(codec.encode_answer(request.id, answer))
+            sys.stdout.buffer.flush()
+        await self._driver.close()
+
+    async def _answer(self, args: messages.Args, operation: str) -> messages.Answer:
+        try:
+            return await self._call(args, operation)
+        except KubeletExitedError as error:
+            answer = last_words.refusal(str(error))
+            if isinstance(answer, messages.Fault):
+                return answer
+            return messages.Fault(f"the kubelet exited: {answer.message}", str(error)[-20_000:])
+        except NoTreeError as error:
+            return messages.Unsupported(f"this machine: {error}")
+        except Exception as error:  # noqa: BLE001 - the protocol's fault
+            return messages.Fault(str(error), traceback.format_exc())
+
+    async def _call(self, args: messages.Args, operation: str) -> messages.Answer:
+        driver = self._driver
+        match args:
+            case messages.HelloArgs():
+                return hello(self._kubelet)
+            case messages.StartArgs() | messages.DiscoverArgs():
+                return await self._on_tree(args)
+            case messages.AdmitArgs():
+                return await driver.admit(args)
+            case messages.RemoveArgs():
+                return await driver.remove(args)
+            case messages.DevicesArgs():
+                return await driver.devices(args)
+            case _:
+                return await self._on_node(operation)
+
+    async def _on_node(self, operation: str) -> messages.Answer:
+        calls = {"state": self._driver.state, "reconcile": self._driver.reconcile}
+        if operation in calls:
+            return await calls[operation]()
+        return messages.Unsupported(f"operation {operation}")
+
+    async def _on_tree(self, args: messages.StartArgs | messages.DiscoverArgs) -> messages.Answer:
+        if args.kubernetes not in (None, self._kubelet.release):
+            return messages.Unsupported(f"kubernetes {args.kubernetes}")
+        if isinstance(args, messages.DiscoverArgs):
+            root = Path(args.root)
+            return _missing(root) or await self._driver.discover(root)
+        root = Path(args.root) if args.root else self._tree_of(args.machine)
+        return _missing(root) or await self._driver.start(args, root)
+
+    def _tree_of(self, machine: MachineInfo | None) -> Path:
+        """The folder of a tree in which a kubelet finds a machine."""
+        if machine is None:
+            raise ValueError("start needs either a machine or a root")
+        key = msgspec.json.encode(machine)
+        if key not in self._paths:
+            path = self._trees / str(len(self._paths))
+            fakesys.write_directory(tree_of(machine).tree, path)
+            self._paths[key] = path
+        return self._paths[key]
+
+
+def _missing(root: Path) -> messages.Unsupported | None:
+    """What a tree lacks that a running kernel always has."""
+    for name in ("cpuinfo", "meminfo"):
+        if not (root / "proc" / name).exists():
+            return messages.Unsupported(f"a machine without /proc/{name}: every kernel has it")
+    return None
+
+
+def main() -> None:
+    """Runs the driver in namespaces of its own."""
+    parser = argparse.ArgumentParser(prog="python -m numaproof.kubelet", description=__doc__)
+    parser.add_argument("--release", help="release to behave as (default: the kubelet's own)")
+    parser.add_argument("path", type=Path, help="the kubelet")
+    parser.add_argument("arguments", nargs="*", help="more arguments of the kubelet, after --")
+    given = parser.parse_args()
+    try:
+        kubelet = identify(given.path.resolve(), given.release)
+        with scratch_folder() as folder:
+            code = namespaces.run(lambda: _serve(kubelet, folder, tuple(given.arguments)))
+    except (BinaryError, namespaces.NamespaceError, ScratchError) as error:
+        sys.exit(str(error))
+    sys.exit(code)
+
+
+def _serve(kubelet: Kubelet, folder: Path, arguments: tuple[str, ...]) -> None:
+    driver = Driver(kubelet.path, kubelet.minor, folder, arguments)
+    asyncio.run(Server(driver, kubelet, folder).run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""What can be asked of a whole kubelet process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.claims.needs import POLICY_FIELDS
+from numaproof.protocol import messages
+from numaproof.reference.deviations.releases import release
+
+if TYPE_CHECKING:
+    from numaproof.kubelet.binary import Kubelet
+
+_FEATURES = (
+    *("init-containers", "sidecars", "restart", "reconfiguration", "configuration-validation"),
+    *("feature-gates", "pod-level-resources", "huge-pages", "checkpoint-files", "quota"),
+    *("refused-pods", "flags", "preferred-devices"),
+)
+
+
+def hello(kubelet: Kubelet) -> messages.Hello:
+    """The claims of a kubelet.
+
+    Operations of a single manager (`assign`, `hints`, `merge`) can't be asked of a process. A
+    kubelet frees the resources of a pod, never those of one of its containers.
+    """
+    known = release(kubelet.release)
+    policies = {field.manager: field.policies for field in POLICY_FIELDS.values()}
+    return messages.Hello(
+        protocol=messages.PROTOCOL_VERSION,
+        name="kubelet-binary",
+        version=kubelet.version,
+        language="Go",
+        kubernetes=(kubelet.release,),
+        level="kubelet",
+        operations=("start", "admit", "remove", "devices", "state", "reconcile", "discover"),
+        policies=messages.Policies(**policies),
+        options=messages.Options(
+            cpu=tuple(known.cpu_options), topology=tuple(known.topology_options)
+        ),
+        features=_FEATURES,
+    )

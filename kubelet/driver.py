@@ -1,0 +1,516 @@
+"""The protocol's operations on a real kubelet process.
+
+The driver plays everything around the kubelet: the API server that has the pods, the runtime that
+runs them and the device plugins. Every operation ends with an event that the kubelet causes: a
+line of its log, a request to the API server, a call of the runtime, or the end of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numaproof.kubelet import last_words, machine_log, pod_resources, pods, settings
+from numaproof.kubelet.api_server import ApiServer, Store
+from numaproof.kubelet.device_plugins import DevicePlugin
+from numaproof.kubelet.launch import STATE_DIR
+from numaproof.kubelet.node_state import CPU, NodeState, hint
+from numaproof.kubelet.process import KubeletProcess, LogLine, parse_line
+from numaproof.kubelet.runtime import Runtime, serve
+from numaproof.protocol import messages
+from numaproof.protocol.sets import CPUSet, NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numaproof.kubelet.api_server import Change, Object
+    from numaproof.protocol.machine import MachineInfo
+
+_SLOW = 10.0
+"""Seconds after which the driver says what it is waiting for."""
+
+_FIRST_SYNC = "Pod is being synced for the first time"
+_DEVICES_PROCESSED = "Processed device updates for resource"
+_HOUSEKEEPING_BEGINS = "Clean up pod workers for terminated pods"
+_HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
+_PASSES = 2
+"""A pass of the reconcile loop is over when the pass after the next begins."""
+
+
+class KubeletExitedError(Exception):
+    """The kubelet ended; the message has its last words."""
+
+
+@dataclass
+class BoundPod:
+    """A pod on the node, as the API server has it.
+
+    Attributes:
+        manifest: the pod.
+        refusal: why the kubelet rejected it; None if it did not.
+        affinity: by container, the hint that the Topology Manager chose.
+        is_admitted: whether the kubelet has admitted it.
+    """
+
+    manifest: Object
+    refusal: messages.RefusedPod | None = None
+    affinity: dict[str, messages.Hint] = field(default_factory=dict)
+    is_admitted: bool = False
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the kubelet has decided on it."""
+        return self.is_admitted or self.refusal is not None
+
+
+class Driver:
+    """Runs one kubelet after another on a simulated node.
+
+    Args:
+        binary: the kubelet.
+        release: its minor release, such as `(1, 37)`.
+        folder: what a run writes, apart from the state directory, is in it.
+        arguments: added to the kubelet's command line.
+    """
+
+    def __init__(
+        self, binary: Path, release: tuple[int, int], folder: Path, arguments: tuple[str, ...] = ()
+    ) -> None:
+        self._binary = binary
+        self._release = release
+        self._folder = folder
+        self._arguments = arguments
+        self._change = asyncio.Event()
+        self._store = Store(changed=self._on_object)
+        self._api = ApiServer(self._store)
+        self._runtime = Runtime(changed=self._change.set, ends_at_once=self._ends_at_once)
+        self._server: Any = None
+        self._kubelet: KubeletProcess | None = None
+        self._state = NodeState(folder)
+        self._pods: dict[str, BoundPod] = {}
+        self._created = 0
+        self._probes = 0
+        self._plugins: dict[str, DevicePlugin] = {}
+        self._lines: list[LogLine] = []
+        self._processed: Counter[str] = Counter()
+        self._passes: Counter[tuple[str, str]] = Counter()
+        self._reported: dict[tuple[str, str], str] = {}
+        self._seen_requests = 0
+        self._used: set[str] = set()
+        self._housekeepings: Counter[str] = Counter()
+        self._tell: tuple[str, ...] = ()
+
+    async def open(self) -> None:
+        """Starts the API server and the runtime."""
+        await self._api.start()
+        self._server = await serve(self._runtime, self._folder / settings.RUNTIME_SOCKET)
+
+    async def close(self) -> None:
+        """Ends everything."""
+        await self._stop_kubelet()
+        await self._api.stop()
+        if self._server is not None:
+            await self._server.stop(0)
+
+    # What happens
+
+    def _ends_at_once(self, uid: str, name: str) -> bool:
+        pod = self._pods.get(uid)
+        return pod is not None and pods.runs_once(pod.manifest, name)
+
+    def _on_object(self, _plural: str, _change: Change) -> None:
+        self._change.set()
+
+    def _on_line(self, text: str) -> None:
+        line = parse_line(text)
+        if line is None:
+            return
+        values = line.values
+        match line.message:
+            case "Topology Affinity" if "bestHint" in values:
+                self._note_affinity(values)
+            case message if message == _FIRST_SYNC:
+                pod = self._pods.get(values.get("podUID", ""))
+                if pod is not None:
+                    pod.is_admitted = True
+            case message if message == _DEVICES_PROCESSED:
+                self._processed[values.get("resourceName", values.get("resource", ""))] += 1
+            case message if message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
+                self._housekeepings[message] += 1
+            case message if message.endswith("containerMap: container still active"):
+                self._passes[values.get("podUID", ""), values.get("containerName", "")] += 1
+            case _:
+                self._lines.append(line)
+        self._change.set()
+
+    def _note_affinity(self, values: dict[str, str]) -> None:
+        place = values.get("pod", "")
+        for pod in self._pods.values():
+            if "/".join(pods.place(pod.manifest)) == place:
+                pod.affinity[values.get("containerName", "")] = hint(values["bestHint"])
+
+    async def _until(self, ready: Callable[[], object], what: str) -> None:
+        """Waits until something is so; each event is a reason to look again.
+
+        Raises:
+            KubeletExitedError: the kubelet ended first.
+        """
+        kubelet = self._kubelet
+        assert kubelet is not None
+        ended = asyncio.create_task(kubelet.wait())
+        is_slow = False
+        try:
+            while not ready():
+                self._change.clear()
+                changed = asyncio.create_task(self._change.wait())
+                done, _ = await asyncio.wait(
+                    {ended, changed},
+                    return_when=asyncio.FIRST_COMPLETED,
+                    timeout=None if is_slow else _SLOW,
+                )
+                if not done:
+                    is_slow = True
+                    sys.stderr.write(f"waiting until the kubelet has {what}\n")
+                changed.cancel()
+                if ended in done and not ready():
+                    self._kubelet = None
+                    raise KubeletExitedError("\n".join(kubelet.tail))
+        finally:
+            ended.cancel()
+
+    # Starting and stopping
+
+    async def start(self, args: messages.StartArgs, tree: Path) -> messages.Answer:
+        """Starts the kubelet on a machine's tree, with the pods that are on the node."""
+        await self._stop_kubelet()
+        state_dir = self._state.folder
+        if args.state_dir != str(state_dir):
+            self._runtime.clear()
+            self._created = 0
+        self._state = NodeState(Path(args.state_dir))
+        self._clear()
+        self._tell = args.tell
+        for pod in args.pods:
+            self._bind(pod)
+        held = self._api.hold("pods")
+        await self._launch(args, tree)
+        try:
+            await self._until(self._is_ready, "become ready")
+            for report in args.devices:
+                await self._report(report)
+            held.set()
+            for bound in list(self._pods.values()):
+                await self._decided(bound)
+            await self._until(self._has_no_stale_cpus, "freed the CPUs of pods that are gone")
+            answer = await self._started()
+        except KubeletExitedError as error:
+            await self._stop_plugins()
+            return self._refused(str(error))
+        return answer
+
+    def _refused(self, log: str) -> messages.StartRefused | messages.Fault:
+        """Why the kubelet did not start; paths are those outside of its namespace."""
+        return last_words.refusal(log.replace(str(STATE_DIR), str(self._state.folder)))
+
+    async def _launch(self, args: messages.StartArgs, tree: Path) -> None:
+        logs = self._folder / "log"
+        logs.mkdir(exist_ok=True)
+        config = settings.configuration(args.config, self._release, self._folder)
+        options = settings.write(self._folder, config, self._api.port)
+        command = [str(self._binary), *options, *args.flags, *self._arguments]
+        folders = (tree, self._state.folder, self._folder)
+        self._kubelet = await KubeletProcess.start(command, folders, self._on_line)
+
+    def _clear(self) -> None:
+        """Forgets what belonged to the last start; the runtime keeps its containers."""
+        self._store.clear()
+        self._pods = {}
+        self._lines.clear()
+        self._processed.clear()
+        self._passes.clear()
+        self._reported.clear()
+        self._used.clear()
+        self._seen_requests = len(self._runtime.requests)
+
+    def _is_ready(self) -> bool:
+        """Whether the node is ready, and all parts of the kubelet that are asked later."""
+        node = self._store.get("nodes", "", settings.NODE) or {}
+        conditions = node.get("status", {}).get("conditions", [])
+        return (
+            any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+            and (self._state.folder / "pod-resources/kubelet.sock").exists()
+            and self._state.plugin_socket.exists()
+        )
+
+    def _has_no_stale_cpus(self) -> bool:
+        """Whether the first pass of the reconcile loop is over."""
+        return self._state.policy() != "static" or self._state.uids(CPU) <= self._pods.keys()
+
+    async def _started(self) -> messages.Started:
+        free = await pod_resources.allocatable(self._state.folder / "pod-resources")
+        memory = tuple(
+            messages.MemoryBlock(
+                NUMASet(node.get("ID", 0) for node in block.get("topology", {}).get("nodes", [])),
+                block["memory_type"],
+                block.get("size", 0),
+            )
+            for block in free.get("memory", [])
+        )
+        line = self._machine_line()
+        assert line is not None
+        machine = machine_log.parse(line.message)
+        every = CPUSet(
+            cpu
+            for node in machine.topology or ()
+            for core in node.cores or ()
+            for cpu in core.thread_ids or ()
+        )
+        return messages.Started(
+            messages.StartedCPUs(every, CPUSet(free.get("cpu_ids", []))), memory
+        )
+
+    async def _stop_kubelet(self) -> None:
+        """Kills the kubelet; its containers keep running."""
+        await self._stop_plugins()
+        if self._kubelet is not None:
+            await self._kubelet.kill()
+            self._kubelet = None
+
+    async def discover(self, tree: Path) -> messages.Answer:
+        """Starts a kubelet on a tree until it has logged the machine."""
+        await self._stop_kubelet()
+        folder = self._folder / "discovery"
+        folder.mkdir(exist_ok=True)
+        self._state = NodeState(folder)
+        self._clear()
+        await self._launch(messages.StartArgs({}, str(folder)), tree)
+        try:
+            await self._until(self._machine_line, "discovered the machine")
+        except KubeletExitedError as error:
+            return self._refused(str(error))
+        line = self._machine_line()
+        assert line is not None
+        await self._stop_kubelet()
+        found: MachineInfo = machine_log.parse(line.message)
+        return found
+
+    def _machine_line(self) -> LogLine | None:
+        return next((one for one in self._lines if one.message.startswith(machine_log.LINE)), None)
+
+    # Pods
+
+    def _bind(self, pod: messages.Pod) -> BoundPod:
+        made = BoundPod(pods.bound(pod, self._created))
+        self._created += 1
+        self._used.add(pod["metadata"]["uid"])
+        self._pods[pod["metadata"]["uid"]] = made
+        self._store.put("pods", made.manifest)
+        return made
+
+    async def admit(self, args: messages.AdmitArgs) -> messages.Answer:
+        """Binds a pod to the node, and waits for what the kubelet makes of it."""
+        uid = args.pod["metadata"]["uid"]
+        pod = self._pods.get(uid)
+        if pod is None:
+            if uid in self._used:
+                await self._housekeep()
+            pod = self._bind(args.pod)
+            await self._decided(pod)
+        else:
+            await self._free_stale()
+        if pod.refusal is None:
+            if "quota" in self._tell:
+                await self._until(lambda: self._quotas(uid), f"created the containers of {uid}")
+            return messages.Admitted(self._containers(uid))
+        if "refused-pods" in self._tell:
+            await self._until(lambda: self._event(pod), f"reported that it rejected pod {uid}")
+        self._store.delete("pods", *pods.place(pod.manifest))
+        del self._pods[uid]
+        await self._free_stale()
+        refusal, event = pod.refusal, self._event(pod)
+        outcome = messages.RefusedPod(
+            refusal.phase, refusal.reason, refusal.message, (event or {}).get("message", "")
+        )
+        message = refusal.message.removeprefix("Pod was rejected: ")
+        told = outcome if "refused-pods" in self._tell else None
+        return messages.AdmissionRefused(refusal.reason, message, told)
+
+    async def _decided(self, pod: BoundPod) -> None:
+        """Waits until the kubelet has admitted or rejected a pod."""
+        await self._until(
+            lambda: self._look_at(pod).is_decided,
+            f"decided on pod {'/'.join(pods.place(pod.manifest))}",
+        )
+
+    def _look_at(self, pod: BoundPod) -> BoundPod:
+        """Reads from the API server whether the kubelet has rejected a pod."""
+        stored = self._store.get("pods", *pods.place(pod.manifest)) or {}
+        status = stored.get("status", {})
+        if status.get("phase") == "Failed" and status.get("reason"):
+            pod.refusal = messages.RefusedPod(
+                status["phase"], status["reason"], status.get("message", ""), ""
+            )
+        return pod
+
+    def _event(self, pod: BoundPod) -> Object | None:
+        """The warning about a pod's rejection."""
+        uid = pod.manifest["metadata"]["uid"]
+        return next(
+            (
+                one
+                for one in self._store.list("events")
+                if one.get("involvedObject", {}).get("uid") == uid
+                and pod.refusal
+                and one.get("reason") == pod.refusal.reason
+            ),
+            None,
+        )
+
+    def _quotas(self, uid: str) -> dict[str, bool] | None:
+        """By container: whether the runtime limits it; None until all are created."""
+        created = {
+            one.place[1]: one.resources.get("cpu_quota", 0) > 0
+            for one in self._runtime.requests
+            if one.place[0] == uid and one.operation == "create"
+        }
+        return created if created.keys() >= {*pods.names(self._pods[uid].manifest)} else None
+
+    def _containers(self, uid: str) -> messages.Containers:
+        pod = self._pods[uid]
+        return self._state.containers(
+            pod.manifest,
+            pod.affinity,
+            has_devices=bool(self._plugins),
+            quotas=self._quotas(uid) if "quota" in self._tell else None,
+        )
+
+    async def remove(self, args: messages.RemoveArgs) -> messages.Answer:
+        """Deletes a pod, and waits until its resources are free."""
+        if args.container is not None:
+            return messages.Unsupported("remove a container: a kubelet frees what a pod has")
+        place = pods.place(self._pods[args.uid].manifest)
+        stored = self._store.get("pods", *place)
+        assert stored is not None
+        stored["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        stored["metadata"]["deletionGracePeriodSeconds"] = 0
+        self._store.put("pods", stored)
+        await self._until(lambda: not self._store.get("pods", *place), f"removed pod {args.uid}")
+        del self._pods[args.uid]
+        await self._free_stale()
+        return messages.Done()
+
+    async def _housekeep(self) -> None:
+        """Waits until the kubelet has forgotten the pods that are gone.
+
+        Kubernetes never reuses a pod's uid. A kubelet that still knows it would take the new pod
+        for the old one.
+        """
+        for message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
+            await self._more(self._housekeepings, message, "cleaned up after its pods")
+
+    async def _more(self, counter: Counter[str], name: str, what: str) -> None:
+        """Waits until an event happens once more."""
+        before = counter[name]
+        await self._until(lambda: counter[name] > before, what)
+
+    async def _free_stale(self) -> None:
+        """Lets the kubelet admit a pod without requests if the state names pods that are gone.
+
+        The managers free what a pod had when the next one comes.
+        """
+        if self._state.uids() <= self._pods.keys():
+            return
+        self._probes += 1
+        name = f"numaproof-probe-{self._probes}"
+        container = {"name": "probe"}
+        pod = self._bind(
+            {"metadata": {"name": name, "uid": name}, "spec": {"containers": [container]}}
+        )
+        await self._decided(pod)
+        del self._pods[name]
+        stored = self._store.get("pods", *pods.place(pod.manifest))
+        if stored is not None:
+            stored["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            stored["metadata"]["deletionGracePeriodSeconds"] = 0
+            self._store.put("pods", stored)
+
+    # The node
+
+    async def devices(self, args: messages.DevicesArgs) -> messages.Answer:
+        """Lets the device plugins report new lists."""
+        for report in args.devices:
+            await self._report(report)
+        return messages.Done()
+
+    async def _report(self, report: messages.DeviceResource) -> None:
+        name = report.resource
+        before = self._processed[name]
+        plugin = self._plugins.get(name)
+        if plugin is not None:
+            plugin.update(report)
+        else:
+            folder = self._state.plugin_socket.parent
+            plugin = DevicePlugin(folder, f"plugin{len(self._plugins)}.sock", report)
+            self._plugins[name] = plugin
+            await plugin.start()
+        await self._until(lambda: self._processed[name] > before, f"the devices of {name}")
+
+    async def _stop_plugins(self) -> None:
+        for plugin in self._plugins.values():
+            await plugin.stop()
+        self._plugins = {}
+
+    async def reconcile(self) -> messages.Answer:
+        """The CPUs that the runtime was told since the last time, after one more pass."""
+        await self._until(self._all_run, "started the containers")
+        before = self._passes.copy()
+
+        def is_over() -> bool:
+            return any(self._passes[one] - before[one] > _PASSES for one in self._passes)
+
+        if self._state.policy() == "static" and any(self._runtime.running()):
+            await self._until(is_over, "reconciled the containers' CPUs")
+        new = self._runtime.requests[self._seen_requests :]
+        self._seen_requests = len(self._runtime.requests)
+        last = {
+            one.place: one.resources["cpuset_cpus"]
+            for one in new
+            if one.resources.get("cpuset_cpus")
+        }
+        changed = {place: cpus for place, cpus in last.items() if self._reported.get(place) != cpus}
+        self._reported |= changed
+        return messages.Reconciled(
+            tuple(
+                messages.CPUUpdate(uid, name, CPUSet.parse(changed[uid, name]))
+                for uid, pod in self._pods.items()
+                for name in pods.names(pod.manifest)
+                if (uid, name) in changed
+            )
+        )
+
+    def _all_run(self) -> bool:
+        """Whether the API server knows of every container that it runs or has ended."""
+        return all(
+            {*pods.names(pod.manifest)}
+            <= {
+                one["name"]
+                for kind in ("initContainerStatuses", "containerStatuses")
+                for one in (self._store.get("pods", *pods.place(pod.manifest)) or {})
+                .get("status", {})
+                .get(kind, ())
+                if "running" in one.get("state", {}) or "terminated" in one.get("state", {})
+            }
+            for pod in self._pods.values()
+        )
+
+    async def state(self) -> messages.Answer:
+        """What the checkpoint files say."""
+        return messages.State(
+            self._state.shared(),
+            {uid: self._containers(uid) for uid in self._pods},
+            self._state.files(),
+        )

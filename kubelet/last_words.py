@@ -1,0 +1,55 @@
+"""Why a kubelet ended, by the end of its log."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from numaproof.kubelet import machine_log
+from numaproof.kubelet.process import parse_line
+from numaproof.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numaproof.kubelet.process import LogLine
+
+_PANIC = re.compile(r"^(?:panic: |fatal error: |\[signal )", re.MULTILINE)
+_FAILED_MANAGER = re.compile(r"Failed to initialize (cpu|memory|device) manager")
+_FAILED_START = re.compile(r"start (cpu|memory|device) manager error")
+_RUN = "failed to run Kubelet: "
+_AROUND = re.compile(
+    rf"^{_RUN}|^failed to parse kubelet flag: |, path: &TypeMeta\{{.*$"
+    r"|^failed to load kubelet config file, path: \S+, error: "
+    r"failed to load Kubelet config file \S+, error ",
+    re.DOTALL,
+)
+"""What the kubelet puts around the error of one of its parts."""
+
+
+def refusal(log: str) -> messages.StartRefused | messages.Fault:
+    """Why a kubelet did not start: a refusal in its own words, or a crash."""
+    crash = _PANIC.search(log)
+    if crash is not None:
+        return messages.Fault(log[crash.start() :].splitlines()[0], log[crash.start() :])
+    lines = [line for line in map(parse_line, log.splitlines()) if line is not None]
+    errors = [one.values["err"] for one in lines if one.severity in "EF" and "err" in one.values]
+    text = errors[-1] if errors else (log.splitlines() or ["it wrote nothing"])[-1]
+    return messages.StartRefused(_stage(lines, text), _AROUND.sub("", text))
+
+
+def _stage(lines: Sequence[LogLine], error: str) -> messages.Stage:
+    """The part that failed: the one that the log names, or else the one that comes next."""
+    named = [_FAILED_MANAGER.search(one.message) for one in lines]
+    found = next(filter(None, named), None) or _FAILED_START.search(error)
+    if found is not None:
+        managers: dict[str, messages.Stage] = {
+            "cpu": "cpu",
+            "memory": "memory",
+            "device": "devices",
+        }
+        return managers[found[1]]
+    if not error.startswith(_RUN):
+        return "config"
+    has_machine = any(one.message.startswith(machine_log.LINE) for one in lines)
+    return "topology" if has_machine else "discovery"

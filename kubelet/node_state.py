@@ -1,0 +1,140 @@
+"""What the kubelet's checkpoint files say about containers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numaproof.kubelet import pods
+from numaproof.kubelet.device_plugins import KUBELET_SOCKET
+from numaproof.protocol import messages
+from numaproof.protocol.sets import CPUSet, NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numaproof.kubelet.api_server import Object
+
+_NODES = 64
+"""The Topology Manager's masks have as many bits."""
+
+CPU, MEMORY, DEVICES = (
+    "cpu_manager_state",
+    "memory_manager_state",
+    "device-plugins/kubelet_internal_checkpoint",
+)
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """The kubelet's state directory.
+
+    Args:
+        folder: the directory that the kubelet sees as `/var/lib/kubelet`.
+    """
+
+    folder: Path
+
+    @property
+    def plugin_socket(self) -> Path:
+        """The socket at which device plugins register."""
+        return self.folder / "device-plugins" / KUBELET_SOCKET
+
+    def read(self, name: str) -> dict[str, Any]:
+        """The content of a checkpoint file, of whichever format; empty if there is none."""
+        try:
+            content: dict[str, Any] = json.loads((self.folder / name).read_text())
+        except FileNotFoundError:
+            return {}
+        data = content.get("data", content.get("Data", content))
+        read: dict[str, Any] = json.loads(data) if isinstance(data, str) else data
+        return read
+
+    def has_checkpoint(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return (self.folder / name).exists()
+
+    def uids(self, *names: str) -> set[str]:
+        """The pods that the managers' files name, or only some of the files."""
+        found = {
+            uid
+            for name in names or (CPU, MEMORY)
+            for entries in ("entries", "podEntries")
+            for uid in self.read(name).get(entries) or ()
+        }
+        return found if names else found | {one["PodUID"] for one in self._devices()}
+
+    def _devices(self) -> list[dict[str, Any]]:
+        return self.read(DEVICES).get("PodDeviceEntries") or []
+
+    def policy(self) -> str:
+        """The CPU Manager's policy."""
+        return str(self.read(CPU).get("policyName", ""))
+
+    def shared(self) -> CPUSet:
+        """The shared pool."""
+        return CPUSet.parse(self.read(CPU).get("defaultCpuSet", ""))
+
+    def files(self) -> dict[str, str]:
+        """The checkpoint files, verbatim."""
+        return {
+            name: (self.folder / name).read_text()
+            for name in (CPU, MEMORY)
+            if self.has_checkpoint(name)
+        }
+
+    def containers(
+        self,
+        pod: Object,
+        affinity: Mapping[str, messages.Hint],
+        *,
+        has_devices: bool,
+        quotas: Mapping[str, bool] | None,
+    ) -> messages.Containers:
+        """What each container of a pod has.
+
+        Args:
+            pod: the pod, as the API server has it.
+            affinity: by container, the hint that the Topology Manager chose.
+            has_devices: whether there are device plugins.
+            quotas: by container, whether the runtime limits it; None to leave that out.
+        """
+        uid = pod["metadata"]["uid"]
+        shared = self.shared()
+        cpus = self.read(CPU).get("entries", {}).get(uid, {})
+        memory = self.read(MEMORY).get("entries", {}).get(uid, {})
+        devices = [one for one in self._devices() if one["PodUID"] == uid]
+        found = {}
+        for name in pods.names(pod):
+            exclusive = CPUSet.parse(cpus.get(name, ""))
+            found[name] = messages.Container(
+                exclusive or shared,
+                exclusive,
+                tuple(map(_block, memory.get(name, ()))),
+                affinity.get(name, messages.Hint(None, preferred=False)),
+                _devices_of(devices, name) if has_devices else None,
+                quotas[name] if quotas is not None else None,
+            )
+        return found
+
+
+def _block(block: dict[str, Any]) -> messages.MemoryBlock:
+    return messages.MemoryBlock(NUMASet(block["numaAffinity"]), block["type"], block["size"])
+
+
+def _devices_of(entries: list[dict[str, Any]], container: str) -> dict[str, tuple[str, ...]]:
+    return {
+        one["ResourceName"]: tuple(sorted(set().union(*one["DeviceIDs"].values())))
+        for one in entries
+        if one["ContainerName"] == container
+    }
+
+
+def hint(text: str) -> messages.Hint:
+    """A hint of the Topology Manager, as it is logged."""
+    value = json.loads(text)
+    mask = value["NUMANodeAffinity"]
+    nodes = None if mask is None else NUMASet(n for n in range(_NODES) if mask >> n & 1)
+    return messages.Hint(nodes, preferred=value["Preferred"])

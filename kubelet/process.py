@@ -1,0 +1,106 @@
+"""One run of the kubelet: its command line, its log, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+_KLOG = re.compile(r"([IWEF])\d{4} [\d:.]+ +\d+ ([\w.-]+):(\d+)\] (.*)")
+_VALUE = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\{[^=]*?\}(?= |$)|\[[^=]*?\](?= |$)|\S+)')
+_KEPT_LINES = 4000
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of the log: severity, source file, message and key-value pairs as written."""
+
+    severity: str
+    source: str
+    message: str
+    values: dict[str, str]
+
+
+def parse_line(line: str) -> LogLine | None:
+    """A line of klog; None for any other."""
+    match = _KLOG.match(line)
+    if match is None:
+        return None
+    severity, source, _, text = match.groups()
+    message, values = text, {}
+    if text.startswith('"'):
+        quoted = re.match(r'"((?:[^"\\]|\\.)*)"', text)
+        if quoted:
+            message = _unquoted(quoted[0])
+            values = {
+                name: _unquoted(value) for name, value in _VALUE.findall(text[quoted.end() :])
+            }
+    return LogLine(severity, source, message, values)
+
+
+def _unquoted(value: str) -> str:
+    """A value without Go's quotes, which are JSON's but for escapes of bytes that aren't text."""
+    if not value.startswith('"'):
+        return value
+    try:
+        return str(json.loads(value))
+    except ValueError:
+        return value[1:-1]
+
+
+@dataclass
+class KubeletProcess:
+    """A running kubelet; `on_line` gets each line of its log, also those of no klog."""
+
+    process: asyncio.subprocess.Process
+    on_line: Callable[[str], None]
+    tail: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT_LINES))
+    _reader: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        folders: tuple[Path, Path, Path],
+        on_line: Callable[[str], None],
+    ) -> KubeletProcess:
+        """Starts the kubelet on a tree, a state directory and a folder for logs."""
+        launcher = [sys.executable, "-m", "numaproof.kubelet.launch", *map(str, folders), *command]
+        process = await asyncio.create_subprocess_exec(
+            *launcher,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            limit=1 << 22,
+        )
+        made = cls(process, on_line)
+        made._reader = asyncio.create_task(made._read())
+        return made
+
+    async def _read(self) -> None:
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            text = line.decode(errors="replace").rstrip("\n")
+            self.tail.append(text)
+            self.on_line(text)
+
+    async def wait(self) -> int:
+        """Waits for the end, until its whole log is read; the exit code."""
+        code = await self.process.wait()
+        if self._reader:
+            await self._reader
+        return code
+
+    async def kill(self) -> None:
+        """Ends it at once."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.wait()

@@ -1,0 +1,89 @@
+"""The kubelet's configuration and command line for a node that exists only in this process."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+NODE = "node"
+RUNTIME_SOCKET = "cri.sock"
+
+# pod_workers say when a pod is admitted, cpu_manager when a pass of its loop begins,
+# kubelet_pods when pods that are gone are forgotten.
+_VERBOSE = {"pod_workers": 4, "cpu_manager": 5, "kubelet_pods": 3}
+
+_ALONE: dict[str, Any] = {
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "kind": "KubeletConfiguration",
+    "address": "127.0.0.1",
+    "authentication": {
+        "anonymous": {"enabled": True},
+        "webhook": {"enabled": False},
+        "x509": {},
+    },
+    "authorization": {"mode": "AlwaysAllow"},
+    "cgroupDriver": "cgroupfs",
+    # The host's cgroups are not the kubelet's to change.
+    "cgroupsPerQOS": False,
+    "enforceNodeAllocatable": [],
+    "contentType": "application/json",
+    "cpuManagerReconcilePeriod": "100ms",
+    "failSwapOn": False,
+    "healthzBindAddress": "127.0.0.1",
+    "imageGCHighThresholdPercent": 100,
+    "kubeAPIQPS": 1000,
+    "kubeAPIBurst": 1000,
+    "eventRecordQPS": 0,
+    "localStorageCapacityIsolation": False,
+    "logging": {
+        "verbosity": 2,
+        "vmodule": [{"filePattern": name, "verbosity": level} for name, level in _VERBOSE.items()],
+    },
+    "readOnlyPort": 10255,
+    "registerNode": True,
+    "volumePluginDir": "/var/lib/kubelet/volumeplugins",
+}
+"""What a kubelet needs to run with a runtime of no containers and an API server of its own."""
+
+_SINCE: dict[str, tuple[tuple[int, int], Any]] = {"failCgroupV1": ((1, 31), False)}
+
+
+def configuration(
+    wanted: Mapping[str, Any], release: tuple[int, int], folder: Path
+) -> dict[str, Any]:
+    """The configuration of a node with what a user wants of the managers."""
+    since = {name: value for name, (first, value) in _SINCE.items() if release >= first}
+    return {
+        **_ALONE,
+        **since,
+        "containerRuntimeEndpoint": f"unix://{folder / RUNTIME_SOCKET}",
+        **wanted,
+    }
+
+
+def write(folder: Path, config: Mapping[str, Any], port: int) -> tuple[str, ...]:
+    """Writes the configuration and a kubeconfig; the kubelet's arguments that name them."""
+    config_file, kubeconfig = folder / "config.json", folder / "kubeconfig.json"
+    config_file.write_text(json.dumps(config))
+    kubeconfig.write_text(json.dumps(_kubeconfig(port)))
+    return (
+        f"--config={config_file}",
+        f"--kubeconfig={kubeconfig}",
+        f"--hostname-override={NODE}",
+        f"--cert-dir={folder / 'pki'}",
+    )
+
+
+def _kubeconfig(port: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "local", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "users": [{"name": "kubelet", "user": {}}],
+        "contexts": [{"name": "local", "context": {"cluster": "local", "user": "kubelet"}}],
+        "current-context": "local",
+    }
