@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
 from numaproof.cli.targets import Duration, start_hint
 from numaproof.protocol import codec
+from numaproof.protocol.diagnosis import HostCheck, KubeletDiagnosis
 
 
 @click.command()
 @click.argument(
     "command",
     nargs=-1,
-    required=True,
     metavar="CMD",
     shell_complete=lambda _ctx, _param, incomplete: [CompletionItem(incomplete, type="file")],
 )
@@ -25,18 +26,45 @@ from numaproof.protocol import codec
     default="10s",
     help="Time limit for each answer (default: 10s).",
 )
+@click.option(
+    "--kubelet",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Kubelet binary to try instead of a program.",
+)
+@click.option(
+    "--kubelet-arg",
+    "kubelet_arguments",
+    metavar="ARG",
+    multiple=True,
+    help="Argument to add to the kubelet's command line. Repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
-def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
+def doctor(
+    command: tuple[str, ...],
+    timeout: float,
+    kubelet: str | None,
+    kubelet_arguments: tuple[str, ...],
+    *,
+    as_json: bool,
+) -> int:
     """Check that a program speaks the protocol, and show how to fix problems.
 
     CMD is the program with its arguments, in quotes or after ``--``. Only operations that it
-    claims in ``hello`` are tried. The check takes a few seconds and ends with next steps.
+    claims in ``hello`` are tried. The check takes a few seconds and ends with next steps. With
+    --kubelet, it tries whether a kubelet binary can be checked on this host.
 
     \b
     Examples:
       numaproof doctor "./my-driver --protocol"
       numaproof doctor --timeout 20s -- java -jar driver.jar
+      sudo numaproof doctor --kubelet /usr/bin/kubelet
     """
+    if kubelet is not None:
+        if command:
+            raise click.UsageError("CMD and --kubelet exclude each other; remove one")
+        return _try_kubelet(kubelet, kubelet_arguments, timeout, as_json=as_json)
+    if not command:
+        raise click.UsageError("nothing to check: give a program's command, or --kubelet PATH")
     from numaproof.cli.metadata import VERSION
     from numaproof.conformance.doctor.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
@@ -57,6 +85,44 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
     else:
         show(diagnosis_lines(diagnosis, terminal_width() or PLAIN_WIDTH), fold=True)
     return 0 if diagnosis.healthy else 1
+
+
+def _try_kubelet(path: str, arguments: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
+    diagnosis = _diagnose_kubelet(path, arguments, timeout)
+    if as_json:
+        click.echo(codec.encode(diagnosis))
+        return 0 if diagnosis.healthy else 1
+    for one in diagnosis.checks:
+        click.echo(f"{'✗' if one.fix else '✓'} {one.name}: {one.found}")
+        if one.fix:
+            click.echo(f"  → {one.fix}")
+    if diagnosis.healthy:
+        click.echo(f"\nNext: numaproof check --kubelet {shlex.quote(path)} --quick")
+    return 0 if diagnosis.healthy else 1
+
+
+def _diagnose_kubelet(path: str, arguments: tuple[str, ...], timeout: float) -> KubeletDiagnosis:
+    from numaproof.cli.metadata import VERSION
+    from numaproof.kubelet import host
+    from numaproof.kubelet.binary import BinaryError, identify
+    from numaproof.workdir.scratch import scratch_folder
+
+    found = host.checks()
+    try:
+        kubelet = identify(Path(path).resolve())
+    except BinaryError as error:
+        what, _, fix = str(error).partition("; ")
+        found.append(HostCheck("kubelet", what, fix or "name another file"))
+    else:
+        found.append(
+            HostCheck("kubelet", f"Kubernetes {kubelet.version}, checked as {kubelet.release}")
+        )
+    if not any(one.fix for one in found):
+        from numaproof.kubelet.trial import trial
+
+        with scratch_folder() as scratch:
+            found.append(trial(kubelet, arguments, timeout, f"numaproof {VERSION}", scratch))
+    return KubeletDiagnosis(path, not any(one.fix for one in found), tuple(found))
 
 
 def _words(command: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,22 +7,14 @@ import asyncio
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import msgspec
-
-from numaproof import fakesys
-from numaproof.conformance.trees import NoTreeError, tree_of
+from numaproof.conformance.trees import NoTreeError
 from numaproof.kubelet import last_words, namespaces
 from numaproof.kubelet.binary import BinaryError, Kubelet, identify
 from numaproof.kubelet.claims import hello
+from numaproof.kubelet.described import DescribedMachines
 from numaproof.kubelet.driver import Driver, KubeletExitedError
 from numaproof.protocol import codec, messages
-from numaproof.workdir.scratch import ScratchError, scratch_folder
-
-if TYPE_CHECKING:
-    from numaproof.protocol.machine import MachineInfo
-
 
 _LONGEST_LINE = 1 << 26
 
@@ -33,8 +25,7 @@ class Server:
     def __init__(self, driver: Driver, kubelet: Kubelet, folder: Path) -> None:
         self._driver = driver
         self._kubelet = kubelet
-        self._trees = folder / "trees"
-        self._paths: dict[bytes, Path] = {}
+        self._machines = DescribedMachines(folder / "trees")
 
     async def run(self) -> None:
         """Reads requests from standard input until it ends."""
@@ -78,6 +69,11 @@ class Server:
             case _:
                 return await self._on_node(operation)
 
+    def _tree_of(self, args: messages.StartArgs) -> Path:
+        if args.machine is None:
+            raise ValueError("start needs either a machine or a root")
+        return self._machines.path(args.machine, args.config)
+
     async def _on_node(self, operation: str) -> messages.Answer:
         calls = {"state": self._driver.state, "reconcile": self._driver.reconcile}
         if operation in calls:
@@ -90,19 +86,8 @@ class Server:
         if isinstance(args, messages.DiscoverArgs):
             root = Path(args.root)
             return _missing(root) or await self._driver.discover(root)
-        root = Path(args.root) if args.root else self._tree_of(args.machine)
+        root = Path(args.root) if args.root else self._tree_of(args)
         return _missing(root) or await self._driver.start(args, root)
-
-    def _tree_of(self, machine: MachineInfo | None) -> Path:
-        """The folder of a tree in which a kubelet finds a machine."""
-        if machine is None:
-            raise ValueError("start needs either a machine or a root")
-        key = msgspec.json.encode(machine)
-        if key not in self._paths:
-            path = self._trees / str(len(self._paths))
-            fakesys.write_directory(tree_of(machine).tree, path)
-            self._paths[key] = path
-        return self._paths[key]
 
 
 def _missing(root: Path) -> messages.Unsupported | None:
@@ -122,14 +107,13 @@ def main() -> None:
     given = parser.parse_args()
     try:
         kubelet = identify(given.path.resolve(), given.release)
-        with scratch_folder() as folder:
-            code = namespaces.run(lambda: _serve(kubelet, folder, tuple(given.arguments)))
-    except (BinaryError, namespaces.NamespaceError, ScratchError) as error:
+        sys.exit(namespaces.run(lambda folder: _serve(kubelet, folder, tuple(given.arguments))))
+    except (BinaryError, namespaces.NamespaceError) as error:
         sys.exit(str(error))
-    sys.exit(code)
 
 
 def _serve(kubelet: Kubelet, folder: Path, arguments: tuple[str, ...]) -> None:
+    (folder / "trees").mkdir()
     driver = Driver(kubelet.path, kubelet.minor, folder, arguments)
     asyncio.run(Server(driver, kubelet, folder).run())
 

@@ -43,7 +43,12 @@ _KINDS = {
     "configmaps": "ConfigMap",
     "secrets": "Secret",
 }
-_ROOM = {"cpu": "1000000", "memory": "1Ei", "pods": "1000000"}
+_ROOM = {
+    "cpu": "1000000",
+    "memory": "1Ei",
+    "pods": "1000000",
+    **dict.fromkeys(("hugepages-2Mi", "hugepages-1Gi", "hugepages-64Ki", "hugepages-32Mi"), "1Ei"),
+}
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 _MERGE_KEYS = {
     "conditions": "type",
@@ -310,10 +315,7 @@ def _with_room(node: Object) -> Object:
     managers make of them is seen only if the node has room.
     """
     status = node.get("status", {})
-    allocatable = {
-        name: _ROOM.get(name, value) for name, value in status.get("allocatable", {}).items()
-    }
-    return node | {"status": status | {"allocatable": allocatable}}
+    return node | {"status": status | {"allocatable": status.get("allocatable", {}) | _ROOM}}
 
 
 def _event(kind: str, one: Object, at: dict[str, str]) -> bytes:

@@ -18,7 +18,7 @@ from numaproof.kubelet import last_words, machine_log, pod_resources, pods, sett
 from numaproof.kubelet.api_server import ApiServer, Store
 from numaproof.kubelet.device_plugins import DevicePlugin
 from numaproof.kubelet.launch import STATE_DIR
-from numaproof.kubelet.node_state import CPU, NodeState, hint
+from numaproof.kubelet.node_state import NodeState, hint
 from numaproof.kubelet.process import KubeletProcess, LogLine, parse_line
 from numaproof.kubelet.runtime import Runtime, serve
 from numaproof.protocol import messages
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numaproof.kubelet.api_server import Change, Object
+    from numaproof.kubelet.runtime import Container
     from numaproof.protocol.machine import MachineInfo
 
 _SLOW = 10.0
@@ -37,6 +38,7 @@ _FIRST_SYNC = "Pod is being synced for the first time"
 _DEVICES_PROCESSED = "Processed device updates for resource"
 _HOUSEKEEPING_BEGINS = "Clean up pod workers for terminated pods"
 _HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
+_PROBES = 2
 _PASSES = 2
 """A pass of the reconcile loop is over when the pass after the next begins."""
 
@@ -54,12 +56,15 @@ class BoundPod:
         refusal: why the kubelet rejected it; None if it did not.
         affinity: by container, the hint that the Topology Manager chose.
         is_admitted: whether the kubelet has admitted it.
+        is_initialized: whether its init containers end as soon as they run. Until then they run
+            on, so that the pod keeps what it was admitted with.
     """
 
     manifest: Object
     refusal: messages.RefusedPod | None = None
     affinity: dict[str, messages.Hint] = field(default_factory=dict)
     is_admitted: bool = False
+    is_initialized: bool = False
 
     @property
     def is_decided(self) -> bool:
@@ -120,7 +125,7 @@ class Driver:
 
     def _ends_at_once(self, uid: str, name: str) -> bool:
         pod = self._pods.get(uid)
-        return pod is not None and pods.runs_once(pod.manifest, name)
+        return pod is not None and pod.is_initialized and pods.runs_once(pod.manifest, name)
 
     def _on_object(self, _plural: str, _change: Change) -> None:
         self._change.set()
@@ -205,7 +210,7 @@ class Driver:
             held.set()
             for bound in list(self._pods.values()):
                 await self._decided(bound)
-            await self._until(self._has_no_stale_cpus, "freed the CPUs of pods that are gone")
+            await self._free_stale()
             answer = await self._started()
         except KubeletExitedError as error:
             await self._stop_plugins()
@@ -245,10 +250,6 @@ class Driver:
             and (self._state.folder / "pod-resources/kubelet.sock").exists()
             and self._state.plugin_socket.exists()
         )
-
-    def _has_no_stale_cpus(self) -> bool:
-        """Whether the first pass of the reconcile loop is over."""
-        return self._state.policy() != "static" or self._state.uids(CPU) <= self._pods.keys()
 
     async def _started(self) -> messages.Started:
         free = await pod_resources.allocatable(self._state.folder / "pod-resources")
@@ -320,10 +321,9 @@ class Driver:
                 await self._housekeep()
             pod = self._bind(args.pod)
             await self._decided(pod)
-        else:
-            await self._free_stale()
         if pod.refusal is None:
             if "quota" in self._tell:
+                self._initialize(pod)
                 await self._until(lambda: self._quotas(uid), f"created the containers of {uid}")
             return messages.Admitted(self._containers(uid))
         if "refused-pods" in self._tell:
@@ -348,8 +348,7 @@ class Driver:
 
     def _look_at(self, pod: BoundPod) -> BoundPod:
         """Reads from the API server whether the kubelet has rejected a pod."""
-        stored = self._store.get("pods", *pods.place(pod.manifest)) or {}
-        status = stored.get("status", {})
+        status = self._stored(pod).get("status", {})
         if status.get("phase") == "Failed" and status.get("reason"):
             pod.refusal = messages.RefusedPod(
                 status["phase"], status["reason"], status.get("message", ""), ""
@@ -392,13 +391,11 @@ class Driver:
         """Deletes a pod, and waits until its resources are free."""
         if args.container is not None:
             return messages.Unsupported("remove a container: a kubelet frees what a pod has")
-        place = pods.place(self._pods[args.uid].manifest)
-        stored = self._store.get("pods", *place)
-        assert stored is not None
-        stored["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        stored["metadata"]["deletionGracePeriodSeconds"] = 0
-        self._store.put("pods", stored)
-        await self._until(lambda: not self._store.get("pods", *place), f"removed pod {args.uid}")
+        pod = self._pods.get(args.uid)
+        if pod is None:
+            return messages.Done()
+        self._request_deletion(pod)
+        await self._until(lambda: not self._stored(pod), f"removed pod {args.uid}")
         del self._pods[args.uid]
         await self._free_stale()
         return messages.Done()
@@ -420,20 +417,25 @@ class Driver:
     async def _free_stale(self) -> None:
         """Lets the kubelet admit a pod without requests if the state names pods that are gone.
 
-        The managers free what a pod had when the next one comes.
+        The managers free what a pod had when the next one comes; after a start, when the next but
+        one comes, because the kubelet admits the first before it knows all pods.
         """
-        if self._state.uids() <= self._pods.keys():
-            return
+        for _ in range(_PROBES):
+            if not self._state.uids() <= self._pods.keys():
+                await self._probe()
+
+    async def _probe(self) -> None:
         self._probes += 1
         name = f"numaproof-probe-{self._probes}"
-        container = {"name": "probe"}
-        pod = self._bind(
-            {"metadata": {"name": name, "uid": name}, "spec": {"containers": [container]}}
-        )
+        spec = {"containers": [{"name": "probe"}]}
+        pod = self._bind({"metadata": {"name": name, "uid": name}, "spec": spec})
         await self._decided(pod)
         del self._pods[name]
-        stored = self._store.get("pods", *pods.place(pod.manifest))
-        if stored is not None:
+        self._request_deletion(pod)
+
+    def _request_deletion(self, pod: BoundPod) -> None:
+        stored = self._stored(pod)
+        if stored:
             stored["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
             stored["metadata"]["deletionGracePeriodSeconds"] = 0
             self._store.put("pods", stored)
@@ -464,16 +466,34 @@ class Driver:
             await plugin.stop()
         self._plugins = {}
 
+    def _initialize(self, pod: BoundPod) -> None:
+        """Ends a pod's init containers, so that its app containers start."""
+        pod.is_initialized = True
+        for one in self._running_init_containers():
+            if self._pods[one.place[0]] is pod:
+                self._runtime.end(one)
+
+    def _running_init_containers(self) -> list[Container]:
+        return [
+            one
+            for one in self._runtime.running()
+            if one.place[0] in self._pods
+            and pods.runs_once(self._pods[one.place[0]].manifest, one.place[1])
+        ]
+
     async def reconcile(self) -> messages.Answer:
-        """The CPUs that the runtime was told since the last time, after one more pass."""
-        await self._until(self._all_run, "started the containers")
-        before = self._passes.copy()
+        """The CPUs that the runtime was told since the last time, after one more pass.
 
-        def is_over() -> bool:
-            return any(self._passes[one] - before[one] > _PASSES for one in self._passes)
-
-        if self._state.policy() == "static" and any(self._runtime.running()):
-            await self._until(is_over, "reconciled the containers' CPUs")
+        Init containers end once they have been told theirs, so that the others start.
+        """
+        while True:
+            await self._until(self._knows_what_runs, "started the containers")
+            await self._pass()
+            if not (initial := self._running_init_containers()):
+                break
+            for one in initial:
+                self._runtime.end(one)
+            await self._next_started(len(self._runtime.containers))
         new = self._runtime.requests[self._seen_requests :]
         self._seen_requests = len(self._runtime.requests)
         last = {
@@ -492,20 +512,47 @@ class Driver:
             )
         )
 
-    def _all_run(self) -> bool:
-        """Whether the API server knows of every container that it runs or has ended."""
-        return all(
-            {*pods.names(pod.manifest)}
-            <= {
-                one["name"]
-                for kind in ("initContainerStatuses", "containerStatuses")
-                for one in (self._store.get("pods", *pods.place(pod.manifest)) or {})
-                .get("status", {})
-                .get(kind, ())
-                if "running" in one.get("state", {}) or "terminated" in one.get("state", {})
-            }
-            for pod in self._pods.values()
+    async def _next_started(self, before: int) -> None:
+        await self._until(
+            lambda: len(self._runtime.containers) > before, "started the next containers"
         )
+
+    async def _pass(self) -> None:
+        """Waits for a whole pass of the reconcile loop, if there is anything to reconcile."""
+        if self._state.policy() != "static" or not any(self._runtime.running()):
+            return
+        before = self._passes.copy()
+        await self._until(
+            lambda: any(self._passes[one] - before[one] > _PASSES for one in self._passes),
+            "reconciled the containers' CPUs",
+        )
+
+    def _knows_what_runs(self) -> bool:
+        """Whether the kubelet has started what it can, and reported it to the API server."""
+        running = {one.place for one in self._runtime.running()}
+        return self._reported_running() >= running and all(
+            self._is_settled(pod.manifest, {name for of, name in running if of == uid})
+            for uid, pod in self._pods.items()
+        )
+
+    @staticmethod
+    def _is_settled(pod: Object, running: set[str]) -> bool:
+        """Whether a pod runs an init container that has to end, or everything else."""
+        once = {name for name in pods.names(pod) if pods.runs_once(pod, name)}
+        return bool(once & running) or running >= {*pods.names(pod)} - once
+
+    def _reported_running(self) -> set[tuple[str, str]]:
+        """The containers that run, according to the statuses of pods."""
+        return {
+            (uid, one["name"])
+            for uid, pod in self._pods.items()
+            for kind in ("initContainerStatuses", "containerStatuses")
+            for one in self._stored(pod).get("status", {}).get(kind) or ()
+            if "running" in one.get("state", {})
+        }
+
+    def _stored(self, pod: BoundPod) -> Object:
+        return self._store.get("pods", *pods.place(pod.manifest)) or {}
 
     async def state(self) -> messages.Answer:
         """What the checkpoint files say."""

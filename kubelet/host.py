@@ -1,4 +1,4 @@
-"""What a host lacks for running kubelets on simulated machines, and how to fix it."""
+"""What running kubelets on simulated machines needs of the host, and how to provide it."""
 
 from __future__ import annotations
 
@@ -8,66 +8,74 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from numaproof.protocol.diagnosis import HostCheck
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LIBRARIES = ("aiohttp", "grpc")
+_LIBRARIES = {"aiohttp": "aiohttp", "grpc": "grpcio"}
+"""By the name to import: the name to install."""
+
 _OLDEST_KERNEL = (5, 12)
-_SWITCHES = (
-    Path("/proc/sys/kernel/unprivileged_userns_clone"),
-    Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
-)
+_CGROUPS = Path("/sys/fs/cgroup")
+_SWITCHES = {
+    "kernel.unprivileged_userns_clone": "1",
+    "kernel.apparmor_restrict_unprivileged_userns": "0",
+}
+"""By name: what a setting must be so that users without privileges may create namespaces."""
 
 
-def problems() -> list[str]:
-    """The problems, each with its fix; empty if kubelets can run here."""
-    return [*_libraries(), *_kernel(), *_permissions(), *_files()]
+def checks() -> list[HostCheck]:
+    """What was found of each thing that is needed."""
+    return [_libraries(), _kernel(), _namespaces(), _cgroups()]
 
 
-def _libraries() -> Iterator[str]:
-    missing = [name for name in _LIBRARIES if find_spec(name) is None]
+def problems() -> Iterator[str]:
+    """What is missing, each with its fix."""
+    return (f"{one.found}; {one.fix}" for one in checks() if one.fix)
+
+
+def _libraries() -> HostCheck:
+    missing = [name for module, name in _LIBRARIES.items() if find_spec(module) is None]
     if missing:
-        yield (
-            f"the Python package {' and '.join(missing)} is missing; install the extra:"
-            " pip install 'numaproof[kubelet]'"
+        return HostCheck(
+            "Python packages",
+            f"{' and '.join(missing)} missing",
+            "install the extra: pip install 'numaproof[kubelet]'",
         )
+    return HostCheck("Python packages", " and ".join(_LIBRARIES.values()))
 
 
-def _kernel() -> Iterator[str]:
-    if platform.system() != "Linux":
-        yield f"kubelets run on Linux only, and this is {platform.system()}"
-        return
+def _kernel() -> HostCheck:
+    found = f"{platform.system()} {platform.release()}"
     version = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdigit())
-    if version < _OLDEST_KERNEL:
-        yield (
-            f"Linux {platform.release()} can't make a whole tree of mounts read-only; Linux 5.12"
-            " or later is needed"
-        )
+    if platform.system() != "Linux" or version < _OLDEST_KERNEL:
+        return HostCheck("kernel", found, "use Linux 5.12 or later")
+    return HostCheck("kernel", found)
 
 
-def _permissions() -> Iterator[str]:
+def _namespaces() -> HostCheck:
     if os.geteuid() == 0:
-        return
-    clone, restricted = (_number(one) for one in _SWITCHES)
-    if clone == 0:
-        yield (
-            "without root, user namespaces are needed; run it with sudo, or allow them:"
-            " sysctl kernel.unprivileged_userns_clone=1"
-        )
-    elif restricted == 1:
-        yield (
-            "without root, user namespaces are needed, and AppArmor restricts them; run it with"
-            " sudo, or allow them: sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-        )
+        return HostCheck("namespaces", "as root")
+    for name, needed in _SWITCHES.items():
+        try:
+            value = Path("/proc/sys", *name.split(".")).read_text().strip()
+        except OSError:
+            continue
+        if value != needed:
+            return HostCheck(
+                "namespaces",
+                f"not permitted without root ({name} is {value})",
+                f"run numaproof with sudo, or permit them: sudo sysctl {name}={needed}",
+            )
+    return HostCheck("namespaces", "user namespaces")
 
 
-def _number(switch: Path) -> int | None:
-    try:
-        return int(switch.read_text())
-    except (OSError, ValueError):
-        return None
-
-
-def _files() -> Iterator[str]:
-    if not Path("/sys/fs/cgroup").is_dir():
-        yield "there is no /sys/fs/cgroup; mount cgroups: mount -t cgroup2 none /sys/fs/cgroup"
+def _cgroups() -> HostCheck:
+    if (_CGROUPS / "cgroup.controllers").exists():
+        return HostCheck("cgroups", "version 2")
+    if _CGROUPS.is_dir() and any(_CGROUPS.iterdir()):
+        return HostCheck("cgroups", "version 1")
+    return HostCheck(
+        "cgroups", f"{_CGROUPS} is empty", "mount them: sudo mount -t cgroup2 none /sys/fs/cgroup"
+    )

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 _PANIC = re.compile(r"^(?:panic: |fatal error: |\[signal )", re.MULTILINE)
 _FAILED_MANAGER = re.compile(r"Failed to initialize (cpu|memory|device) manager")
 _FAILED_START = re.compile(r"start (cpu|memory|device) manager error")
+_FATAL = frozenset({"command failed", "Failed to start ContainerManager"})
+_TOPOLOGY = re.compile("topology manager|policy option", re.IGNORECASE)
 _RUN = "failed to run Kubelet: "
 _AROUND = re.compile(
-    rf"^{_RUN}|^failed to parse kubelet flag: |, path: &TypeMeta\{{.*$"
+    rf"^{_RUN}|, path: &TypeMeta\{{.*$"
     r"|^failed to load kubelet config file, path: \S+, error: "
     r"failed to load Kubelet config file \S+, error ",
     re.DOTALL,
@@ -33,9 +35,15 @@ def refusal(log: str) -> messages.StartRefused | messages.Fault:
     if crash is not None:
         return messages.Fault(log[crash.start() :].splitlines()[0], log[crash.start() :])
     lines = [line for line in map(parse_line, log.splitlines()) if line is not None]
-    errors = [one.values["err"] for one in lines if one.severity in "EF" and "err" in one.values]
-    text = errors[-1] if errors else (log.splitlines() or ["it wrote nothing"])[-1]
+    text = _error(lines) or (log.splitlines() or ["it wrote nothing"])[-1]
     return messages.StartRefused(_stage(lines, text), _AROUND.sub("", text))
+
+
+def _error(lines: Sequence[LogLine]) -> str:
+    """The error that ended the kubelet; other parts may log theirs until it has ended."""
+    errors = [one for one in lines if one.severity in "EF" and "err" in one.values]
+    fatal = [one for one in errors if one.message in _FATAL] or errors
+    return fatal[-1].values["err"] if fatal else ""
 
 
 def _stage(lines: Sequence[LogLine], error: str) -> messages.Stage:
@@ -52,4 +60,6 @@ def _stage(lines: Sequence[LogLine], error: str) -> messages.Stage:
     if not error.startswith(_RUN):
         return "config"
     has_machine = any(one.message.startswith(machine_log.LINE) for one in lines)
-    return "topology" if has_machine else "discovery"
+    if not has_machine:
+        return "discovery"
+    return "topology" if _TOPOLOGY.search(error) else "config"

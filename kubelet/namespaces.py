@@ -1,8 +1,9 @@
 """Runs a program apart from the host: in mount, network and process namespaces of its own.
 
-Inside, `/` is read-only, the simulated machine is all there is of `/sys` (but for cgroups), its
-`cpuinfo` and `meminfo` lie over those of `/proc`, and only the run's folder can be written. When
-the first process of the namespaces ends, the kernel ends all others and unmounts everything.
+A kubelet sees a read-only `/`, the simulated machine in the place of `/sys` (but for cgroups) and
+over `cpuinfo` and `meminfo` of `/proc`. It can write only to the run's folder, which is in memory,
+and to its state directory. When the first process of the namespaces ends, however it ends, the
+kernel kills all others and removes the mounts with what is in them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _ATTR_RDONLY = 1
 _PR_SET_PDEATHSIG = 1
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _SIGNALLED = 128
+_SCRATCH = Path("/run")
+"""Where every Linux has a folder, over which the run's own is mounted."""
 
 _CLOCK = re.compile(rb"(?:cpu MHz|CPU MHz|clock)\s*:\s*[0-9]+\.[0-9]+")
 
@@ -59,11 +62,11 @@ def bind(source: Path, target: Path) -> None:
     mount(str(source), str(target), flags=_MS_BIND | _MS_REC)
 
 
-def run(work: Callable[[], None]) -> int:
+def run(work: Callable[[Path], None]) -> int:
     """Does something in namespaces of its own, as their first process.
 
     Args:
-        work: what to do.
+        work: what to do, given a folder in memory that disappears with the namespaces.
 
     Returns:
         The exit code of the first process. All other processes have ended with it.
@@ -89,7 +92,7 @@ def run(work: Callable[[], None]) -> int:
     return code if code >= 0 else _SIGNALLED - code
 
 
-def _be_first(work: Callable[[], None]) -> NoReturn:
+def _be_first(work: Callable[[Path], None]) -> NoReturn:
     """Works as the first process of the namespaces; the kernel kills it with its parent."""
     code = 1
     try:
@@ -98,8 +101,9 @@ def _be_first(work: Callable[[], None]) -> NoReturn:
             signal.signal(number, lambda number, _: os._exit(_SIGNALLED + number))
         mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
         mount("proc", "/proc", "proc")
+        mount("tmpfs", str(_SCRATCH), "tmpfs", data="mode=755")
         _raise_loopback()
-        work()
+        work(_SCRATCH)
         code = 0
     except BaseException:  # noqa: BLE001 - the process ends here
         traceback.print_exc()

@@ -56,15 +56,17 @@ class NodeState:
         """Whether there is such a file."""
         return (self.folder / name).exists()
 
-    def uids(self, *names: str) -> set[str]:
-        """The pods that the managers' files name, or only some of the files."""
-        found = {
-            uid
-            for name in names or (CPU, MEMORY)
-            for entries in ("entries", "podEntries")
-            for uid in self.read(name).get(entries) or ()
+    def uids(self) -> set[str]:
+        """The pods that the managers' files name."""
+        return {
+            *(
+                uid
+                for name in (CPU, MEMORY)
+                for entries in ("entries", "podEntries")
+                for uid in self.read(name).get(entries) or ()
+            ),
+            *(one["PodUID"] for one in self._devices()),
         }
-        return found if names else found | {one["PodUID"] for one in self._devices()}
 
     def _devices(self) -> list[dict[str, Any]]:
         return self.read(DEVICES).get("PodDeviceEntries") or []

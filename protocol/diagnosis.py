@@ -105,3 +105,31 @@ class Diagnosis(Strict, frozen=True):
     not_claimed: tuple[str, ...]
     next_steps: tuple[str, ...]
     next_findings: tuple[ReportedFinding | None, ...] = ()
+
+
+class HostCheck(Strict, frozen=True):
+    """Something that running a kubelet needs.
+
+    Attributes:
+        name: what is needed.
+        found: what was found.
+        fix: how to provide it; empty if it is there.
+    """
+
+    name: str
+    found: str
+    fix: str = ""
+
+
+class KubeletDiagnosis(Strict, frozen=True):
+    """Whether a kubelet can be checked on this host.
+
+    Attributes:
+        kubelet: the path of the binary.
+        healthy: whether everything is there.
+        checks: what was found, in order; the first one that lacks something may be the last.
+    """
+
+    kubelet: str
+    healthy: bool
+    checks: tuple[HostCheck, ...]

@@ -22,6 +22,7 @@ LAYERS = {
     "fakesys": ("workdir", "fixtures", "inputs"),
     "conformance": ("protocol", "workdir", "reference", "fixtures", "inputs", "fakesys"),
     "simulation": ("protocol", "workdir", "reference", "inputs", "fakesys"),
+    "kubelet": ("protocol", "workdir", "reference", "inputs", "fakesys", "conformance"),
     "campaign": ("protocol", "workdir", "reference", "inputs", "fakesys", "conformance"),
     "reports": ("protocol", "workdir", "inputs"),
 }

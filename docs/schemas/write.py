@@ -17,7 +17,7 @@ import msgspec
 
 from numaproof.conformance.selection.needs import FeatureRow
 from numaproof.protocol.campaign import CampaignSummary
-from numaproof.protocol.diagnosis import Diagnosis
+from numaproof.protocol.diagnosis import Diagnosis, KubeletDiagnosis
 from numaproof.protocol.events import AnyEvent
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.schemas import SETS
@@ -54,6 +54,7 @@ OUTPUTS = (
     Output("events", (), AnyEvent),
     Output("campaign", ("campaign",), CampaignSummary),
     Output("doctor", ("doctor",), Diagnosis),
+    Output("kubelet", ("doctor --kubelet",), KubeletDiagnosis),
     Output("board", ("board",), BoardReport),
     Output("simulate", ("simulate",), CheckedSimulation),
     Output("config", ("config check",), list[ConfigurationProblem]),
