@@ -1,4 +1,4 @@
-//go:build since_1_33
+//go:build since_1_34
 
 package main
 

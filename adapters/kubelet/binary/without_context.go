@@ -1,4 +1,4 @@
-//go:build until_1_32
+//go:build until_1_33
 
 package main
 
