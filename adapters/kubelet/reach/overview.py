@@ -34,7 +34,8 @@ def _tables(pages: Mapping[str, str]) -> str:
     shares = [(name, *(_shares(one[name]) for one in found.values())) for name in names]
     runs = ("case runs", *(_runs(pages[release]) for release in found))
     return (
-        "Statements reached and, in brackets, the share of reachable statements:\n\n"
+        "Share of all statements that are reached and, in brackets, share of the reachable "
+        "statements:\n\n"
         f"{table(('package', *found), [*shares, runs])}"
     )
 
