@@ -129,7 +129,7 @@ def discoverers(adapters: Sequence[Adapter]) -> Iterator[str]:
 def allocators(adapters: Sequence[Adapter]) -> Iterator[str]:
     """Returns the table of implementations that allocate."""
     allocating = [one for one in adapters if one.examples or one.answers]
-    yield "## Allocation\n\nCase runs by outcome, and examples of fuzzing with seed 1.\n"
+    yield "## Allocation\n\nCase runs by outcome, and fuzzing examples with seed 1.\n"
     yield from table(
         (
             "implementation",
@@ -175,7 +175,7 @@ NAMED = ("known failure", "unsupported")
 
 FOUND = {
     "findings": "## Findings\n\nMinimal cases, for `numaproof replay`.\n",
-    "own-rules": "\n## Own rules\n\nThe same for kubelet rules"
+    "own-rules": "\n## Own rules\n\nMinimal cases for kubelet rules"
     " that other implementations needn't follow.\n",
 }
 """The folders of an adapter with its smallest cases, and their headings."""

@@ -55,7 +55,7 @@ CHECKPOINT_FILES = "checkpoint-files"
 
 _MEANINGS = {
     "init-containers": "app containers reuse the resources of their pod's init containers",
-    "sidecars": "sidecars keep their resources as long as their pod lives",
+    "sidecars": "sidecars keep their resources as long as their pod exists",
     "container-removal": "`remove` with a `container` frees that container's resources",
     "restart": "after another `start` in the same `state_dir`, pods on the node keep their"
     " resources",

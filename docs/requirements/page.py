@@ -216,7 +216,7 @@ def releases(names: list[str]) -> str:
 
 def measurement_table() -> str:
     """Returns the table of the checks behind the results, with case runs by outcome."""
-    rows = ["| implementation | Kubernetes | requirements played | with a named defect | failed |"]
+    rows = ["| implementation | Kubernetes | requirements checked | with a named defect | failed |"]
     rows.append("|---|---|---|---|---|")
     rows += [
         _row(
