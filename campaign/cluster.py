@@ -140,7 +140,7 @@ class WorkerPool:
         If a worker is lost, another one takes over its units.
 
         Raises:
-            ClusterError: the scheduler is gone.
+            ClusterError: the scheduler can no longer be reached.
         """
         out: dict[str, Unit] = {}
         completed = distributed.as_completed()
@@ -160,7 +160,7 @@ class WorkerPool:
                 for future in completed.next_batch():
                     yield _collect_result(future, out.pop(str(future.key)))
         except _LOST as error:
-            raise ClusterError("the scheduler is gone") from error
+            raise ClusterError("the scheduler can no longer be reached") from error
 
     def _submit(self, units: Mapping[str, Unit]) -> Sequence[distributed.Future[Any]]:
         names = [self._plugin.name] * len(units)
@@ -191,7 +191,7 @@ def _collect_result(future: distributed.Future[Any], unit: Unit) -> UnitResult |
                 raise ClusterError(f"a worker cannot run its units: {error}")
             return FailedUnit(unit, f"{type(error).__name__}: {error}")
         case _:
-            raise ClusterError("the scheduler is gone")
+            raise ClusterError("the scheduler can no longer be reached")
 
 
 class _WithoutPages:

@@ -118,19 +118,20 @@ def known_failures_options(command: F) -> F:
         "--known-failures",
         "known_file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="YAML file of failures that don't fail the run.",
+        help="YAML file of known failures, which don't make the run fail.",
     )
     @click.option(
         "--write-known-failures",
         "output_file",
         type=OUTPUT_FILE,
-        help="Add new failures to this file for --known-failures; create it if necessary.",
+        help="Add new failures to this file, for use with --known-failures; create it if"
+        " necessary.",
     )
     @click.option(
         "--today",
         type=Date(),
         metavar="YYYY-MM-DD",
-        help="Date on which to judge known failures (default: today).",
+        help="Date to use when judging known failures (default: today).",
     )
     @wraps(command)
     def apply_options(

@@ -114,7 +114,9 @@ def locate_discovery_error(name: str) -> Iterator[None]:
     try:
         yield
     except DiscoveryError as error:
-        raise DiscoveryError(f"{name}: {error}; a tree needs the folders sys and proc") from None
+        raise DiscoveryError(
+            f"{name}: {error}; a tree must contain the folders sys and proc"
+        ) from None
 
 
 def named_machines(names: Iterable[str], folder: Path) -> list[ProfileMachine]:

@@ -130,7 +130,7 @@ repeat_option = click.option(
     default=1,
     metavar="N",
     help="Play each case N times, each time in a new process; a case whose answers differ is"
-    " nondeterministic (default: 1).",
+    " reported as nondeterministic (default: 1).",
 )
 
 

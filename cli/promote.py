@@ -34,9 +34,7 @@ def _defects() -> Choice:
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--id", "case_id", required=True, metavar="ID", help="Id of the new case, which is permanent."
-)
+@click.option("--id", "case_id", required=True, metavar="ID", help="Permanent id for the new case.")
 @click.option(
     "--title",
     help="What must happen, as a sentence (default: the statement of the first requirement).",

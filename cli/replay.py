@@ -61,8 +61,9 @@ def replay(
     """Replay cases and show every call with its answer.
 
     FILE is a case file (such as one written by `numaproof fuzz`) or a file of recordings. CASE-ID
-    is a bundled case, which runs on --machine or on the first machine it applies to, or a bundled
-    recording of the release (recorded-...). Recordings are shown only if an answer differs.
+    names a bundled case, which runs on --machine or on the first machine it applies to, or a
+    bundled recording for the release (recorded-...). Recordings are shown only if an answer
+    differs.
 
     \b
     Examples:

@@ -130,7 +130,7 @@ baseline_option = click.option(
     "baseline",
     type=Choice(BASELINE_CHOICES),
     help="Which behaviour to expect where the kubelet contradicts its documentation (default:"
-    " `kubelet` for level kubelet and the reference; otherwise `either`).",
+    " `kubelet` for level kubelet and for the reference; otherwise `either`).",
 )
 own_baseline_option = click.option(
     "--baseline",

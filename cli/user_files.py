@@ -71,7 +71,9 @@ USER_FILE = UserFileParam()
 
 
 lenient_option = click.option(
-    "--lenient", is_flag=True, help="Ignore unknown fields with a warning (default: an error)."
+    "--lenient",
+    is_flag=True,
+    help="Warn about unknown fields instead of rejecting them.",
 )
 
 

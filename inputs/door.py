@@ -237,7 +237,7 @@ def _require_regular(name: str, status: os.stat_result) -> None:
         return
     kind = next((kind for test, kind in _KINDS if test(status.st_mode)), "no file")
     raise DocumentError(
-        name, 0, "", f"is {kind}, not a regular file", "save the content to a file first"
+        name, 0, "", f"is {kind}, not a regular file", "save its contents to a regular file first"
     )
 
 
