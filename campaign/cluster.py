@@ -106,7 +106,7 @@ def _do(plugin: str, unit: Unit) -> UnitResult:
 
 
 class WorkerPool:
-    """A connection to workers that have a job.
+    """A connection to workers that execute the units of a job.
 
     Args:
         client: the client, connected to the scheduler.
@@ -178,7 +178,7 @@ def _collect_result(future: distributed.Future[Any], unit: Unit) -> UnitResult |
     """Returns the result of a unit.
 
     Raises:
-        ClusterError: no further unit can succeed.
+        ClusterError: no other unit can succeed.
     """
     match future.status:
         case "finished":
@@ -214,7 +214,7 @@ def local_workers(job: Job, processes: int) -> Iterator[WorkerPool]:
     """Starts worker processes on this machine, and stops them at the end of the block.
 
     Raises:
-        ClusterError: they do not start after several attempts.
+        ClusterError: the workers do not start after several attempts.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder())

@@ -239,7 +239,7 @@ class _UnitRun:
     def _compare(
         self, what: str, first: RunResult | CaseFinished, again: RunResult | CaseFinished
     ) -> None:
-        """Notes a failure that did not recur: not a finding, but worth mentioning."""
+        """Notes a failure that did not recur, which is not a finding but worth mentioning."""
         if again.outcome not in implementation.FROM_OUTSIDE:
             self._notes.append(f"{what}: {first.outcome}: {first.message}; it did not recur")
 

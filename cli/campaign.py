@@ -286,7 +286,7 @@ def campaign(
 def _conduct(
     journal: Journal, spec: CampaignSpec, pool: AbstractContextManager[WorkerPool], stream: TextIO
 ) -> str:
-    """Runs the remaining units and shows progress; returns why it stopped early, or ""."""
+    """Runs the remaining units and shows progress; returns the reason for stopping early, or ""."""
     from numaproof.campaign.campaign import ClusterError
     from numaproof.reports.campaign import CampaignProgress
     from numaproof.reports.untrusted_text import one_line

@@ -27,7 +27,7 @@ def case_of(name: str, cases: Sequence[Case], before: str = "") -> Case:
     """Returns the case with this id or alias.
 
     Raises:
-        click.UsageError: there is none. The message begins with `before`.
+        click.UsageError: there is no such case. The message begins with `before`.
     """
     from numaproof.conformance.cases import naming
 

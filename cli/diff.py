@@ -184,7 +184,7 @@ class _Sides:
 
     @contextmanager
     def pair(self, right: Target) -> Iterator[Pair]:
-        """Opens the left side and pairs it with the right one."""
+        """Opens the left side and pairs it with the right side."""
         from numaproof.conformance.differential.diff import (
             shared_capabilities,
             shared_optional_fields,
@@ -221,7 +221,7 @@ class _Scenarios:
     limits: tuple[tuple[str, ...], tuple[str, ...]]
 
     def generate_scenarios(self, capabilities: Capabilities) -> tuple[Iterable[NamedScenario], int]:
-        """Returns the scenarios of the seeds, and their number."""
+        """Returns the scenarios for the seeds, and how many there are."""
         from numaproof.conformance.differential.diff import (
             generated_trees,
             seeded_scenarios,
@@ -272,7 +272,7 @@ def _events(
 def _seeds(
     files: Sequence[Path], seeds: Sequence[int] | None, examples: int | None, seed: int | None
 ) -> tuple[Sequence[int], tuple[str, ...]]:
-    """Returns the seeds of the scenarios, and the options that reproduce them.
+    """Returns the seeds for the scenarios, and the options that reproduce them.
 
     Raises:
         click.UsageError: the options contradict each other.

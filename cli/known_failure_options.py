@@ -28,9 +28,9 @@ class KnownFailureOptions:
 
     Attributes:
         file: the file of known failures, if any.
-        output_file: the file that new failures are added to, if any. Its existing entries count as
-            known failures, too.
-        today: the date on which entries are judged.
+        output_file: the file that new failures are added to, if any. Its existing entries also
+            count as known failures.
+        today: the date to use when judging entries.
     """
 
     file: Path | None
@@ -76,7 +76,7 @@ class KnownFailureOptions:
     ) -> None:
         """Adds failures to the output file, which is created if necessary.
 
-        After an incomplete run the file is not changed, because new globs could match cases that
+        After an incomplete run, the file is not changed, because new globs could match cases that
         were not played.
 
         Args:

@@ -1,4 +1,4 @@
-"""`numaproof profile` and `numaproof discover`: machine profiles and what is discovered on them."""
+"""`numaproof profile` and `numaproof discover`: machine profiles and what discovery finds."""
 
 from __future__ import annotations
 

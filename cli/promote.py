@@ -1,4 +1,4 @@
-"""`numaproof promote`: turns a finding into a case of the user's own."""
+"""`numaproof promote`: turns a finding into one of the user's own cases."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _defects() -> Choice:
 )
 @targets.timeout_option
 @targets.release_choice(
-    help="Release whose answers to expect (default: the newest that the program claims)."
+    help="Release whose answers the case expects (default: the newest that the program claims)."
 )
 @targets.level_option("Level of the case (default: the lowest at which it fails).")
 @targets.baseline_option

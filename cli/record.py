@@ -138,7 +138,7 @@ def _record(
     scratch: Path,
     skip_reasons: Counter[str],
 ) -> Iterator[Recording]:
-    """Records scenarios and merges; counts skipped ones by reason in `skip_reasons`."""
+    """Records scenarios and merges; counts the skipped ones by reason in `skip_reasons`."""
     from numaproof.conformance.differential import recordings
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.reports.terminal import Bar

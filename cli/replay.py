@@ -155,7 +155,7 @@ class _ReplaySource:
 
     @property
     def files(self) -> dict[str, str]:
-        """The file by the id of each case in it; empty for bundled cases."""
+        """Maps the id of each case to its file; empty for bundled cases."""
         names = [one.id for one in self.cases]
         names += [one.case_id for one in self.recordings]
         return dict.fromkeys(names, self.file) if self.file else {}
@@ -172,7 +172,7 @@ class _ReplaySource:
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Adds file and line to a `CaseError` about a recording.
+        """Adds the file and line to a `CaseError` about a recording.
 
         Raises:
             RecordingError: the error is about a recording.
@@ -191,10 +191,10 @@ class _ReplaySource:
             raise
 
     def check_release(self, target: Target) -> None:
-        """Checks that recordings and target have the same release.
+        """Checks that the recordings and the target have the same release.
 
         Raises:
-            click.UsageError: they differ.
+            click.UsageError: the releases differ.
         """
         source = self.source
         if source and source.kubernetes != target.kubernetes:

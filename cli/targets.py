@@ -1,4 +1,4 @@
-"""The options that choose the program under test, and opening it."""
+"""The options that choose the program under test, and functions that open it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Duration(click.ParamType[float]):
 
 
 class SeedRangeParam(click.ParamType[range]):
-    """Seeds ``A:B``, from A up to but excluding B, possibly billions."""
+    """Seeds ``A:B``, from A up to but excluding B; there may be billions."""
 
     name = "A:B"
 
