@@ -35,7 +35,7 @@ node_machine_option = click.option(
     metavar="NAME|FILE|TREE",
     shell_complete=_complete,
     required=True,
-    help="Bundled profile, profile file or tree: / for this machine, a directory or a tar file.",
+    help="Bundled profile, profile file or tree (/ for this machine, a directory or a tar file).",
 )
 profile_option = click.option(
     "--machine", **MACHINE, required=True, help="Bundled profile, profile file or tree."
