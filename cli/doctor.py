@@ -29,8 +29,8 @@ from numaproof.protocol import codec
 def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
     """Check that a program speaks the protocol, and show how to fix problems.
 
-    CMD is the program with its arguments, in quotes or after ``--``. Only operations that it
-    claims in ``hello`` are tried. The check takes a few seconds and ends with next steps.
+    CMD is the program with its arguments, in quotes or after ``--``. Only operations that the
+    program claims in ``hello`` are tried. The check takes a few seconds and ends with next steps.
 
     \b
     Examples:

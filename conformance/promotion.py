@@ -273,7 +273,7 @@ def promote(
             raise
         raise loading.CaseError(finding.id, 0, str(error)) from None
     if finding.machine is None:
-        raise PromotionError(f"{finding.id} has no machine of its own: write it as a case")
+        raise PromotionError(f"{finding.id} does not define a machine: write it as a case")
     statement = registry.by_id()[requirements[0]].statement
     begun = msgspec.structs.replace(
         finding,
@@ -312,8 +312,8 @@ def _promote(
 def _check_id(name: str, taken_ids: frozenset[str]) -> None:
     if not _ID.fullmatch(name):
         raise PromotionError(
-            f"{name!r} is not a valid id: join the area and the behaviour in lower-case words"
-            " with hyphens, such as remove-frees-what-was-held"
+            f"{name!r} is not a valid id: name the area and the behaviour in lower-case words"
+            " joined by hyphens, such as remove-frees-what-was-held"
         )
     if name in taken_ids:
         raise PromotionError(f"a case {name} already exists: choose another id")
@@ -327,7 +327,7 @@ def _requirements(names: Sequence[str], registry: Registry) -> tuple[str, ...]:
             hint = (
                 f"did you mean {' or '.join(close)}?"
                 if close
-                else "docs/requirements.md lists them"
+                else "see docs/requirements.md for the list"
             )
             raise PromotionError(f"there is no requirement {name}; {hint}")
     if not names:
@@ -507,8 +507,8 @@ def _releases(case: Case, kubernetes: str) -> str:
     ]
     if kubernetes not in good:
         raise PromotionError(
-            f"a kubelet {kubernetes} answers this differently: name the defect with --defect"
-            " (docs/findings.md lists them)"
+            f"kubelet {kubernetes} answers this differently: name the defect with --defect (see"
+            " docs/findings.md for the list)"
         )
     first = last = RELEASES.index(kubernetes)
     while first and RELEASES[first - 1] in good:
@@ -543,7 +543,9 @@ def append_case(text: str, case: Case, file: str) -> str:
     made = writing.with_items(text, "cases", item, file, "a case")
     if not _reads_as(made, (*before, case)):
         message = "a case can't be added to this file"
-        raise documents.DocumentError(file, 0, "", message, "add to another file, --out FILE")
+        raise documents.DocumentError(
+            file, 0, "", message, "add it to another file with --out FILE"
+        )
     return made
 
 

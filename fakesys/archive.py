@@ -61,7 +61,7 @@ class BoundedHeader(tarfile.TarInfo):
         """
         found = super().frombuf(buf, encoding, errors)
         if found.type in _EXTENDED and found.size > MAX_HEADER:
-            raise TreeError(f"a member has fields of more than {MAX_HEADER} bytes")
+            raise TreeError(f"a member has fields longer than {MAX_HEADER} bytes")
         return found
 
 
@@ -90,7 +90,7 @@ def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
             raise TreeError(f"{member.name}: duplicate member")
         members[name] = member
     if sum(len(member.linkname) for member in members.values()) > MAX_LINKS:
-        raise TreeError(f"more than {MAX_LINKS} characters of links")
+        raise TreeError(f"more than {MAX_LINKS} characters in link targets")
     _check_tree(members)
     return members
 
@@ -122,7 +122,7 @@ def plain_name(name: str) -> str:
         TreeError: the name leaves the root or is too long.
     """
     if len(name) > MAX_NAME:
-        raise TreeError(f"{name[:60]}...: a name of more than {MAX_NAME} characters")
+        raise TreeError(f"{name[:60]}...: the name is longer than {MAX_NAME} characters")
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise TreeError(f"{name}: outside the archive's root")
     return posixpath.normpath(name)
@@ -143,7 +143,7 @@ def _check_symlink(name: str, members: dict[str, tarfile.TarInfo]) -> None:
     place: list[str] = name.split("/")[:-1]
     todo = [members[name].linkname]
     if len(todo[0]) > MAX_NAME:
-        raise TreeError(f"{name}: link to a name of more than {MAX_NAME} characters")
+        raise TreeError(f"{name}: link to a name longer than {MAX_NAME} characters")
     while todo:
         text = todo.pop()
         if text.startswith("/"):
@@ -154,7 +154,7 @@ def _check_symlink(name: str, members: dict[str, tarfile.TarInfo]) -> None:
                 continue
             if part == "..":
                 if not place:
-                    raise TreeError(f"{name}: link out of the archive's root")
+                    raise TreeError(f"{name}: link that leads out of the archive's root")
                 place.pop()
                 continue
             place.append(part)

@@ -82,7 +82,7 @@ def _apply(
         draft.members.setdefault(number, ())
         if row.memory is not None:
             if number in draft.memory:
-                raise ProfileError((*path, "memory"), f"duplicate memory of node {number}")
+                raise ProfileError((*path, "memory"), f"memory of node {number} is given twice")
             draft.memory[number] = (
                 None
                 if row.memory == "none"

@@ -71,7 +71,7 @@ class RequestedFields:
         """
         for place in unrequested_fields(answer, self._tell):
             raise ProtocolError(
-                f"`{place.path}` was not asked for; leave it out unless `tell` of the start has"
-                f' "{place.of}"'
+                f"`{place.path}` was not requested; leave it out unless the start's `tell`"
+                f' includes "{place.of}"'
             )
         return answer

@@ -146,7 +146,7 @@ def read_events(path: Path) -> tuple[AnyEvent, ...]:
         raise EventsError(f"{path}: {error.strerror or error}") from None
     except codec.ProtocolError as error:
         raise EventsError(
-            f"{path}: {error}; expected an {EVENTS} of this version of numaproof"
+            f"{path}: {error}; expected an {EVENTS} written by this version of numaproof"
         ) from None
 
 

@@ -263,7 +263,7 @@ def read(content: bytes, name: str) -> Checkpoint:
     if "defaultCpuSet" in fields:
         return Checkpoint(content, "cpu_manager_state", fields)
     if fields:
-        raise UnknownFileError("expected a cpu_manager_state or a memory_manager_state")
+        raise UnknownFileError("expected a cpu_manager_state or memory_manager_state file")
     kind: Kind = "memory_manager_state" if "memory" in name else "cpu_manager_state"
     return Checkpoint(content, kind, fields)
 

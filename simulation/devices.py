@@ -86,7 +86,7 @@ def _of_words(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError
     resource, equals, groups = text.partition("=")
     blame = partial(_error, text, None, ())
     if not equals:
-        raise blame("neither a file nor a description of devices")
+        raise blame("neither a file nor a device description")
     # Commas also separate nodes, so split groups only at a comma followed by COUNT@.
     for part in re.split(r",(?=[0-9]+@)", groups):
         words = _WORDS.fullmatch(part)

@@ -110,7 +110,7 @@ def _check_amounts(document: Document, resources: dict[str, Any], path: PathTupl
                     if limit is None
                     else f"request of {text} differs from the limit of {limit}"
                 )
-                raise document.error(place, message, f"set the limit of {resource} to the request")
+                raise document.error(place, message, f"set the limit of {resource} to its request")
             if asked.denominator != 1:
                 raise document.error(place, f"{text} is not a whole number", "use a whole number")
 

@@ -134,7 +134,7 @@ class StateDirectory:
                     raise StateError(f"the state directory has more than {MAX_ENTRIES} entries")
                 if not entry.name.isprintable():
                     shown = os.fsencode(entry.name)[:80]
-                    raise StateError(f"the state directory has a file with the name {shown!r}")
+                    raise StateError(f"the state directory has a file named {shown!r}")
 
     @contextmanager
     def _open_directory(self) -> Iterator[int]:

@@ -68,7 +68,7 @@ class Host:
             self._topology, _instance(shares), provider_mapping=None
         )
         if not fitted:
-            raise Refusal(f"no host cells fit an instance with cells of {shares} dedicated CPUs")
+            raise Refusal(f"no host cells can hold instance cells with {shares} dedicated CPUs")
         return self._pin(fitted)
 
     def _shares(self, count: int) -> list[int]:

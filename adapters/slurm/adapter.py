@@ -179,7 +179,7 @@ def _by_socket(machine: dict[str, Any]) -> list[tuple[int, int]]:
     cpus = [(socket, cpu) for socket, threads in ordered for cpu in threads]
     sizes = {sum(socket == one for one, _ in cpus) for socket, _ in cpus}
     if len(sizes) > 1:
-        raise UnsupportedOperation("sockets of different sizes")
+        raise UnsupportedOperation("sockets with different numbers of CPUs")
     return cpus
 
 

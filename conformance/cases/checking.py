@@ -107,7 +107,7 @@ def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
             releases.check_name(step.start.kubernetes)
     tamper = step.tamper
     if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
-        message = "a checkpoint can only replace the content of a file"
+        message = "a checkpoint can only replace the contents of a file"
         raise WrongCaseError(
             (*path, "tamper", "checkpoint"), message, "use `how: write` without `text`"
         )

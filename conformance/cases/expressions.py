@@ -118,7 +118,7 @@ def _expand_mapping(value: Mapping[Any, Any], names: Mapping[str, Any]) -> dict[
         name = _expand_text(key, names)
         if name is not key:
             if isinstance(name, bool) or not isinstance(name, str | int):
-                raise ExpressionError(f"the key '{key}' must be a text or a number")
+                raise ExpressionError(f"the key '{key}' must be text or a number")
             name = str(name)
         if name in found:
             raise ExpressionError(f"the key '{key}' repeats the key '{name}'")
@@ -154,7 +154,7 @@ def _check_size(value: Any, node: ast.expr) -> Any:
 
 def _constant(node: ast.Constant, _: Mapping[str, Any]) -> Any:
     if not isinstance(node.value, bool | int | str):
-        raise ExpressionError(f"{node.value!r} is not a number or a text")
+        raise ExpressionError(f"{node.value!r} is neither a number nor text")
     return node.value
 
 

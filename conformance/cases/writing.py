@@ -167,7 +167,7 @@ def _place(text: str, lines: Sequence[str], key: str, file: str, what: str) -> t
             listed.start_mark.line + 1,
             key,
             f"can't add {what} to a list in brackets",
-            "write the list with one item per line, or add to another file",
+            "write the list with one item per line, or add it to another file",
         )
     follows = [one.start_mark.line for one, _ in keys.values()]
     at = min((line for line in follows if line > listed.start_mark.line), default=len(lines))

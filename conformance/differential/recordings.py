@@ -118,7 +118,7 @@ class Recorded:
         try:
             return codec.decode_answer(codec.encode({"id": 0, **kept.answer}), 0, operation)
         except codec.ProtocolError as error:
-            raise BrokeProtocol(f"the recording has no answer here: {error}") from None
+            raise BrokeProtocol(f"the recording has no valid answer here: {error}") from None
 
     def close(self) -> None:
         """Does nothing, because there is no program to end."""
@@ -177,7 +177,7 @@ def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[Any]:
                 f" got {made.kubernetes!r}"
             )
         if isinstance(made, Recording) and made.case.machine is None:
-            raise RecordingError(f"{name}, line {number}: the case has no machine of its own")
+            raise RecordingError(f"{name}, line {number}: the case does not define a machine")
         if isinstance(made, Recording):
             _check(made.case, f"{name}, line {number}")
         yield made

@@ -484,7 +484,7 @@ def page() -> str:
     }
     unknown = meanings().keys() - tables.keys()
     if unknown:
-        raise ValueError(f"fields.yaml: there is no message {', '.join(unknown)}")
+        raise ValueError(f"fields.yaml: unknown messages: {', '.join(unknown)}")
     prose = (FOLDER / "page.txt").read_text(encoding="utf-8")
     later = [f"- `{name}`: " for name, one in FEATURES.items() if one.since != "1"]
     if missing := [one for one in later if one not in prose]:

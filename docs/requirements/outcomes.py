@@ -54,7 +54,7 @@ def read(path: Path) -> Outcome:
             case "campaign ended":
                 ended = event["complete"]
     if not ended:
-        raise SystemExit(f"{path}: the check was not played to the end")
+        raise SystemExit(f"{path}: the check did not run to the end")
     outcome["played"] = len(played)
     tested = {one.id for one in load_registry().requirements if one.is_tested}
     outcome["unplayed"] = sorted(tested - played)

@@ -224,7 +224,7 @@ def _events(path: Path) -> Iterator[_AnyLine]:
             try:
                 event: _AnyLine = saved_events.decode(line, _AnyLine)  # type: ignore[arg-type]
             except codec.ProtocolError as error:
-                fix = f"expected an {EVENTS} of this version of numaproof; repeat the run"
+                fix = f"expected an {EVENTS} written by this version of numaproof; repeat the run"
                 raise DocumentError(name, number, "", f"not an event: {error}", fix) from None
             yield event
 

@@ -95,7 +95,7 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, default=Path("numaproof-coverage"))
     parser.add_argument(
-        "--again", action="store_true", help="only read the counters that are already in OUT"
+        "--again", action="store_true", help="only read the counters already in OUT"
     )
     parser.add_argument(
         "--machine", action="append", default=[], help="use only this machine (repeatable)"

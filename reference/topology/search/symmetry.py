@@ -47,7 +47,7 @@ class NodeClasses:
         if prod(len(members) + 1 for members in self.classes) > MAX_SETS:
             nodes = sum(map(len, self.classes))
             raise UnsupportedError(
-                f"too many sets of {nodes} NUMA nodes of {len(self.classes)} kinds"
+                f"{nodes} NUMA nodes of {len(self.classes)} kinds have too many sets"
             )
         sets = [0]
         for members in self.classes:
