@@ -1,7 +1,8 @@
-"""Draws a machine as SVG: nested boxes in rows of even length.
+"""Draws a machine as SVG: nested boxes in rows of about equal length.
 
 All styling is in presentation attributes, because a page's content security policy may forbid
-styles. Hatching consists of single lines, because pattern ids of drawings on one page would clash.
+styles. Hatching consists of individual lines, because the pattern ids of several drawings on one
+page would clash.
 """
 
 from __future__ import annotations
@@ -235,7 +236,7 @@ class _Drawing:
 
 
 def _flow(boxes: Sequence[_Box], limit: int, gap: int) -> tuple[list[tuple[int, int]], int, int]:
-    """Arranges boxes in rows of even length, no wider than `limit`.
+    """Arranges boxes in rows of about equal length, no wider than `limit`.
 
     Returns:
         The position of each box, and the total width and height.
