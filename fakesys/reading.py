@@ -66,7 +66,7 @@ def _failure(code: int, path: str) -> OSError:
 
 
 class TreePath:
-    """A path in a pyfakefs tree, with the reading part of pathlib's interface.
+    """A path in a pyfakefs tree, with the parts of pathlib's interface needed for reading.
 
     The tree must not change while it is in use. `TreePath.root` creates the first path.
     """

@@ -51,7 +51,7 @@ def _code_point(character: str) -> str:
 
 
 def escape_json(text: str) -> str:
-    """Escapes every hidden character in JSON text, which keeps its meaning."""
+    """Escapes every hidden character in JSON text without changing its meaning."""
     text = text.replace("##[", "#\\u0023[")
     if text.isascii() and not _CONTROL.search(text):
         return text

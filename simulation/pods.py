@@ -119,7 +119,7 @@ _STANDARD = ("cpu", "memory", "ephemeral-storage")
 
 
 def _is_qualified(resource: str) -> bool:
-    """Whether it is a standard resource, huge pages, or a resource with a domain."""
+    """Whether the resource is a standard one, huge pages, or one with a domain."""
     return resource in _STANDARD or resource.startswith("hugepages-") or "/" in resource
 
 

@@ -1,4 +1,4 @@
-"""Digests the events of a run, or the journal of a campaign, into board data."""
+"""Condenses the events of a run, or the journal of a campaign, into board data."""
 
 from __future__ import annotations
 

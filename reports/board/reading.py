@@ -42,7 +42,7 @@ class RunContext:
     """Data that events refer to but don't contain.
 
     `requirements` is the registry. `case_text` returns the text of the bundled case with a given
-    id, or an empty text if there is none.
+    id, or an empty string if there is none.
     """
 
     requirements: tuple[ReportedRequirement, ...]
