@@ -173,7 +173,7 @@ def is_expected(
 
 
 def main() -> int:
-    """Makes all calls and writes and judges the results."""
+    """Makes all calls, then writes and judges the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--implementation", required=True, metavar='"CMD ..."', type=shlex.split)
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")

@@ -60,7 +60,7 @@ class LazyDirectory(FakeDirectory):
         return super().get_entry(pathname_name) if found is None else found
 
     def _make(self, name: str) -> None:
-        """Adds an entry like `add_entry`, which would first create all entries."""
+        """Adds an entry as `add_entry` would, but without first creating all entries."""
         with _MAKING:
             if name not in self._pending:
                 return

@@ -105,8 +105,8 @@ class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
     Attributes:
         nodes: list of the nodes that the row describes.
-        cpus: one CPU list per node (a string for a single node). Nodes without CPUs from a row or
-            from `topology` have only memory.
+        cpus: one CPU list per node (a string for a single node). Nodes that get no CPUs from a row
+            or from `topology` have only memory.
         memory: `MemTotal` of each node; `none` for nodes without `meminfo`.
         hugepages: number of pages per node, by page size.
         overlapping: true if the machine really reports a CPU in two nodes.

@@ -33,8 +33,8 @@ class Pattern:
 
     Patterns such as ``cpu/cpu{0-3}/topology/core_id`` or ``node/node*/distance`` are relative to
     ``sys/devices/system``, or start with ``sys/`` or ``proc/``. ``{0-3,8}`` matches any of these
-    numbers, and ``*`` matches any text within one part of the path. The number of ``*`` in a part
-    and of numbers in a pattern are limited, so that matching takes no longer than reading.
+    numbers, and ``*`` matches any text within one part of the path. The ``*`` in a part and the
+    numbers in a pattern are limited in number, so that matching takes no longer than reading.
     """
 
     __slots__ = ("_choices", "_literal", "_regex", "_text")

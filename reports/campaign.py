@@ -182,7 +182,7 @@ class CampaignProgress(Bar):
     Args:
         stream: where to write.
         environment: the environment variables that decide between live and plain output (default:
-            those of the process).
+            the process's own).
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] | None = None) -> None:

@@ -103,7 +103,7 @@ class _Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """The parameters of a drawing; `cell` is the width of a thread, for the longest CPU number."""
+    """The parameters of a drawing; `cell` is the width of a thread with the longest CPU number."""
 
     cell: int
     stock: layout.Stock

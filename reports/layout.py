@@ -324,7 +324,7 @@ class DrawnMemory:
 
     @property
     def shares(self) -> tuple[float, float]:
-        """The reserved and the allocated fraction of the total; their sum is at most 1."""
+        """The reserved and allocated fractions of the total; their sum is at most 1."""
         if not self.total:
             return 0.0, 0.0
         reserved = min(self.reserved / self.total, 1.0)

@@ -164,7 +164,7 @@ def _answer(failure: Failure, step: events.ReportedCall) -> str:
 
 
 def plain_story(failure: Failure) -> str:
-    """Formats a failure as plain text: message, requirements, bad steps, how to reproduce it."""
+    """Formats a failure as plain text: message, requirements, bad steps, and reproduction."""
     return "\n".join([*_extra_lines(failure), *_heading(failure), *_events(failure)])
 
 

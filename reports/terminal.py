@@ -65,7 +65,7 @@ class Terminal:
     Args:
         stream: where to write (default: standard output).
         environment: the environment variables that decide between live and plain output
-            (default: those of the process).
+            (default: the process's own).
         calls: whether to show every call of a case run, if the event includes the calls.
 
     Attributes:
@@ -229,7 +229,7 @@ class Bar:
     Args:
         stream: where to write.
         environment: the environment variables that decide between live and plain output (default:
-            those of the process).
+            the process's own).
         unit: what the bar counts, such as "units".
     """
 

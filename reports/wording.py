@@ -1,4 +1,4 @@
-"""Names, symbols and sentences shared by all formats of reports."""
+"""Names, symbols and sentences shared by all report formats."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _of_other_releases(path: PathTuple, field: KnownField, releases: Sequence[st
 
 
 def suggestion(name: str, known_names: Iterable[str]) -> str:
-    """Suggests a fix for an unknown name: the most similar name, or all if there are few."""
+    """Suggests a fix for an unknown name: the most similar name, or all names if there are few."""
     listed = list(known_names)
     # Compare without case: a name in the wrong case should match the right one.
     by_folded = {one.casefold(): one for one in listed}

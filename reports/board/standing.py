@@ -98,7 +98,7 @@ class Entry:
 
     @property
     def has_failed(self) -> bool:
-        """Whether any run failed. Known failures don't fail a run."""
+        """Whether any run failed. Known failures don't make a run fail."""
         return any(outcome not in GOOD for run in self.runs for outcome in run.outcomes)
 
     @cached_property
