@@ -37,7 +37,7 @@ _MASKS = frozenset({"shared_cpu_map", "cpumap", *_SIBLINGS})
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A processor in `/proc/cpuinfo`; None for a missing line."""
+    """A processor in `/proc/cpuinfo`; a value is None if its line is missing."""
 
     number: int | None
     core_id: int | None

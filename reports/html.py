@@ -47,8 +47,8 @@ _LINE = 500
 class ShownStep:
     """A call on the page: formatted JSON, and the lines of the diff.
 
-    `bad` is whether the call is part of the failure. `before` lists what the harness did before the
-    call.
+    `bad` indicates whether the call is part of the failure. `before` lists what the harness did
+    before the call.
     """
 
     number: int

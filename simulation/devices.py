@@ -33,7 +33,7 @@ class DevicesError(ValueError):
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Devices in a file: one with an `id`, or `count` of them; they need `numa` to have a topology."""
+    """Devices in a file: one with an `id`, or `count` of them; no topology unless `numa` is set."""
 
     id: str | None = None
     count: int | None = None

@@ -1,4 +1,4 @@
-"""Board data: a compact summary of a run, about a thousandth of the size of its events.
+"""Board data: a compact summary of a run, about a thousandth the size of its events.
 
 A file of board data is a JSON object tagged ``numaproof board``. It contains requirements, runs or
 both. Several files can be combined.
@@ -98,7 +98,7 @@ class FoundIn(_Compact, frozen=True):
     """A case that shows one cause of a finding, and the machines on which it does so.
 
     `requirements` lists the violated requirements, `signature` identifies the cause, and
-    `discovers` is whether the case tests discovery.
+    `discovers` indicates whether the case tests discovery.
     """
 
     case: Name

@@ -63,7 +63,7 @@ class Board:
 
     @property
     def own_findings(self) -> tuple[ShownFinding, ...]:
-        """The findings without named defects, which are the kubelet's."""
+        """The findings that are not named defects of the kubelet."""
         return tuple(one for one in self.findings if one.finding.kind != "expected")
 
     @cached_property
