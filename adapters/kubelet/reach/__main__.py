@@ -1,4 +1,4 @@
-"""Measures how much of the kubelet's managers the suite covers, in statements by package.
+"""Measures how much of the kubelet's managers the suite covers, in statements per package.
 
 Builds the adapter with Go's coverage instrumentation, runs `numaproof check`, the calls in
 `calls.yaml` and `numaproof fuzz` against it, and reports every statement that was not reached.
