@@ -49,7 +49,7 @@ class PartResult:
 
 
 def adapters() -> list[str]:
-    """Returns the names of all adapters except for the kubelet's."""
+    """Returns the names of all adapters except the kubelet's."""
     return sorted(
         one.parent.name for one in HERE.glob("*/build.sh") if one.parent.name not in APART
     )
@@ -140,7 +140,7 @@ def show(line: str) -> None:
 
 
 def main(words: Sequence[str] | None = None, report_line: Callable[[str], object] = show) -> int:
-    """Checks the given adapters, or all, and prints a line for each part."""
+    """Checks the given adapters, or all of them, and prints a line for each part."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="adapters to run (default: all)")
     parser.add_argument(

@@ -50,7 +50,7 @@ _EXTENDED = frozenset(
 
 
 class BoundedHeader(tarfile.TarInfo):
-    """A member's header; `tarfile` would read extended headers of any size."""
+    """A member's header; `tarfile` itself would read extended headers of any size."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -96,7 +96,7 @@ def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
 
 
 def _check_tree(members: dict[str, tarfile.TarInfo]) -> None:
-    """Rejects members below anything but directories, and links that leave the archive."""
+    """Rejects members below anything but a directory, and links that lead out of the archive."""
     for name, member in members.items():
         _check_parents(name, members)
         if member.issym():
@@ -138,7 +138,7 @@ def _check_parents(name: str, members: dict[str, tarfile.TarInfo]) -> None:
 
 
 def _check_symlink(name: str, members: dict[str, tarfile.TarInfo]) -> None:
-    """Follows a link within the archive like the kernel; it may dangle, but not leave the root."""
+    """Follows a link as the kernel would; it may dangle, but must not lead out of the root."""
     steps = 0
     place: list[str] = name.split("/")[:-1]
     todo = [members[name].linkname]
@@ -186,12 +186,12 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Args:
         path: ``/``, a directory, or a ``.tar``, ``.tar.gz``, ``.tar.xz`` or ``.tar.bz2`` file. An
-            archive is checked completely, then unpacked to a temporary directory. Its root can be a
-            single directory with ``sys`` below.
+            archive is checked completely, then unpacked to a temporary directory. ``sys`` may be
+            inside a single top-level directory.
 
     Raises:
-        TreeError: the file does not exist or is not an archive, or the archive has ``..``, absolute
-            names, links that leave it, devices, or excessive sizes.
+        TreeError: the file does not exist or is not an archive, or the archive contains ``..``,
+            absolute names, links that lead out of it, devices, or excessive sizes.
     """
     source = Path(path)
     if source.is_dir():

@@ -21,7 +21,7 @@ def parse_list(text: str, limit: int) -> tuple[int, ...]:
     """Parses a list; returns its numbers in the order written, each below ``limit``.
 
     Raises:
-        ValueError: the syntax is wrong, a number is a duplicate, or not below ``limit``.
+        ValueError: the syntax is wrong, or a number is a duplicate or not below ``limit``.
     """
     numbers: dict[int, None] = {}
     for part in text.split(",") if text.strip() else ():

@@ -33,7 +33,7 @@ class DevicesError(ValueError):
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Devices in a file: one with an `id`, or `count` devices; without `numa`, no topology."""
+    """Devices in a file: one with an `id`, or `count` of them; no topology unless `numa` is set."""
 
     id: str | None = None
     count: int | None = None
@@ -50,7 +50,7 @@ def read(texts: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ..
     false}``.
 
     Raises:
-        DevicesError: a text is neither, or describes devices that the machine cannot have.
+        DevicesError: a text has neither form, or describes devices that the machine cannot have.
         fakesys.DocumentError: a file is invalid.
     """
     found: dict[str, list[Device]] = {}

@@ -1,9 +1,10 @@
-"""Measures how much of the kubelet's managers the suite covers, in statements by package.
+"""Measures how much of the kubelet's managers the suite covers, in statements per package.
 
 Builds the adapter with Go's coverage instrumentation, runs `numaproof check`, the calls in
 `calls.yaml` and `numaproof fuzz` against it, and reports every statement that was not reached.
-`unreached.yaml` lists statements that no call of the protocol can reach, with reasons. All others
-are open. The exit code is 0 if every package reaches its goal or has no open statements.
+`unreached.yaml` lists statements that no call of the protocol can reach, with reasons. All other
+unreached statements are open. The exit code is 0 if every package reaches its goal or has no open
+statements.
 """
 
 from __future__ import annotations
