@@ -54,7 +54,7 @@ def check(case: Case) -> None:
     """Checks a case's steps and releases.
 
     Raises:
-        WrongCaseError: one of them is invalid.
+        WrongCaseError: a step or a range of releases is invalid.
     """
     check_range(case.kubernetes, ("kubernetes",))
     if not case.steps:
@@ -76,7 +76,7 @@ def check(case: Case) -> None:
 
 
 def check_range(kubernetes: str, path: PathTuple) -> None:
-    """Checks a range of releases at a path.
+    """Checks the range of releases at a path.
 
     Raises:
         WrongCaseError: the range is invalid.

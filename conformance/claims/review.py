@@ -1,4 +1,4 @@
-"""Reviews an implementation's claims after a run: those missing, and those that look untrue."""
+"""Reviews an implementation's claims after a run: which are missing, and which look untrue."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ClaimsTally:
         )
 
     def _possible(self) -> Iterator[str]:
-        """Features that the claims allow and runs needed, and possibly a higher level."""
+        """Unclaimed features that runs needed and the claims allow, and possibly a higher level."""
         higher = LEVELS.index(self._agreed_level) > LEVELS.index(self.hello.level)
         if self._compared_runs and self._passed_runs and higher and not self._failed_runs:
             yield f"level {self._agreed_level} (no answer differed)"

@@ -1,4 +1,4 @@
-"""Combines several programs into one implementation, each for the releases that it claims.
+"""Combines programs into one implementation; each is used for the releases that it claims.
 
 A kubelet has a single release. Upgrading a node ends the running kubelet and starts the new release
 with the existing state directory.
@@ -33,7 +33,7 @@ class ByRelease:
     Starting a program ends the running one.
 
     Args:
-        implementations: the programs. If several claim a release, the first one is used.
+        implementations: the programs. If several programs claim a release, the first one is used.
         harness: the harness's name in `hello`.
 
     Raises:
@@ -90,7 +90,7 @@ class ByRelease:
 
     @property
     def leftover_processes(self) -> tuple[str, ...]:
-        """Processes of all programs that could not be killed."""
+        """The processes of all programs, if they could not be killed."""
         return tuple(
             name
             for one in self._all
@@ -107,7 +107,8 @@ class ByRelease:
 def _together(first: messages.Hello, second: messages.Hello) -> messages.Hello:
     """Combines the claims of two programs, under the second one's name.
 
-    Releases and options add up, because each release has its own. Other claims must be common.
+    Releases and options are combined, because each release has its own options. Other claims must
+    be common to both.
     """
     return msgspec.structs.replace(
         second,
@@ -125,7 +126,7 @@ def _together(first: messages.Hello, second: messages.Hello) -> messages.Hello:
 
 
 def _features(first: messages.Hello, second: messages.Hello) -> tuple[str, ...] | None:
-    """The common features; None if neither lists any, so that they are implied."""
+    """The common features; None (they are implied) if neither program lists any."""
     if first.features is None and second.features is None:
         return None
     return common(claimed_features(second), claimed_features(first))

@@ -1,9 +1,9 @@
 """Recordings: scenarios with an implementation's answers, in one compressed file.
 
 A file contains JSON lines compressed with xz. The first line identifies the implementation, its
-release and the date. Each further line has a scenario, as a playable case, and the answers in call
-order. Calls are not stored, because they follow from the case and the answers. The same answers
-produce the same bytes.
+release and the date. Every other line contains a scenario, as a playable case, and its answers in
+call order. Calls are not stored, because they follow from the case and the answers. The same
+answers produce the same bytes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An operation and its response, minus the id, with ``$STATE_DIR`` for the state directory."""
+    """An operation and its response, without the id; ``$STATE_DIR`` stands for the state directory."""
 
     op: str
     answer: dict[str, Any]
@@ -109,7 +109,7 @@ class Recorded:
         """Returns the next answer.
 
         Raises:
-            BrokeProtocol: the recording has another operation or no answer here, so it doesn't
+            BrokeProtocol: the recording has a different operation or no answer here, so it doesn't
                 match its case.
         """
         kept = next(self._remaining_calls, None)
@@ -125,7 +125,7 @@ class Recorded:
 
 
 def kept_answer(answer: messages.Answer) -> dict[str, Any]:
-    """Converts an answer to its recorded form: a response with no id."""
+    """Converts an answer to its recorded form: a response without an id."""
     response: dict[str, Any] = msgspec.json.decode(codec.encode_answer(0, answer))
     del response["id"]
     return response
@@ -360,7 +360,7 @@ def _with_sides_swapped(step: events.ReportedCall) -> events.ReportedCall:
 
 
 def _other_devices(step: events.ReportedCall) -> bool:
-    """Whether two answers differ only in the devices that containers have.
+    """Whether two answers differ only in the devices of containers.
 
     Later containers of a pod may reuse the devices of earlier ones, so only the first differing
     container counts.

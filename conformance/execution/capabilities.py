@@ -30,7 +30,7 @@ class Capabilities:
 
     Attributes:
         hello: its answer to the handshake.
-        kubernetes: the release that it behaves as.
+        kubernetes: the release whose behaviour it has.
     """
 
     hello: Hello
@@ -52,7 +52,7 @@ class Capabilities:
 
     @property
     def can_be_fuzzed(self) -> bool:
-        """Whether scenarios can be generated: it can start nodes, merge hints or assign CPUs."""
+        """Whether it can play generated scenarios: start nodes, merge hints or assign CPUs."""
         return any(map(self.has, ("start", "merge", "assign")))
 
     def makes(self, *claims: str) -> bool:
