@@ -75,7 +75,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An operation and its response, without the id; ``$STATE_DIR`` stands for the state directory."""
+    """An operation and its response without the id; ``$STATE_DIR`` is the state directory."""
 
     op: str
     answer: dict[str, Any]

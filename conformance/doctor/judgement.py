@@ -219,7 +219,7 @@ class Judgement:
             moment.note("unknown-reason" if reason else "no-reason", reason=reason)
 
     def _look_at_pool(self, moment: Moment, state: messages.State) -> None:
-        """Reports a shared pool under the none policy; below level placement, this is only advice."""
+        """Reports a shared pool under the none policy; only advice below level placement."""
         session = self._session
         if session.start_answer and not is_static(session.config) and state.shared:
             advice = not applies("placement", session.level)

@@ -30,7 +30,7 @@ class Capabilities:
 
     Attributes:
         hello: its answer to the handshake.
-        kubernetes: the release whose behaviour it has.
+        kubernetes: the release that it behaves as.
     """
 
     hello: Hello

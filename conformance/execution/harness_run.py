@@ -44,11 +44,11 @@ class HarnessRun:
         command: the command line that repeats the run.
         version: the version of this project.
         files: the files that cases were read from, by case id. Bundled cases are not included.
-        options: further options for `numaproof replay`, such as a time limit.
-        rerun_command: the command line that repeats the run into another folder; empty if it is
-            `command`.
+        options: other options for `numaproof replay`, such as a time limit.
+        rerun_command: the command line that repeats the run with another output folder; empty if it
+            is the same as `command`.
         clock: returns the current time in seconds.
-        began: the start of the run, by that clock.
+        began: when the run started, according to that clock.
     """
 
     target: Target
@@ -94,7 +94,7 @@ class HarnessRun:
     ) -> events.RunStarted:
         """The first event of the run; `total` is the number of case runs or examples to come.
 
-        `requirements` are added to those of the registry.
+        `requirements` are added to the registry's.
         """
         return events.RunStarted(
             at=0.0,

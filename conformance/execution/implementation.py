@@ -1,7 +1,7 @@
 """The interface between the harness and an implementation.
 
 `InProcess` calls a Python object; `Subprocess` (in `numaproof.conformance.execution.subprocesses`)
-speaks the protocol with a program. Each way that a program can fail is an
+speaks the protocol with a program. Each way in which a program can fail is an
 `ImplementationFailure` with its own outcome, so that a failure is never mistaken for an answer.
 """
 
@@ -85,7 +85,7 @@ class SpoiledState(ImplementationFailure):
 class Implementation(Protocol):
     """The interface that the harness calls.
 
-    After a failure or `close`, the next call starts it again.
+    After a failure or `close`, the next call starts the implementation again.
     """
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
@@ -217,5 +217,5 @@ def patient_handshake(implementation: Implementation, harness: str) -> messages.
 
 
 def leftovers_of(implementation: Implementation) -> tuple[str, ...]:
-    """The processes of an implementation that could not be killed, by id and command line."""
+    """An implementation's processes that could not be killed, by id and command line."""
     return implementation.leftover_processes if isinstance(implementation, ProcessBacked) else ()

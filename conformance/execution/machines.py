@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Info(msgspec.Struct, frozen=True):
-    """A bundled machine's entry in the cache between commands."""
+    """A bundled machine's entry in the cache that is kept between commands."""
 
     info: MachineInfo | None
 

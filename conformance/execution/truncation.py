@@ -22,7 +22,7 @@ MAX_ITEMS = 10_000
 
 
 def truncate(value: Any) -> Any:
-    """Shortens long texts, lists and objects, and reports the number of items left out."""
+    """Shortens long strings, lists and objects, and reports the number of items left out."""
     if isinstance(value, str) and len(value) > MAX_SHOWN:
         rest = value[MAX_SHOWN:]
         summed = zlib.crc32(rest.encode("utf-8", "surrogatepass"))
@@ -76,7 +76,7 @@ def cut(text: str) -> str:
 
 
 def replace_text(value: Any, old: str, new: str) -> Any:
-    """Replaces a text in every string of a plain value."""
+    """Replaces a substring in every string of a plain value."""
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, dict):

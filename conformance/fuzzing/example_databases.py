@@ -1,6 +1,6 @@
 """Stores failing examples for the next run, in a directory or on a Redis server.
 
-Hypothesis stores the choices it drew. They only reproduce the same calls for the same capabilities,
+Hypothesis stores the choices it drew. They reproduce the same calls only for the same capabilities,
 so each implementation has its own examples.
 """
 
@@ -65,8 +65,8 @@ EXAMPLE_BYTES = 1024 * 1024
 class InDirectory(ExampleDatabase):
     """Stores examples as files in Hypothesis's layout, with one folder for each key.
 
-    Others may have written to the directory. Unlike Hypothesis's own database, this one only reads
-    regular files of limited size, and does not write through links.
+    Other programs may have written to the directory. Unlike Hypothesis's own database, this one
+    reads only regular files of limited size and does not write through links.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,7 +109,7 @@ def _hash(content: bytes) -> str:
 
 
 def _on_server(address: str) -> ExampleDatabase:
-    """Opens a Redis database, which drops examples that were not used for eight days."""
+    """Opens a Redis database, which drops examples that have not been used for eight days."""
     try:
         # Optional dependencies.
         from hypothesis.extra.redis import RedisExampleDatabase  # noqa: PLC0415

@@ -53,7 +53,7 @@ class Budget:
         """When to stop shrinking a failure that was found after `elapsed_seconds`.
 
         The remaining time is for replaying it. With `keep_going`, half of the time is left for
-        further findings.
+        other findings.
         """
         if self.seconds is None:
             return math.inf
@@ -66,7 +66,7 @@ class Budget:
         return math.inf if self.seconds is None else self.seconds * REPLAY
 
     def batch(self, played_examples: int, targets: int) -> int:
-        """Returns the size of the next batch, so that each target gets one if possible."""
+        """Returns the size of the next batch; if possible, each target gets a batch."""
         if self.examples is None:
             return BATCH
         share = -(-self.examples // targets)
@@ -75,7 +75,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class FuzzOptions:
-    """Options of a run. By default, the same seed makes the same run.
+    """Options of a run. By default, the same seed produces the same run.
 
     Attributes:
         database: stores failures; a run tries the stored ones first.

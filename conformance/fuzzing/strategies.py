@@ -54,7 +54,7 @@ def _everything() -> Capabilities:
 def machines(
     *, most_nodes: int = MAX_NODES, most_cpus: int = MAX_CPUS
 ) -> st.SearchStrategy[MachineInfo]:
-    """Machines, from one core to `most_nodes` NUMA nodes and `most_cpus` CPUs.
+    """Machines ranging from one core to `most_nodes` NUMA nodes and `most_cpus` CPUs.
 
     They have one to four sockets (or a node that spans sockets), and cores with one, two or four
     threads in either numbering. CPUs can be offline or missing, and node ids can have gaps. Nodes
@@ -86,7 +86,7 @@ def pods(
 ) -> st.SearchStrategy[PodSpec]:
     """Pods that fit the machine, or nearly do.
 
-    They are of every QoS class and can have init containers, sidecars, huge pages, devices of
+    They cover every QoS class and can have init containers, sidecars, huge pages, devices of
     `vendor.example`, and occasionally pod-level resources.
     """
 

@@ -162,7 +162,7 @@ def judge(
     """The outcome of a case after accounting for known defects, and the defect's name.
 
     Args:
-        outcome: the outcome of the run on its own.
+        outcome: the outcome of the run before that.
         case: the case, which may name the defect that it shows.
         violations: the broken invariants, each with the machine at that time.
         release_defects: the defects of the implementation's release; see `known_defects`.
@@ -181,7 +181,7 @@ def judge(
 
 
 def _consequence_of(violation: Violation, earlier_defects: Sequence[str]) -> str | None:
-    """The earlier defect that explains a broken invariant as a consequence."""
+    """The earlier defect of which a broken invariant is a consequence."""
     return next(
         (
             name

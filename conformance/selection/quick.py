@@ -1,6 +1,6 @@
 """The quick set: a few case runs that catch every seeded bug (`numaproof check --quick`).
 
-It is in ``quick.yaml``, written by `python -m quality quick-set`.
+It is in ``quick.yaml``, which is written by `python -m quality quick-set`.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def select(
 ) -> list[SelectedCase]:
     """The applicable runs of the quick set among these cases and machines.
 
-    If the target doesn't make the claims that a run needs, others on small machines replace it:
-    first one for each untested requirement, then the longest cases.
+    If the target doesn't make the claims that a run needs, runs on small machines replace it:
+    first, one for each untested requirement, and then the longest cases.
     """
     names: dict[str, set[str]] = {}
     for one in bundled_runs():

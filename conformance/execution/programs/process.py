@@ -109,7 +109,7 @@ class Supervision:
 
     @property
     def has_no_children(self) -> bool:
-        """Whether the program and all of its descendants are gone."""
+        """Whether the program and all of its descendants have ended."""
         return not supervisor.children(self._popen.pid)
 
     def fileno(self) -> int:
@@ -126,7 +126,7 @@ class Supervision:
         return self._is_supervisor_gone and not self._is_done
 
     def end(self) -> None:
-        """Kills the program and its descendants, and waits until they are gone."""
+        """Kills the program and its descendants, and waits until they have ended."""
         if self._has_ended:
             return
         # The program may have stopped its supervisor.
@@ -267,11 +267,11 @@ class ProgramLog:
         self._now = _Clipped()
 
     def add(self, chunk: bytes) -> None:
-        """Appends output of the program."""
+        """Appends output from the program."""
         self._now.add(chunk)
 
     def text(self) -> str:
-        """The log as kept."""
+        """The part of the log that was kept."""
         return (self._before.content() + self._now.content()).decode("utf-8", "replace")
 
 
@@ -348,7 +348,7 @@ class Process:
         return line
 
     def read_unsolicited(self, seconds: float) -> bytes:
-        """Reads and discards output since the last line, waiting for more for some seconds."""
+        """Returns and discards the output since the last line, waiting some seconds for more."""
         deadline = time.monotonic() + seconds
         with contextlib.suppress(TimeoutError, EOFError, codec.ProtocolError):
             while True:
@@ -426,7 +426,7 @@ class Process:
         return self.log.text()
 
     def end_input(self) -> None:
-        """Closes the program's input: no more requests follow."""
+        """Closes the program's input, because no more requests follow."""
         self._stdin.close()
 
     def wait(self, seconds: float) -> None:

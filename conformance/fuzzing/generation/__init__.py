@@ -1,1 +1,1 @@
-"""Generates nodes, pods and call sequences from choices by Hypothesis or from a seed."""
+"""Generates nodes, pods and call sequences from choices that Hypothesis or a seed makes."""

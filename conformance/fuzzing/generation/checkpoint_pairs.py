@@ -1,11 +1,12 @@
 """Generates checkpoints whose two parts are valid, damaged, missing or contradictory.
 
 Both parts should have the same content, with some resources assigned to a pod ``uid-held``. An edit
-changes one place in a part. Its checksum then matches the edited content, so that only the content
-is wrong.
+changes one place in a part. The part's checksum then matches the edited content, so that only the
+content is wrong.
 
 The old part is for earlier releases; the new part is ``data`` and ``dataChecksum``. Seeds number
-all pairs for each manager, policy and feature gate of a release, and start over after the last.
+all pairs for each manager, policy and feature gate of a release, and start over after the last
+pair.
 """
 
 from __future__ import annotations
@@ -311,7 +312,7 @@ def damaged_texts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str
 
 
 def _apply_edit(fields: Mapping[str, Any], edit: tuple[str, Any]) -> dict[str, Any]:
-    """Returns the fields with an edit applied; missing places are created."""
+    """Returns the fields with an edit applied; missing parents of the edited field are created."""
     found: dict[str, Any] = copy.deepcopy(dict(fields))
     place = found
     *parents, last = edit[0].split("/")

@@ -1,6 +1,6 @@
 """The focus of a run: each run leaves out some managers, options and kinds of pods.
 
-Runs that use a little of everything never reach deep states; runs that each leave out a lot do so
+Runs that use a little of everything never reach deep states; runs that each leave out a lot do
 (swarm testing). The focus also limits the size of merges: the kubelet tries every combination of
 hints, so machines with many nodes get few hint providers.
 """
@@ -75,7 +75,7 @@ class Focus:
 
 
 def most_providers(nodes: int) -> int:
-    """Returns how many resources may have a hint for every set of `nodes` nodes."""
+    """Returns how many resources may have hints for all subsets of `nodes` nodes."""
     hints = (1 << nodes) - 1
     count, product = 1, hints * hints
     while product <= MAX_MERGES and count < _MAX_PROVIDERS:

@@ -62,8 +62,8 @@ class NodeScenario:
     Attributes:
         facts: the current machine.
         config: the configuration of the last start.
-        offered_pods: every pod by name, in the order of their first admission.
-        alive: the pods that are not removed, with their exclusive CPUs.
+        offered_pods: all pods by name, in the order of their first admission.
+        alive: the pods that have not been removed, with their exclusive CPUs.
         devices: the devices that plugins report.
         removals: the number of removed pods.
     """
@@ -176,7 +176,7 @@ class NodeScenario:
         ]
 
     def end_container(self, choices: Choices) -> tuple[Step, ...]:
-        """Ends an init container; sidecars only end with their pod."""
+        """Ends an init container; sidecars end only with their pod."""
         return (open_step(remove=RemoveStep(*choices.pick(self.passing()))),)
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
@@ -193,7 +193,7 @@ class NodeScenario:
         return (open_step(reconcile=NoArguments()),)
 
     def restart(self, choices: Choices) -> tuple[Step, ...]:
-        """Restarts with the same configuration; sometimes a pod has left in the meantime."""
+        """Restarts with the same configuration; sometimes a pod was removed in the meantime."""
         gone: tuple[str, ...] = ()
         if self.alive and choices.chance(4):
             gone = (choices.pick(tuple(self.alive)),)
@@ -201,7 +201,7 @@ class NodeScenario:
         return (self._start(removed_pods=gone),)
 
     def reconfigure(self, choices: Choices) -> tuple[Step, ...]:
-        """Restarts with another configuration, often after deleting the checkpoints.
+        """Restarts with a different configuration, often after deleting the checkpoints.
 
         If they cannot be deleted, often changes back to the earlier configuration afterwards.
         """
@@ -289,7 +289,7 @@ def _always(_: NodeScenario) -> bool:
 
 
 def _may_stay_down(life: NodeScenario) -> bool:
-    """Whether a start may stay refused: with checkpoints to delete, or late in the life."""
+    """Whether a start may stay refused: checkpoints can be deleted, or the life is nearly over."""
     return life.keeps_files or len(life.offered_pods) >= _LATE
 
 
@@ -335,7 +335,7 @@ def _tamper(file: Any, how: Any) -> Step:
 
 
 def _cpus(pod: PodSpec) -> int:
-    """Estimates a pod's exclusive CPUs: the whole numbers in its app containers."""
+    """Estimates a pod's exclusive CPUs: the sum of its app containers' whole-number CPU limits."""
     amounts = (str(one.limits.get("cpu", "")) for one in pod.containers.values())
     whole = (text.removesuffix("000m") for text in amounts)
     return sum(int(text) for text in whole if text.isdigit())

@@ -50,8 +50,8 @@ def on_state(view: View) -> Iterator[Violation]:
 def on_change(before: View, after: View) -> Iterator[Violation]:
     """After a restart, an affinity that must be preferred matches the nodes of the memory held.
 
-    The memory held is then the container's only hint. In the pod scope, the affinity follows from
-    one container's hint and reveals nothing about the others.
+    In that case, the memory held is the container's only hint. With the pod scope, the affinity
+    follows from one container's hint and reveals nothing about the others.
     """
     config = after.config
     if (
