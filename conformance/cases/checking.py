@@ -41,7 +41,7 @@ fuzzing have a few dozen.
 
 
 class WrongCaseError(ValueError):
-    """A case is invalid: the path of the field within the case, the problem, and a fix."""
+    """A case is invalid; holds the path of the field within the case, the problem, and a fix."""
 
     def __init__(self, path: PathTuple, message: str, fix: str) -> None:
         super().__init__(message)

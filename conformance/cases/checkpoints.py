@@ -4,8 +4,8 @@ The checksum is the 32-bit FNV-1a hash of the structure that the file is read in
 Go's spew printer with the checksum set to zero. This module shares no code with the reference, so
 that cases don't depend on what they test.
 
-Files in the newest formats also have ``data``, a string of JSON, and ``dataChecksum``, the checksum
-of that string.
+Files in the newest formats also have ``data``, a string that contains JSON, and ``dataChecksum``,
+the checksum of that string.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _structure(fields: Mapping[str, Any]) -> _Kind:
 
 
 def text(fields: Mapping[str, Any]) -> str:
-    """Formats a checkpoint file with these fields, in order and as compactly as the kubelet.
+    """Formats a checkpoint file with these fields, in order and as compactly as the kubelet does.
 
     The checksum follows the fields that it covers. An explicit checksum is written unchanged, and
     None omits it. ``data`` may be fields, which are written as a string, or any other value.

@@ -97,8 +97,8 @@ def _parse(source: str) -> ast.expr:
 def expand(value: Any, names: Mapping[str, Any]) -> Any:
     """Copies plain values, replacing every ``${...}`` in strings.
 
-    A string that consists of a single expression becomes its value (CPU sets in the Linux list
-    format). Within longer strings, the value is inserted as text.
+    A string that consists of a single expression becomes the expression's value (CPU sets use the
+    Linux list format). Within longer strings, the value is inserted as text.
 
     Raises:
         ExpressionError: an expression fails; see `evaluate`.

@@ -1,6 +1,6 @@
 """Reads and checks case files.
 
-A file has ``cases`` and optionally ``defaults`` for them. Files from `numaproof fuzz` contain a
+A file has ``cases`` and, optionally, ``defaults`` for them. Files from `numaproof fuzz` contain a
 single case in the same format.
 """
 
@@ -66,7 +66,7 @@ def locate_errors(paths: Iterable[Path]) -> Iterator[None]:
 
 
 def files_of(paths: Iterable[Path]) -> Iterator[Path]:
-    """The case files that are listed or in listed folders, in order.
+    """The case files at these paths, including those in folders, in order.
 
     Raises:
         documents.DocumentError: a folder contains no case file.
@@ -162,7 +162,7 @@ def files_by_id(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def parse(text: str, file: str) -> tuple[Case, ...]:
-    """Reads cases from a text; `file` is the name to use in messages.
+    """Reads cases from YAML text; `file` is the name to use in messages.
 
     Raises:
         documents.DocumentError: the text is not a case file.
@@ -205,7 +205,7 @@ def _with_defaults(case: Case, defaults: Defaults, fields: dict[str, Any]) -> Ca
 
 
 def merge_configs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Merges two configurations: mappings are merged recursively; `above` wins for other values.
+    """Merges two configurations: mappings are merged recursively, and other values are taken from `above`.
 
     A value of None in `above` removes the key.
     """

@@ -105,7 +105,7 @@ class Facts:
 
     @cached_property
     def hugepages(self) -> dict[int, dict[int, int]]:
-        """Bytes of huge pages, by page size in KiB and node id, wherever there are any."""
+        """Bytes of huge pages, by page size in KiB and node id; includes only nodes with such pages."""
         sizes: dict[int, dict[int, int]] = {}
         for node in self._memory_nodes:
             for pages in node.hugepages or ():
@@ -119,11 +119,11 @@ class Facts:
 
         ``core(i)``, ``node(i)``, ``socket(i)`` and ``cache(i)`` return the CPUs of the i-th core,
         node, socket or cache that has CPUs. ``first_cores(n)`` returns the CPUs of the first n
-        cores, ``first(n, s)`` the n lowest CPUs of a set, and ``size(s)`` the size of a set.
-        ``all`` is the set of all CPUs, and ``set("0-3")`` a literal set. ``node_id(i)``,
-        ``memory(i)`` and ``hugepages(i, s)`` return the i-th node's id, bytes of memory and bytes
-        of huge pages of s KiB; here, nodes without CPUs count too. ``per_node(n)`` describes n
-        devices on each node. ``gib(n)`` and ``mib(n)`` convert to bytes.
+        cores, ``first(n, s)`` returns the n lowest CPUs of a set, and ``size(s)`` returns the size
+        of a set. ``all`` is the set of all CPUs, and ``set("0-3")`` is a literal set.
+        ``node_id(i)``, ``memory(i)`` and ``hugepages(i, s)`` return the i-th node's id, bytes of
+        memory and bytes of huge pages of s KiB; here, nodes without CPUs count too. ``per_node(n)``
+        describes n devices on each node. ``gib(n)`` and ``mib(n)`` convert to bytes.
         """
         return dict(self._names)
 

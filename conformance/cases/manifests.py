@@ -198,7 +198,7 @@ def _device(number: int, spec: _WrittenDevice | tuple[int, ...] | None) -> Devic
 
 
 def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:
-    """The machine as it would be discovered after CPUs were taken offline.
+    """The machine as it would be discovered with some CPUs offline.
 
     Cores with no threads left disappear; nodes remain because of their memory.
     """

@@ -83,10 +83,10 @@ class StartStep(Written, frozen=True):
 
     `kubernetes` is the release to run from now on, for upgrades and downgrades. `config` is merged
     over the case's configuration. `removed_pods` lists the pods removed while the kubelet was down,
-    `offline` the CPUs (Linux list format) taken offline since then, and `memory` the nodes whose
-    memory has changed. If `tree` is set, the implementation discovers the machine from its tree.
-    `devices` are the devices that plugins report; by default, those last reported. `flags` are
-    command-line flags in addition to the configuration.
+    `offline` lists the CPUs (Linux list format) taken offline since then, and `memory` lists the
+    nodes whose memory has changed. If `tree` is set, the implementation discovers the machine from
+    its tree. `devices` are the devices that plugins report; by default, those last reported.
+    `flags` are command-line flags in addition to the configuration.
     """
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -167,9 +167,9 @@ class TamperStep(Written, frozen=True):
 class CPUsExpected(Written, frozen=True):
     """Conditions on a CPU set; sets are in the Linux list format.
 
-    `cores`, `sockets`, `numa_nodes` and `uncore_caches` count those that contain a CPU of the set.
-    `per_node` lists the number of its CPUs on each node that has any, sorted. `same_as`,
-    `disjoint_from_container` and `within_container` refer to another container as
+    `cores`, `sockets`, `numa_nodes` and `uncore_caches` count those that contain at least one CPU
+    of the set. `per_node` lists the number of these CPUs on each node that has any, sorted.
+    `same_as`, `disjoint_from_container` and `within_container` refer to another container as
     ``POD/CONTAINER``.
     """
 
@@ -240,10 +240,10 @@ class Expected(Written, frozen=True):
 
     `refused` is the reason for a refused admission or the stage of a refused start. `message` is
     the exact text of the refusal, compared only at level ``kubelet``. `checkpoints` gives all
-    fields of each file; files with two parts contain them twice. `files` gives the text or some of
-    the fields. `readmission` lists the pods refused when they are admitted again after a restart,
-    and the reasons; all other pods must be admitted. `memory` is the allocatable memory that a
-    start reports. `hint` and `admit` are the result of a merge.
+    fields of each file; files with two parts contain them twice. `files` gives the text or some
+    fields of each file. `readmission` lists the pods that must be refused when they are admitted
+    again after a restart, with the reasons; all other pods must be admitted. `memory` is the
+    allocatable memory that a start reports. `hint` and `admit` are the result of a merge.
 
     `machine` lists expected fields of a discovered machine, with `nodes` by node id instead of
     `topology`, their `cores` by lowest CPU, the `cpus` of nodes and cores as sets, and the ids of

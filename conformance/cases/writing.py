@@ -119,7 +119,7 @@ _Dumper.add_representer(
 
 
 def _compact(value: Any, depth: int = 0) -> Any:
-    """Marks nested mappings and lists to be written on one line."""
+    """Marks nested mappings and lists so that they are written on one line."""
     if isinstance(value, dict):
         inner = {key: _compact(item, depth + 1) for key, item in value.items()}
         flat = not any(isinstance(item, dict | list) for item in inner.values())

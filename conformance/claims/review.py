@@ -63,8 +63,8 @@ class ClaimsTally:
         """Counts a run.
 
         Args:
-            needs: the claims that its calls needed.
-            missing_claim: the first missing one; empty if none is missing.
+            needs: the claims that the run's calls needed.
+            missing_claim: the first missing claim; empty if none is missing.
             declined_claims: the claims whose calls were answered ``unsupported``.
             has_failed: whether the run failed.
         """

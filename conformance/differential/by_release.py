@@ -52,7 +52,7 @@ class ByRelease:
         self._running = self._all[-1]
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """Returns the answer of the program for the release in the call, or of the running program.
+        """Returns the answer from the program for the call's release, or from the running program.
 
         Raises:
             ImplementationFailure: there was no answer.
@@ -90,7 +90,7 @@ class ByRelease:
 
     @property
     def leftover_processes(self) -> tuple[str, ...]:
-        """The processes of all programs, if they could not be killed."""
+        """All processes, of any of the programs, that could not be killed."""
         return tuple(
             name
             for one in self._all
@@ -137,12 +137,12 @@ def _union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
 
 
 def common(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:
-    """The items in both lists, in the order of the first."""
+    """The items that are in both lists, in the order of the first list."""
     return tuple(one for one in ours if one in theirs)
 
 
 def common_fields(ours: T, theirs: T) -> T:
-    """A message whose lists contain only the items in both messages."""
+    """A message whose lists contain only the items that are in both messages."""
     names = ours.__struct_fields__
     kept = {name: common(getattr(ours, name), getattr(theirs, name)) for name in names}
     return msgspec.structs.replace(ours, **kept)

@@ -106,7 +106,7 @@ def upgrades(
 
 
 def generated_trees(seeds: Iterable[int]) -> Iterator[NamedScenario]:
-    """Generates trees and their discovery; each tree exists until the next one is generated."""
+    """Generates trees and scenarios that discover them; each tree exists until the next one."""
     for seed in seeds:
         with scratch_folder() as folder:
             yield NamedScenario(f"{TREE} {seed}", tree(seed, folder))
@@ -131,7 +131,7 @@ def case_scenarios(
 
 
 def tree_scenarios(trees: Iterable[Path]) -> Iterator[NamedScenario]:
-    """Discoveries of trees in directories or archives; each archive stays unpacked until the next.
+    """Scenarios that discover the trees in directories or archives, which stay unpacked meanwhile.
 
     Raises:
         TreeError: a path is not a tree.

@@ -72,7 +72,8 @@ class LockstepResult(RunResult):
     """How a scenario ended.
 
     The outcome is ``pass`` if all answers agree, ``fail`` if one differs, ``expected failure`` if a
-    side broke because of a named defect of the release, ``unsupported``, or how a side broke.
+    side broke because of a named defect of the release, ``unsupported``, or the way in which a side
+    broke.
 
     Attributes:
         calls: the number of calls; the last one got different answers, if any did.
@@ -170,7 +171,7 @@ class _FirstDifference:
 class ComparedPlayer(Player):
     """Plays cases without checking invariants.
 
-    It requests the state at the end and before steps that lose it.
+    Requests the state at the end and before steps that discard it.
     """
 
     checks_invariants = False

@@ -1,8 +1,8 @@
 """Recordings: scenarios with an implementation's answers, in one compressed file.
 
 A file contains JSON lines compressed with xz. The first line identifies the implementation, its
-release and the date. Every other line contains a scenario, as a playable case, and its answers in
-call order. Calls are not stored, because they follow from the case and the answers. The same
+release and the date. Each line after that contains a scenario, as a playable case, and its answers
+in call order. Calls are not stored, because they follow from the case and the answers. The same
 answers produce the same bytes.
 """
 

@@ -215,7 +215,7 @@ class Baselines:
         return any(map(self._adopt, self._candidates(self._current)))
 
     def _candidates(self, *bases: Baseline) -> Iterator[Baseline]:
-        """The current baseline, the bases with one defect or change toggled, and the ones in `_ends`."""
+        """The current baseline, the bases with one defect or change toggled, and `_ends`."""
         toggled = (base.with_toggled(name) for base in bases for name in self._names())
         yield from dict.fromkeys((self._current, *toggled, *reversed(self._ends)))
 
