@@ -205,7 +205,7 @@ def _with_defaults(case: Case, defaults: Defaults, fields: dict[str, Any]) -> Ca
 
 
 def merge_configs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Merges two configurations: mappings are merged recursively, and other values are taken from `above`.
+    """Merges two configurations: mappings are merged recursively; other values come from `above`.
 
     A value of None in `above` removes the key.
     """

@@ -105,7 +105,7 @@ class Facts:
 
     @cached_property
     def hugepages(self) -> dict[int, dict[int, int]]:
-        """Bytes of huge pages, by page size in KiB and node id; includes only nodes with such pages."""
+        """Bytes of huge pages, by page size in KiB and node id; only for nodes with such pages."""
         sizes: dict[int, dict[int, int]] = {}
         for node in self._memory_nodes:
             for pages in node.hugepages or ():

@@ -94,7 +94,7 @@ def _shell_quote(command: str) -> str:
 
 
 def _claimable(hello: messages.Hello | None, agreed_level: messages.Level) -> tuple[str, ...]:
-    """Suggests the next level if all answers agree at it."""
+    """Suggests the next level if all answers agree at that level."""
     if hello is None or hello.level not in messages.LEVELS[:2] or "start" not in hello.operations:
         return ()
     level = messages.LEVELS[messages.LEVELS.index(hello.level) + 1]

@@ -60,8 +60,8 @@ def judge_hello(hello: messages.Hello, first: messages.Hello, moment: Moment) ->
 class DoctorsPlayer(Player):
     """Plays all possible steps of a case, even after a wrong answer.
 
-    After a restart, it requests the state before it admits the pods again. `Judgement` decides
-    which kind of answer is right.
+    After a restart, requests the state before admitting the pods again. `Judgement` decides which
+    kind of answer is right.
 
     Attributes:
         readmits: whether to admit the pods on the node again after a restart.
@@ -219,7 +219,7 @@ class Judgement:
             moment.note("unknown-reason" if reason else "no-reason", reason=reason)
 
     def _look_at_pool(self, moment: Moment, state: messages.State) -> None:
-        """Reports a shared pool under the none policy; only advice below level placement."""
+        """Reports a shared pool under the none policy (as advice below level placement)."""
         session = self._session
         if session.start_answer and not is_static(session.config) and state.shared:
             advice = not applies("placement", session.level)

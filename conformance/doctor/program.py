@@ -46,7 +46,7 @@ class Leftovers:
     """Changes in the working directory, the home directory and a temporary folder.
 
     Compares each folder before and after the dialogue, to a limited depth. Changes made by other
-    programs can't be distinguished.
+    programs can't be told apart.
 
     Args:
         temporary: an empty folder that only the program uses.
@@ -171,7 +171,7 @@ class Moment:
         self.findings.append(Finding(f"{before}{problem}", right, after=after, finding=shown))
 
     def exchange(self, number: int) -> Exchange:
-        """Converts to an exchange for reports."""
+        """Converts this to an exchange for reports."""
         said = self.request[:_KEPT], self.response[:_KEPT]
         findings = tuple(self.findings)
         return Exchange(number, self.process, self.step, self.about, *said, self.seconds, findings)

@@ -122,7 +122,7 @@ class HarnessRun:
     ) -> events.RunEnded:
         """Ends the target and any `other_implementations`; returns the last event of the run.
 
-        `outcomes` is the number of runs by outcome; `untested_requirements` are requirement ids.
+        `outcomes` counts the runs by outcome; `untested_requirements` are requirement ids.
         """
         left: list[str] = []
         for one in (self.target.implementation, *other_implementations):

@@ -1,4 +1,4 @@
-"""The machines of a run: profiles, their trees and the reference's discovery.
+"""The machines of a run: profiles, their trees and what the reference discovers in them.
 
 Each is created on first use, once per run.
 """

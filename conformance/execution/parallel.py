@@ -1,7 +1,7 @@
 """Distributes work over processes on this machine and yields results in order of completion.
 
 A worker is created once and caches expensive objects between items. It handles one item at a time,
-in its own process or by using another process. (Campaigns span many machines with changing workers;
+in a separate process or with the help of one. (Campaigns span many machines with changing workers;
 they use Dask.)
 """
 

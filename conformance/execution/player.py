@@ -119,7 +119,7 @@ class Player:
         """Plays all steps until a problem is found.
 
         Raises:
-            NotSupportedError: a call needs a missing claim, or was answered unsupported.
+            NotSupportedError: a call needs a missing claim, or was answered ``unsupported``.
             CaseError: the case can't be played as written.
             ImplementationFailure: there was no answer.
         """
@@ -130,10 +130,10 @@ class Player:
             self.play_step(number)
 
     def play_step(self, number: int) -> None:
-        """Plays a step of the case, numbered from 0.
+        """Plays a step of the case; steps are numbered from 0.
 
         Raises:
-            NotSupportedError: a call needs a missing claim, or was answered unsupported.
+            NotSupportedError: a call needs a missing claim, or was answered ``unsupported``.
             CaseError: the step can't be played as written.
             ImplementationFailure: there was no answer.
         """
@@ -162,7 +162,7 @@ class Player:
         all steps.
 
         Raises:
-            NotSupportedError: a call needs a missing claim, or was answered unsupported.
+            NotSupportedError: a call needs a missing claim, or was answered ``unsupported``.
             ImplementationFailure: there was no answer.
         """
         verb = step.verb

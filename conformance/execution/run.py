@@ -116,7 +116,7 @@ def default_baseline(hello: messages.Hello) -> events.BaselineChoice:
 
 
 def reference(baseline: Baseline) -> InProcess:
-    """Creates the reference with a baseline, in this process."""
+    """Creates the reference in this process, with a baseline."""
     exceptions = baseline.exceptions
     return InProcess(
         partial(Reference, follows_docs=baseline.follows_documents, exceptions=exceptions)
@@ -124,7 +124,7 @@ def reference(baseline: Baseline) -> InProcess:
 
 
 def reference_target(kubernetes: str, baseline: Baseline) -> Target:
-    """Creates a target for the reference as a release of the kubelet."""
+    """Creates a target in which the reference acts as a release of the kubelet."""
     implementation = reference(baseline)
     hello = handshake(implementation, "numaproof")
     choice: events.BaselineChoice = "documented" if baseline.follows_documents else "kubelet"
@@ -153,7 +153,7 @@ class RunResult(signatures.EndResult):
         return cut(self.finding.headline) if self.finding else self.message
 
     def showing(self, finding: Finding) -> RunResult:
-        """The result with another finding and its message."""
+        """The result with a different finding and its message."""
         return replace(self, message=cut(str(finding)), finding=finding)
 
     @property
@@ -254,8 +254,8 @@ class Run:
 
         Cases without expectations, such as generated ones, continue after failures that a known
         defect explains and after unsupported pods. They are `unsupported` if a pod was unsupported
-        and nothing else is wrong. Bundled cases are `unsupported` without any call if a needed
-        claim is missing.
+        and nothing else is wrong. If a needed claim is missing, bundled cases are `unsupported` and
+        no call is made.
 
         Raises:
             CaseError: the case can't be played as written.
@@ -354,12 +354,12 @@ class Run:
         return tuple(dict.fromkeys(violated))
 
     def undiscovered(self) -> tuple[str, ...]:
-        """The requirements of the case about fields that the implementation doesn't discover."""
+        """The case's requirements about fields that the implementation doesn't discover."""
         seen = self.target.capabilities.discovers
         return machine_comparison.unseen_requirements(self.case.requirements, seen)
 
     def unaffected(self, result: RunResult) -> tuple[str, ...]:
-        """The requirements of the case that the wrongly discovered machine still meets."""
+        """The case's requirements that the wrongly discovered machine still meets."""
         seen = self.target.capabilities.discovers
         return machine_comparison.kept_requirements(
             self.case.requirements, self._wrong(result), seen

@@ -121,7 +121,7 @@ class Session:
 
     @property
     def needed_claims(self) -> tuple[str, ...]:
-        """The claims needed so far, in order. The last ones may not have been made."""
+        """The claims needed so far, in order. The last of these claims may be missing."""
         return tuple(self._needed_claims)
 
     @property

@@ -42,8 +42,8 @@ _NAME = 60
 class Supervision:
     """A program run by a supervisor.
 
-    The program can kill or stop its supervisor, because both belong to the same user. Its
-    descendants are then found by their session and by a mark in their environment.
+    The program can kill or stop its supervisor, because both belong to the same user. In that case,
+    its descendants are found by their session and by a mark in their environment.
 
     Args:
         command: the program and its arguments.
@@ -102,7 +102,7 @@ class Supervision:
         return [stream for stream in streams if stream is not None]
 
     def wait(self, seconds: float) -> int | None:
-        """Waits for the program's exit code, or negative signal; None if it is still running."""
+        """Waits for the program's exit code or negative signal; None if it is still running."""
         if self._status is None and not self._has_ended:
             self._listen(seconds, lambda: self._status is not None)
         return None if self._status is None else os.waitstatus_to_exitcode(self._status)

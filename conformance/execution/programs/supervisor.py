@@ -3,8 +3,8 @@
 The harness runs this file as a script, in a process between itself and the program. Since it is a
 *child subreaper*, the kernel makes it the parent of every orphaned descendant. Processes that leave
 the process group, session or parent (``setsid``, a daemon's double fork) therefore become its
-children and are killed with the rest. Processes of pytest, Dask or other embedders are not its
-descendants and are never affected.
+children and are killed with the rest. The processes of pytest, Dask or other users of the harness
+are not its descendants and are never affected.
 
 It writes these lines to a socket:
 
@@ -15,8 +15,8 @@ It writes these lines to a socket:
     left PID NAME      at the end: a process can't be killed
     done               everything else is gone
 
-Any byte from the harness, or the closing of the socket, requests the end. If the harness is killed,
-its programs are killed too.
+Any byte from the harness, or the closing of the socket, is a request to end everything. If the
+harness is killed, its programs are killed too.
 
 It is started for every program, so it runs without site-packages and avoids slow imports: `pathlib`
 and `contextlib` would take a third of its start-up time.
