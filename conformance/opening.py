@@ -46,7 +46,7 @@ class TargetOptions:
         kubernetes: the release to test against; None for the newest that the program claims.
         level: how closely to compare answers; None for the level that the program claims.
         baseline: which behaviour to expect where the kubelet contradicts its documentation; None
-            for the default for the program's claims.
+            for the default that follows from the program's claims.
     """
 
     implementation: str | Sequence[str] | None = None

@@ -238,7 +238,7 @@ class PromotionOptions:
 
 @dataclass(frozen=True)
 class Promotion:
-    """The new case, and the implementation's failure if one was available."""
+    """The new case, and the implementation's failure if an implementation was available."""
 
     case: Case
     failure: RunResult | None = None

@@ -23,7 +23,7 @@ MAX_CHARACTERS = 500
 """The maximum length of an expression."""
 
 MAX_ITEMS = 1 << 16
-"""The maximum length of a list or text that an expression creates."""
+"""The maximum length of a list or string that an expression creates."""
 
 _PLACE = re.compile(r"\$\{([^{}]*)\}")
 _WHOLE = re.compile(r"\$\{([^{}]*)\}\Z")
@@ -56,7 +56,7 @@ class ExpressionError(ValueError):
 
 
 _FAILS = (SyntaxError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
-"""Exceptions of failing expressions. Comparing a set with a number raises an AttributeError."""
+"""Exceptions that failing expressions raise. Comparing a set with a number raises an AttributeError."""
 
 
 def evaluate(source: str, names: Mapping[str, Any]) -> Any:

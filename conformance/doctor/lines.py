@@ -43,7 +43,7 @@ _MAX_FOUND = 1000
 """The maximum number of mistakes searched for per line."""
 
 _MAX_FIELDS = 3
-"""The maximum number of further fields listed for the same mistake."""
+"""The maximum number of other fields listed for the same mistake."""
 
 _SHOWN = 60
 """The maximum length of an invalid value in a message."""

@@ -122,7 +122,7 @@ SLOW_START = 3.0
 """A process's first answer is slow if it takes this many seconds."""
 
 _QUIET = 0.01
-"""Seconds after an answer during which further output is attributed to it."""
+"""Seconds after an answer during which more output is attributed to it."""
 
 _MORE = 0.3
 """Seconds to wait for another line after one that isn't a response."""

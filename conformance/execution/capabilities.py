@@ -52,7 +52,7 @@ class Capabilities:
 
     @property
     def can_be_fuzzed(self) -> bool:
-        """Whether it can start nodes, merge hints or assign CPUs, as generated scenarios require."""
+        """Whether it can start nodes, merge hints or assign CPUs, as generated scenarios do."""
         return any(map(self.has, ("start", "merge", "assign")))
 
     def makes(self, *claims: str) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_TIMEOUT = 30.0
-"""The default time limit of a call in seconds."""
+"""The default time limit for a call, in seconds."""
 
 
 def timeout_options(seconds: float) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ _SHOWN = 200
 """The maximum number of bytes of an invalid line in a message."""
 
 _PARTING = 1.0
-"""Seconds that a program has to exit after its output or input was closed."""
+"""Seconds that a program has to exit after its output or input has been closed."""
 
 
 class _Numbered(msgspec.Struct):
@@ -205,7 +205,7 @@ def _describe_exit(process: Process, code: int | None, at: str) -> str:
 
 
 def _short_line(line: bytes) -> str:
-    """The beginning of a line, with bytes that aren't UTF-8 escaped."""
+    """The beginning of a line; bytes that aren't UTF-8 are escaped."""
     text = line.decode(errors="backslashreplace")
     more = len(text) - _SHOWN
     return text[:_SHOWN] + (f"… and {plural(more, 'more character')}" if more > 0 else "")

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.finding import Finding
 
 MAX_SHOWN = 64 * 1024
-"""The maximum number of characters of a text. Most nodes' checkpoint files are shorter."""
+"""The maximum number of characters in a string. Most nodes' checkpoint files are shorter."""
 
 MAX_ITEMS = 10_000
-"""The maximum number of items of a list or object."""
+"""The maximum number of items in a list or object."""
 
 
 def truncate(value: Any) -> Any:
@@ -43,7 +43,7 @@ MAX_PROBLEMS = 50
 """The maximum number of problems shown per call."""
 
 LONGEST_PROBLEM = 4000
-"""Maximum characters of a problem; enough for differing answers on large machines."""
+"""The maximum length of a problem; enough for differing answers on large machines."""
 
 
 def reported_problems(problems: Sequence[object]) -> tuple[str, ...]:

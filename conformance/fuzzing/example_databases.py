@@ -86,14 +86,14 @@ class InDirectory(ExampleDatabase):
                 yield door.read(path, most=EXAMPLE_BYTES)
 
     def save(self, key: bytes, value: bytes) -> None:
-        """Stores a value, if the directory is writable."""
+        """Stores a value if the directory is writable."""
         folder = self._folder(key)
         with suppress(OSError, StateError):
             folder.mkdir(parents=True, exist_ok=True)
             StateDirectory(folder).write(_hash(value), value)
 
     def delete(self, key: bytes, value: bytes) -> None:
-        """Deletes a value, if it exists."""
+        """Deletes a value if it exists."""
         folder = self._folder(key)
         with suppress(OSError, StateError):
             StateDirectory(folder).remove(_hash(value))
@@ -147,8 +147,8 @@ class Scoped(ExampleDatabase):
     def keep(self) -> None:
         """Stops deletions.
 
-        A run that continues after a finding ignores its cause from then on, and Hypothesis would
-        delete the examples that failed.
+        A run that continues after a finding ignores the finding's cause from then on, and
+        Hypothesis would delete the examples that failed.
         """
         self._keeps = True
 
@@ -161,7 +161,7 @@ class Scoped(ExampleDatabase):
         self._shared.save(self._scope + key, value)
 
     def delete(self, key: bytes, value: bytes) -> None:
-        """Deletes a value, if it exists."""
+        """Deletes a value if it exists."""
         if not self._keeps:
             self._shared.delete(self._scope + key, value)
 

@@ -92,7 +92,7 @@ class ScenarioRun:
 
     @property
     def failure_kind(self) -> str:
-        """The kind of the failure, which shrinking preserves; empty if the run is good.
+        """The kind of the failure, which shrinking preserves; empty if the run is successful.
 
         This is the last broken invariant, ``difference``, or, if no answer was wrong, the outcome.
         """
@@ -108,7 +108,7 @@ class ScenarioRun:
 
     @property
     def signature(self) -> str:
-        """The cause of the failure; empty if the run is good."""
+        """The cause of the failure; empty if the run is successful."""
         return self.run.signature(self.result)
 
     @property
@@ -137,7 +137,7 @@ class Explorer:
         self._number = 0
 
     def play_seed(self, seed: int) -> ScenarioRun:
-        """Runs the scenario of a seed until its end or the first failure."""
+        """Runs the scenario for a seed until its end or the first failure."""
         return self.play(node_scenario(seed, self._target.capabilities))
 
     def play(self, scenario: Scenario) -> ScenarioRun:

@@ -73,7 +73,7 @@ def fuzz(
 
     A target without `start` is tested with operations that need no node. A target that supports
     only discovery cannot be fuzzed; this counts as one unsupported example. Without a database or a
-    time budget, the same seed yields the same events, except for times.
+    time budget, the same seed yields the same events, except for their times.
 
     Args:
         harness_run: the run, with its target.
@@ -201,7 +201,7 @@ class _Search:
         features: Mapping[Feature, int],
         values: Mapping[str, float],
     ) -> None:
-        """Adds the coverage of an example, and replays it if it is due."""
+        """Adds the coverage of an example, and replays the example if a replay is due."""
         self._playing = False
         if not isinstance(run, ExampleRun) or self.failures:
             return

@@ -99,7 +99,7 @@ SHARE = 10
 """The number of examples in the run for which shrinking may run one example."""
 
 _ANSWERED = events.GOOD | {"fail", "fault"}
-"""Outcomes after which the program keeps running; after others it must be restarted."""
+"""Outcomes after which the program keeps running; after others, it must be restarted."""
 
 
 @dataclass

@@ -18,7 +18,7 @@ SMALLEST_BATCH = 25
 """Below this size, a batch is too small to be guided by a target."""
 
 REPLAY_EVERY = 25
-"""The number of passing examples of which one is replayed."""
+"""One in this many passing examples is replayed."""
 
 
 SEARCH, SHRINK, REPLAY = 0.9, 0.95, 0.98

@@ -63,7 +63,7 @@ class Interrupts:
             signal.signal(one, before)
 
     def check(self) -> None:
-        """Raises an interrupt again if there was one.
+        """Raises the interrupt again, if there was one.
 
         Raises:
             KeyboardInterrupt: there was an interrupt.
@@ -91,7 +91,7 @@ class TimeLimit:
 
     Attributes:
         clock: returns the elapsed seconds.
-        until: the deadline, by that clock.
+        until: the deadline, according to that clock.
     """
 
     clock: Callable[[], float]

@@ -43,8 +43,8 @@ class Shrinking:
     """A search for the smallest scenario; when it reaches a limit, it returns its best result.
 
     Attributes:
-        shows: whether a scenario still fails in the same way. May raise a LookupError, ValueError
-            or ProtocolError for scenarios that cannot run.
+        shows: tells whether a scenario still fails in the same way. May raise a LookupError,
+            ValueError or ProtocolError for scenarios that cannot run.
         seconds: the time limit.
         tries: the maximum number of scenarios to try. Without `seconds`, results are reproducible.
         timed_out: whether the time limit ended the search.
@@ -123,7 +123,7 @@ def _with_steps(scenario: Scenario, steps: tuple[Step, ...]) -> Scenario:
 
 
 def _without_steps(scenario: Scenario) -> Iterator[Scenario]:
-    """Yields scenarios without half of the steps, a quarter, and so on; the last steps go first."""
+    """Yields scenarios without half of the steps, a quarter, and so on, starting from the end."""
     steps = scenario.case.steps
     size = len(steps) // 2
     while size:
@@ -137,7 +137,7 @@ def _without_steps(scenario: Scenario) -> Iterator[Scenario]:
 def _without_parts(scenario: Scenario) -> Iterator[Scenario]:
     """Yields scenarios without one key or element of a step, if the result is a valid step.
 
-    Expectations stay, because the default for a step without one is different, not weaker.
+    Expectations stay, because the default expectation is a different one, not a weaker one.
     """
     steps = scenario.case.steps
     for number, step in enumerate(steps):

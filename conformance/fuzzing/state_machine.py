@@ -1,7 +1,7 @@
 """A Hypothesis state machine that exercises all managers of a node together.
 
 Its rules are the actions of a `NodeScenario`. They depend only on requests, never on answers, so
-the same draws make the same calls to any implementation with the same claims. Rules produce the
+the same draws lead to the same calls to any implementation with the same claims. Rules produce the
 same steps as cases, and the player judges them.
 
 Runs use swarm testing: each one leaves out a lot to get deeper into the rest. Hypothesis leaves out
@@ -59,9 +59,9 @@ TARGETS: Mapping[str, Callable[[NodeScenario], float]] = {
         len(life.offered_pods) * life.providers() * len(life.facts.nodes)
     ),
 }
-"""Targets that guide runs: large nodes that are nearly full, gaps, merges of many providers.
+"""Targets that guide runs: large nodes that are nearly full, gaps, and merges of many providers.
 
-Each can grow with every step. Hypothesis mutates runs from the end, so a target that only depends
+Each can grow with every step. Hypothesis mutates runs from the end, so a target that depends only
 on the beginning would hardly improve.
 """
 

@@ -72,7 +72,7 @@ class _Exchange:
 
 
 class Baselines:
-    """Judges answers by the baselines that agree with all of them.
+    """Judges answers by the baselines that agree with all answers so far.
 
     Args:
         make: creates a reference that follows a baseline.
@@ -83,8 +83,8 @@ class Baselines:
         discovers: the fields of a discovered machine to compare; None for all.
 
     Attributes:
-        off_script: whether an answer matched a baseline other than the one the case expects. Later
-            expectations of the case may then not apply.
+        off_script: whether an answer matched a baseline other than the one the case expects. If so,
+            later expectations of the case may not apply.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Findings: what is wrong with an answer.
 
-Judges return each finding as separate fields. The message for people and the cause in signatures
-are rendered from these fields separately, so rewording a message never invalidates files of known
-failures.
+Judges return each finding as separate fields. The human-readable message and the cause in
+signatures are rendered from these fields separately, so rewording a message never invalidates files
+of known failures.
 """
 
 from __future__ import annotations

@@ -150,8 +150,8 @@ def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
 def _is_ordered(nodes: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the kubelet lists the nodes in a fixed order.
 
-    It doesn't if the nodes are packages without memory and distances, because it iterates over a
-    map.
+    It doesn't if the nodes are packages with neither memory nor distances, because it iterates over
+    a map.
     """
     return any(node.get("memory") or node.get("distances") for node in nodes)
 
@@ -268,7 +268,7 @@ class AnswerJudge(Protocol):
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> Finding | None:
-        """How `answer` differs from the correct one; None if it agrees."""
+        """How `answer` differs from the correct one; None if they agree."""
 
     def alter(self, change: Callable[[Path], object]) -> None:
         """Edits a checkpoint by hand; `change` receives the state directory."""

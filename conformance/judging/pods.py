@@ -85,8 +85,8 @@ class PodReading:
 
     Attributes:
         containers: init containers and sidecars first, in starting order.
-        is_unpinned: whether pod-level resources exclude its containers from exclusive CPUs and
-            pinned memory.
+        is_unpinned: whether pod-level resources exclude the pod's containers from exclusive CPUs
+            and pinned memory.
         budget: the pod-level requests if the managers allocate them, else None.
         limits: the pod-level limits if the node considers them.
     """
@@ -156,7 +156,7 @@ def read(manifest: Mapping[str, Any], whole: PodResources) -> PodReading:
 
 
 def qos_class(containers: Iterable[ContainerReading]) -> QoSClass:
-    """The QoS class of a pod with these containers, by their CPU and memory.
+    """The QoS class of a pod with these containers, based on their CPU and memory.
 
     Guaranteed if every container has equal requests and limits for both, BestEffort if no container
     has a request or limit for either, else Burstable ("Configure Quality of Service for Pods").

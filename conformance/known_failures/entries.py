@@ -314,8 +314,8 @@ def rows(
     Args:
         runs: all case runs.
         scenarios: messages of failed scenarios, by signature.
-        known_entries: existing entries. Failures for their causes have expired and get no new
-            entry.
+        known_entries: existing entries. If a failure has an existing entry, that entry has expired,
+            and no new one is added.
     """
     failed: dict[str, dict[str, list[CaseFinished]]] = {}
     for run in runs:

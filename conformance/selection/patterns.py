@@ -32,7 +32,7 @@ _LISTED = 12
 """The maximum number of names listed if none is similar."""
 
 Facets = dict[str, tuple[str, ...]]
-"""The texts that patterns match, by key. Ids include a case's former ids."""
+"""The strings that patterns match, by key. Ids include a case's former ids."""
 
 Item = TypeVar("Item", bound="Case | Recording")
 

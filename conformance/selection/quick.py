@@ -34,8 +34,8 @@ class QuickRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         case: the id of the case.
         machine: the name of the machine.
         kubernetes: the release in which the run catches the bugs.
-        catches: the seeded bugs for which the run was chosen, by level of comparison. A run at a
-            lower level is also a run at every higher level.
+        catches: the seeded bugs for which the run was chosen, by level of comparison. A run chosen
+            for a lower level is also part of every higher level.
     """
 
     case: str

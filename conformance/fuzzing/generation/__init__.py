@@ -1,1 +1,1 @@
-"""Generates nodes, pods and call sequences from choices that Hypothesis or a seed makes."""
+"""Generates nodes, pods and call sequences from Hypothesis's choices or from a seed."""

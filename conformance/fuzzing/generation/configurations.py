@@ -60,7 +60,7 @@ def configuration(choices: Choices, facts: Facts, focus: Focus) -> KubeletConfig
 
 
 def _add_gates(choices: Choices, config: dict[str, Any], focus: Focus) -> None:
-    """Enables the feature gates of options, so that every release can use them."""
+    """Enables the feature gates of options, so that every release can use the options."""
     gates = dict.fromkeys(sorted(_CLOSED_BY_DEFAULT), True) if focus.cpu_options else {}
     if focus.pod_level:
         gates |= {

@@ -159,7 +159,7 @@ def _scopes(choices: Choices, claimed_scopes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _cpu_options(choices: Choices, claimed_options: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-    """Chooses options, and whether the pair that can loop forever is always on."""
+    """Chooses options, and whether the pair that can cause an endless loop is always on."""
     both = {FULL_CORES, ACROSS_NUMA} <= set(claimed_options)
     if both and choices.chance(8):
         return tuple(claimed_options), True

@@ -55,9 +55,9 @@ class NodeScenario:
     """A node's life.
 
     Args:
-        choices: determine the focus.
+        choices: the source of choices, which determine the focus.
         machine: the initial machine.
-        capabilities: limit the requests.
+        capabilities: the target's capabilities, which limit the requests.
 
     Attributes:
         facts: the current machine.
@@ -79,7 +79,7 @@ class NodeScenario:
         self.removals = 0
 
     def begin(self, choices: Choices) -> tuple[Step, ...]:
-        """Starts the node for the first time; no steps if the target has no `start`."""
+        """Starts the node for the first time; returns no steps if the target has no `start`."""
         if not self.capabilities.has("start"):
             return ()
         self.devices = pods.device_lists(choices, self.facts, self.focus.devices)
@@ -180,7 +180,7 @@ class NodeScenario:
         return (open_step(remove=RemoveStep(*choices.pick(self.passing()))),)
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
-        """Asks for the hints of a new pod, or sometimes of an earlier one."""
+        """Asks for the hints for a new pod or, sometimes, for an earlier one."""
         if self.offered_pods and choices.chance(3):
             pod = self.offered_pods[choices.pick(tuple(self.offered_pods))]
         else:
@@ -193,7 +193,7 @@ class NodeScenario:
         return (open_step(reconcile=NoArguments()),)
 
     def restart(self, choices: Choices) -> tuple[Step, ...]:
-        """Restarts with the same configuration; sometimes a pod was removed in the meantime."""
+        """Restarts with the same configuration; sometimes, a pod was removed in the meantime."""
         gone: tuple[str, ...] = ()
         if self.alive and choices.chance(4):
             gone = (choices.pick(tuple(self.alive)),)
@@ -231,7 +231,7 @@ class NodeScenario:
         )
 
     def change_memory(self, choices: Choices) -> tuple[Step, ...]:
-        """Restarts with slightly or much more or less memory on a node."""
+        """Restarts after a small or large change to a node's memory."""
         node = choices.pick([one for one in self.facts.machine.topology or () if one.memory])
         change = choices.pick((-_PAGE, _PAGE, -node.memory // 2, node.memory))
         memory = (MemoryChange(node.node_id, node.memory + change),)
@@ -244,7 +244,7 @@ class NodeScenario:
         return (first, *(_tamper(file, "delete") for file in _FILES), self._start())
 
     def report_devices(self, choices: Choices) -> tuple[Step, ...]:
-        """Changes the devices that a plugin reports, to the running kubelet or at a restart."""
+        """Changes the devices that a plugin reports, while the kubelet runs or at a restart."""
         asked = self.requested_resources()
         self.devices = pods.changed_devices(choices, self.facts, self.devices, asked)
         if choices.chance(4) and self.capabilities.makes(_RESTART):

@@ -1,4 +1,4 @@
-"""Generates pods of every QoS class, and devices for them, some unhealthy."""
+"""Generates pods of every QoS class, and devices for them, some of which are unhealthy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Room:
 def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
     """Generates a pod with one to three app containers and up to two init containers.
 
-    Most are Guaranteed. A single container can change the class of the whole pod.
+    Most are Guaranteed. A single container can change the QoS class of the whole pod.
     """
     mixed = choices.chance(2 if focus.any_class else 6)
     apps = choices.pick((1, 1, 1, 2, 3))
@@ -104,7 +104,7 @@ def _others(choices: Choices, room: Room, focus: Focus) -> Quantities:
 
 
 def _cpus(choices: Choices, room: Room) -> str:
-    """Generates a CPU amount: few CPUs, whole cores, a node, all free CPUs, any, or a fraction."""
+    """Generates a CPU amount: some CPUs, whole cores, a node, all free CPUs, any, or a fraction."""
     facts = room.facts
     count = len(facts.all)
     kind = choices.pick(("few", "few", "few", "cores", "node", "free", "any", "part"))
@@ -200,7 +200,7 @@ def device_lists(choices: Choices, facts: Facts, count: int) -> DeviceLists:
 def changed_devices(
     choices: Choices, facts: Facts, now: DeviceLists, requested_resources: Collection[str]
 ) -> DeviceLists:
-    """Returns the devices after one change: health, more devices, or the last ones removed.
+    """Returns the devices after a change in health, an addition, or the removal of the last ones.
 
     The kubelet picks any of several devices with the same nodes. Changes therefore apply to all
     devices of a resource with the same nodes, and new devices come last, so that later answers do

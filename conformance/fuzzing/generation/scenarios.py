@@ -68,7 +68,7 @@ def seeded_scenario(seed: int, capabilities: Capabilities) -> Case:
 
 
 def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario") -> Case:
-    """Generates a scenario of up to sixteen actions, some kinds of which are left out."""
+    """Generates a scenario of up to sixteen actions; some kinds of actions are left out."""
     info = machine(choices)
     life = NodeScenario(choices, info, capabilities)
     steps = [*life.begin(choices)]
@@ -271,8 +271,8 @@ def upgrade(
 ) -> Case:
     """Generates a node's life in one release, its upgrade to `after`, and a drain.
 
-    The drain follows the kubelet's advice when it refuses a file: the pods leave, the files are
-    deleted, and similar pods arrive.
+    The drain follows the advice that a kubelet gives when it refuses a file: the pods leave, the
+    files are deleted, and similar pods arrive.
 
     `kind` is one of `CHANGES`.
     """

@@ -3,7 +3,7 @@
 After every call that may change the node, the harness requests the state and checks it against its
 own knowledge: the machine, the configuration, the pods that it admitted and the devices that it
 reported. There is a module for each subject. Rules that only some implementations obey, such as
-those for checkpoint files, are checked only if claimed.
+those for checkpoint files, are checked only if the implementation claims them.
 """
 
 from __future__ import annotations

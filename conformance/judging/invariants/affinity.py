@@ -137,7 +137,7 @@ def _within(
 def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
     """A preferred affinity has as few nodes as the aligned exclusive CPUs need.
 
-    CPUs in use also count. With ``align-by-socket``, whole sockets are preferred instead.
+    CPUs that are in use count too. With ``align-by-socket``, whole sockets are preferred instead.
     """
     uid, name = place
     if not is_static(view.config) or "align-by-socket" in options(view.config):

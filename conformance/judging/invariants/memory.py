@@ -140,7 +140,7 @@ def _entries(view: View, content: Content) -> Iterator[Violation]:
 
 
 def _numbers(nodes: Iterable[int]) -> str:
-    """Formats node ids from a file, which may be unsorted and invalid."""
+    """Formats node ids from a file; they may be unsorted or invalid."""
     return ",".join(map(str, sorted(nodes)))
 
 

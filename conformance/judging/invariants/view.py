@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _NO_CPUS = CPUSet()
 
 Place = tuple[str, str]
-"""A container's pod uid and name."""
+"""The uid of a container's pod, and the container's name."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class View:
         devices: the devices that the plugins last reported.
         kubernetes: the release that the implementation is asked to behave as.
         level: how closely answers are compared.
-        arrivals: when each pod was first admitted, by uid. It keeps the resources allocated then.
+        arrivals: when each pod was first admitted, by uid. Each pod keeps the resources allocated
+            to it then.
         starts: the number of starts so far.
         readmitted_pods: pods that were admitted again since the last start.
     """
