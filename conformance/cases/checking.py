@@ -35,7 +35,8 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
 
 
 MAX_STEPS = 1000
-"""The maximum number of steps in a case. Every step is judged and reported in full; cases from fuzzing have a few dozen.
+"""The maximum number of steps in a case. Every step is judged and reported in full; cases from
+fuzzing have a few dozen.
 """
 
 

@@ -168,7 +168,7 @@ class CPUsExpected(Written, frozen=True):
     """Conditions on a CPU set; sets are in the Linux list format.
 
     `cores`, `sockets`, `numa_nodes` and `uncore_caches` count those that contain at least one CPU
-    of the set. `per_node` lists the number of these CPUs on each node that has any, sorted.
+    of the set. `per_node` lists the number of the set's CPUs on each node that has any, sorted.
     `same_as`, `disjoint_from_container` and `within_container` refer to another container as
     ``POD/CONTAINER``.
     """

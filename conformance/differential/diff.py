@@ -131,7 +131,7 @@ def case_scenarios(
 
 
 def tree_scenarios(trees: Iterable[Path]) -> Iterator[NamedScenario]:
-    """Scenarios that discover the trees in directories or archives, which stay unpacked meanwhile.
+    """Scenarios that discover trees in directories or archives (unpacked until the next scenario).
 
     Raises:
         TreeError: a path is not a tree.

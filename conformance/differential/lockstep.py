@@ -360,8 +360,8 @@ def examine(pair: Pair, scenario: Scenario, scratch: Path, tries: int = TRIES) -
 
     A kubelet iterates over maps and sets in arbitrary order, so only its deterministic answers are
     compared. If the sides agree throughout any run, they differed only by chance. Otherwise, only
-    the runs with the longest agreement count. If the right side's answers differ between these
-    runs, the rest of the scenario can't be compared (`LockstepResult.chance`).
+    the runs that agreed the longest are considered. If the right side's answers differ between
+    these runs, the rest of the scenario can't be compared (`LockstepResult.chance`).
 
     Args:
         pair: the two sides.

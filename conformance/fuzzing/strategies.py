@@ -57,9 +57,9 @@ def machines(
     """Machines ranging from one core to `most_nodes` NUMA nodes and `most_cpus` CPUs.
 
     They have one to four sockets (or a node that spans sockets), and cores with one, two or four
-    threads, numbered either adjacently or not. CPUs can be offline or missing, and node ids can
-    have gaps. Nodes can lack CPUs or memory, and can differ in memory. There are huge pages of 2
-    MiB and 1 GiB, uncore caches of any size, and distances.
+    threads, whose ids can be adjacent or not. CPUs can be offline or missing, and node ids can have
+    gaps. Nodes can lack CPUs or memory, and can differ in memory. There are huge pages of 2 MiB and
+    1 GiB, uncore caches of any size, and distances.
     """
     return strategy_of(lambda choices: machine(choices, most_nodes=most_nodes, most_cpus=most_cpus))
 

@@ -340,7 +340,8 @@ _WORDS = {
 }
 
 _WHERE = frozenset({"cores", "sockets", "numa_nodes", "uncore_caches", "per_node"})
-"""Fields about the location of CPUs. Below level placement, the implementation may choose it freely.
+"""Fields about the location of CPUs. Below level placement, the implementation may choose it
+freely.
 """
 
 

@@ -223,7 +223,8 @@ def _cannot(command: tuple[str, ...], why: str | None) -> CannotStartError:
 
 
 STDERR_KEPT = 8 * 1024
-"""Bytes kept from the beginning and the end of the log, both for the current call and for the time before it.
+"""Bytes kept from the beginning and the end of the log, both for the current call and for
+the time before it.
 """
 
 

@@ -3,8 +3,8 @@
 The harness runs this file as a script, in a process between itself and the program. Since it is a
 *child subreaper*, the kernel makes it the parent of every orphaned descendant. Processes that leave
 the process group, session or parent (``setsid``, a daemon's double fork) therefore become its
-children and are killed with the rest. The processes of pytest, Dask or other users of the harness
-are not its descendants and are never affected.
+children and are killed with the rest. Processes of pytest, Dask or other programs that embed the
+harness are not its descendants and are never affected.
 
 It writes these lines to a socket:
 

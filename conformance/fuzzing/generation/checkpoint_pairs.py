@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 GI = 1 << 30
 NODE_MEMORY = 8 * GI
 SYSTEM = GI
-"""The memory of each of the two nodes, and the part of the first node's that is reserved for the system."""
+"""The memory of each of the two nodes, and the part of the first node reserved for the system."""
 
 GONE: Any = ...
 """The value of an edit that removes the field."""
@@ -219,7 +219,7 @@ MEMORY = ManagersFile(
 
 
 def old_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
-    """Yields the variants of the old part, with their names."""
+    """Yields the variants of the old part, each with a name."""
     whole = manager.whole(policy)
     yield "no old part", ""
     yield "whole", _members_text(whole)
@@ -264,7 +264,7 @@ def old_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
 
 
 def new_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
-    """Yields the variants of the new part, which only the newest releases read, and their names."""
+    """Yields the variants of the new part (read only by the newest releases), each with a name."""
     whole = manager.whole(policy)
     text = _json(whole)
     yield "no new part", ""
@@ -298,7 +298,7 @@ def new_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
 
 
 def damaged_texts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
-    """Yields damaged files in either format, with their names."""
+    """Yields damaged files in either format, each with a name."""
     whole = manager.whole(policy)
     texts = {"old": checkpoints.text(whole), "new": checkpoints.text({**whole, "data": whole})}
     for name, text in texts.items():
