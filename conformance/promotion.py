@@ -442,7 +442,7 @@ def _make(
 
 
 def _without_strangers(step: Step, pods: Iterable[str]) -> Step:
-    """Removes pods that were not on the node from a start's `removed_pods`."""
+    """Removes from a start's `removed_pods` the pods that were not on the node."""
     if step.start is None:
         return step
     gone = tuple(name for name in step.start.removed_pods if manifests.uid(name) in pods)

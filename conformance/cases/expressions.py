@@ -56,7 +56,7 @@ class ExpressionError(ValueError):
 
 
 _FAILS = (SyntaxError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
-"""Exceptions that failing expressions raise. Comparing a set with a number raises AttributeError."""
+"""Exceptions raised by failing expressions. Comparing a set with a number raises AttributeError."""
 
 
 def evaluate(source: str, names: Mapping[str, Any]) -> Any:
