@@ -123,7 +123,7 @@ def tree_of(machine: MachineInfo) -> InMemoryTree:
 
 
 def as_discovered(machine: MachineInfo) -> MachineInfo | None:
-    """What discovery finds in the tree of a machine; None if it has no tree."""
+    """What discovery finds in a machine's tree; None if the machine has no tree."""
     try:
         _, found = _build(msgspec.json.encode(profile_of(machine)))
         tree_of(found)

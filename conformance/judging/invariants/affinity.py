@@ -50,8 +50,8 @@ def on_state(view: View) -> Iterator[Violation]:
 def on_change(before: View, after: View) -> Iterator[Violation]:
     """After a restart, an affinity that must be preferred matches the nodes of the memory held.
 
-    The memory held is then the container's only hint. In the pod scope, the affinity follows from
-    one container's hint and reveals nothing about the others.
+    In that case, the memory held is the container's only hint. With the pod scope, the affinity
+    follows from one container's hint and reveals nothing about the others.
     """
     config = after.config
     if (
@@ -137,7 +137,7 @@ def _within(
 def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
     """A preferred affinity has as few nodes as the aligned exclusive CPUs need.
 
-    CPUs in use also count. With ``align-by-socket``, whole sockets are preferred instead.
+    CPUs that are in use count too. With ``align-by-socket``, whole sockets are preferred instead.
     """
     uid, name = place
     if not is_static(view.config) or "align-by-socket" in options(view.config):
