@@ -1,4 +1,4 @@
-"""Hard eviction thresholds: the signals, and valid amounts.
+"""Hard eviction thresholds: the signals and the valid amounts.
 
 (Kubernetes documentation, "Node-pressure Eviction: Eviction signals" and "Eviction thresholds".)
 """
@@ -61,7 +61,7 @@ def hard_thresholds(decoded_config: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def check(thresholds: Mapping[str, str]) -> None:
-    """Checks all thresholds; reports the first invalid signal by name (the kubelet may pick any).
+    """Checks all thresholds in alphabetical order of signals (the kubelet's order is random).
 
     Raises:
         ThresholdError: a signal is unknown, or its amount or percentage is invalid.
@@ -80,7 +80,7 @@ def check(thresholds: Mapping[str, str]) -> None:
 def of_memory(thresholds: Mapping[str, str], capacity: int) -> str | None:
     """Returns the memory threshold as a quantity, or None if there is none.
 
-    Percentages refer to `capacity` bytes. `thresholds` must have been checked.
+    Percentages are relative to `capacity`, in bytes. `thresholds` must already have been checked.
 
     Requirements: MEM-RESERVE-007.
     """

@@ -80,7 +80,7 @@ def _reusing(policy: StaticCPUPolicy, available: int, reusable: int, count: int)
 
 
 def generate(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:
-    """Returns the hints for `count` CPUs: all sets of nodes with `reusable` and enough free CPUs.
+    """Returns the hints for `count` CPUs: the node sets that have enough, including all `reusable`.
 
     Requirements: CPU-HINT-006, CPU-HINT-008, CPU-HINT-009, CPU-HINT-017, CPU-OPT-ALIGNSOCKET-002.
     """

@@ -41,8 +41,8 @@ class CPUState:
 
     `pods` are the CPUs of whole pods, by uid. `baselines` are the CPUs that each container was
     first assigned, or None if the release does not keep them. The checkpoint file has all fields
-    but `reuse`. Every change creates a new value, so identity shows whether the file is out of
-    date.
+    except `reuse`. Every change creates a new value, so comparing identities shows whether the file
+    is out of date.
 
     Requirements: CPU-POOL-007.
     """
