@@ -54,7 +54,7 @@ class ProtocolError(Exception):
 
 
 class Request(messages.Strict, frozen=True):
-    """A numbered request whose arguments are not decoded yet."""
+    """A numbered request whose arguments have not been decoded yet."""
 
     id: int
     op: str

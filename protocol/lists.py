@@ -1,7 +1,7 @@
 """Normalizes answers for comparison: sorts lists that represent sets and fills in empty values.
 
 Every list field of an answer is in one of the tables below. cAdvisor's lists are in discovery
-order, which only counts at level ``kubelet``; at other levels they are compared as sets.
+order, which matters only at level ``kubelet``; at other levels, they are compared as sets.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Set(list[Any]):
 def in_order(message: msgspec.Struct, *, exact: bool) -> Any:
     """Returns the message as plain values, with sorted lists in place of sets.
 
-    Null and missing fields become empty if they mean the same.
+    Null and missing fields become empty if that means the same.
 
     Args:
         message: an answer.
@@ -109,7 +109,7 @@ def remark(expected: object, actual: object) -> str:
 
 
 def repetition_remark(items: object) -> str:
-    """Describes in brackets which item a list that represents a set repeats, if any."""
+    """Describes in brackets which item is repeated in a list that represents a set, if any."""
     return remark((), _Set(items)) if isinstance(items, list | tuple) else ""
 
 

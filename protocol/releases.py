@@ -1,7 +1,7 @@
 """The supported Kubernetes releases.
 
 `numaproof.reference.deviations.releases` describes how they differ. The names and their order are
-here because code that judges the reference must not import it.
+here because code that judges the reference must not import the reference.
 """
 
 from __future__ import annotations

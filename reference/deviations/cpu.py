@@ -72,8 +72,8 @@ class InitCPUsNotReused(StaticCPUPolicy):
 class InitCPUsBind(StaticCPUPolicy):
     """Keeps an app container on the nodes of its init containers.
 
-    An app container must use the nodes that hold its pod's init containers' CPUs, and is refused if
-    it fits only on other nodes.
+    An app container must use the nodes with the CPUs of its pod's init containers, and is refused
+    if it fits only on other nodes.
     """
 
     deviation = Defect(
@@ -92,8 +92,8 @@ class ReusableCPUsCountedTwice(StaticCPUPolicy):
     """Double-counts CPUs that are both free and reusable.
 
     After a pod is removed or refused, its init containers' CPUs are free but stay reusable for it
-    until another pod is admitted. If a pod with the same UID arrives first, they count twice, and
-    its hints include nodes with too few CPUs.
+    until another pod is admitted. If a pod with the same UID arrives first, these CPUs count twice,
+    and its hints include nodes with too few CPUs.
     """
 
     deviation = Defect(

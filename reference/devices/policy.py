@@ -49,7 +49,7 @@ class DeviceRequest(NamedTuple):
 
 
 class Near(NamedTuple):
-    """Masks of the NUMA nodes on which free and reusable devices should be."""
+    """Masks of the NUMA nodes from which free and reusable devices should be taken."""
 
     free: int = ANYWHERE
     reusable: int = ANYWHERE
@@ -176,9 +176,10 @@ def check_health(state: DeviceState, resource: str, held_devices: frozenset[str]
 def by_affinity(
     state: DeviceState, request: DeviceRequest, available: frozenset[str], affinity: int
 ) -> list[str]:
-    """Sorts devices: first those on nodes of the affinity, then all others.
+    """Sorts devices: first those on the affinity's nodes, then all others.
 
-    In both groups, devices that the plugin prefers come first, and devices without a node last.
+    In both groups, devices that the plugin prefers come first, and devices without a node come
+    last.
 
     Requirements: DEV-ALLOCATE-001, DEV-ALLOCATE-006, DEV-ALLOCATE-007.
     """

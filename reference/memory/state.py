@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Block(NamedTuple):
-    """An amount of one memory type, allocated on a set of nodes together."""
+    """An amount of one memory type, allocated jointly on a set of nodes."""
 
     nodes: int
     kind: str
@@ -188,9 +188,9 @@ def reserve_block(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> N
 
 
 def give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
-    """Releases up to `size` bytes of a block on a node and returns the number released.
+    """Releases up to `size` bytes of a block on a node and returns how many were released.
 
-    A node leaves its group with its last block.
+    A node leaves its group when its last block is released.
 
     Requirements: MEM-GROUP-006.
     """

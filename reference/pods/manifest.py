@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def read_pod(
     manifest: Mapping[str, Any], level: PodLevel = "ignored", rules: type[PodRules] = PodRules
 ) -> Pod:
-    """Reads a v1.Pod manifest; `level` is how its pod-level resources are used.
+    """Reads a v1.Pod manifest; `level` says how its pod-level resources are used.
 
     Raises:
         PodError: a field that the managers need is missing or of the wrong type.
