@@ -63,8 +63,8 @@ class Exchange(Strict, frozen=True):
     """A request and its response, or another event while the program runs.
 
     Attributes:
-        number: the number of the exchange, from 1.
-        process: the number of the program's process, from 1.
+        number: the number of the exchange, starting at 1.
+        process: the number of the program's process, starting at 1.
         step: the operation, ``end of input`` or ``clean-up``.
         about: why the request is made, or what must happen.
         request: the line sent, without its line break; empty if nothing was sent.

@@ -41,7 +41,7 @@ WHOLE = "discovery of every field"
 
 
 def claim(name: str) -> str:
-    """The claim that a case needs for this property."""
+    """The claim that a case needs in order to check this property."""
     return f"discovery of {name}"
 
 

@@ -81,8 +81,8 @@ class ReportedRequirement(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 class RunStarted(Event, frozen=True, tag="campaign started"):
     """A run starts.
 
-    `command` repeats the run. `total` counts case runs (one case on one machine) or, when fuzzing
-    or comparing two implementations, examples.
+    `command` is the command that repeats the run. `total` counts case runs (one case on one
+    machine) or, when fuzzing or comparing two implementations, examples.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -283,7 +283,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
 class AnsweredByChance(Event, frozen=True, tag="answered by chance", omit_defaults=True):
     """In a comparison, the right side answered a call differently when the calls were repeated.
 
-    The rest of the scenario was not compared. `call` is the number of that call, from 1, and
+    The rest of the scenario was not compared. `call` is the number of that call, starting at 1, and
     `finding` has the fields of the message.
     """
 

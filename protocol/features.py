@@ -2,7 +2,7 @@
 
 As in the Gateway API, a feature is *core* if every cluster uses it and *extended* if
 implementations can do without it. Most features are listed in ``features`` of ``hello``. The others
-follow from its operations and policies and must not be listed again.
+follow from the operations and policies in ``hello`` and must not be listed again.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _MEANINGS = {
     CHECKPOINT_FILES: "state is stored in `cpu_manager_state` and `memory_manager_state`, in the"
     " kubelet's formats, and damaged files are refused",
     "quota": "`start` can ask whether CFS quota limits each container",
-    "effective-configuration": "`start` can ask for the configuration in force, with its defaults",
+    "effective-configuration": "`start` can ask for the effective configuration, with its defaults",
     "refused-pods": "`start` can ask for the outcome of refused pods: phase, reason, message",
     "flags": "`flags` of `start` take effect as on the kubelet's command line",
     "preferred-devices": "a device plugin can prefer some of its devices",

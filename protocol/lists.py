@@ -32,14 +32,14 @@ AS_FOUND: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     machine.Node: ("hugepages", "cores", "caches"),
     machine.Core: ("thread_ids", "uncore_caches", "caches"),
 }
-"""List fields in cAdvisor's order, which only counts at level ``kubelet``."""
+"""List fields in cAdvisor's order, which matters only at level ``kubelet``."""
 
 ORDERED: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     messages.NodeHints: ("cpu", "memory", "devices"),
     messages.Reconciled: ("updates",),
     machine.Node: ("distances",),
 }
-"""List fields whose order always counts."""
+"""List fields whose order always matters."""
 
 EMPTY: Mapping[type[msgspec.Struct], Callable[[], Any]] = {
     messages.Container: dict,
@@ -93,7 +93,7 @@ def _as_set(plain: Any) -> Any:
 
 
 def _place(item: Any) -> tuple[int, str]:
-    """Sort key: numbers by value, anything else by its JSON text."""
+    """The sort key: a number's value, or the JSON text of anything else."""
     return (item, "") if isinstance(item, int) else (0, json.dumps(item, sort_keys=True))
 
 

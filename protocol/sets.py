@@ -41,7 +41,7 @@ class IntegerSet:
         """Creates a set of the given members.
 
         Raises:
-            ValueError: a member is negative, or at least `LARGEST_MEMBER`.
+            ValueError: a member is negative or is not below `LARGEST_MEMBER`.
         """
         mask = 0
         for member in members:

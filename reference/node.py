@@ -45,7 +45,7 @@ class NodeSetup:
     """The results of a start, which stay the same while the node runs.
 
     `nodes` are the ids of the NUMA nodes in the machine's order. `cpu`, `memory` and
-    `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's.
+    `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's scope.
     `pod_level` handles pod-level resources, and `pod_rules` reads them. `effective_config` is the
     configuration in effect, if the start requested it; `include` names the optional fields in
     answers.
@@ -158,7 +158,7 @@ class StartedNode:
     def _managers_for(self, pod: Pod) -> tuple[Manager[Any], ...]:
         """The managers that take part in an admission.
 
-        Without hints, the Device Manager is only involved if the pod requests devices.
+        Without hints, the Device Manager is involved only if the pod requests devices.
         """
         hinted = self.setup.topology_policy is not None
         if hinted or self.device_manager.serves(pod):
@@ -175,7 +175,7 @@ class StartedNode:
         self.setup = replace(self.setup, cpu=self.cpus.policy, memory=self.memory.policy)
 
     def save(self) -> None:
-        """Writes the checkpoints that changed.
+        """Writes the checkpoints that have changed.
 
         Requirements: CPU-CHECKPOINT-002.
         """

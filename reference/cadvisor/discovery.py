@@ -64,13 +64,13 @@ def discover(
     Args:
         root: a folder with ``sys`` and ``proc``: ``/``, a copy, or a path in a fake file system.
         no_cpu: the beginning of the error for a tree without CPUs, which depends on the release.
-        log: called with the sentence that cAdvisor logs if it cannot parse the topology.
+        log: a function to call with the error that cAdvisor logs if it cannot parse the topology.
 
     Returns:
         The machine. Nodes are in the byte order of their folder names (node 10 before node 2);
         nodes made from packages are in ascending order of id; a node's cores are in the byte order
-        of their first CPUs. Sizes are in bytes, page sizes in KiB. ``topology`` is None if it
-        cannot be parsed or if no CPU has a package; ``num_cores`` is 0 in the first case and the
+        of their first CPUs. Sizes are in bytes, but page sizes are in KiB. ``topology`` is None if
+        it cannot be parsed or if no CPU has a package; ``num_cores`` is 0 in the first case and the
         number of all CPUs in the second.
 
     Raises:
@@ -166,7 +166,7 @@ def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[N
 
 
 def _distances(tree: SysTree, node: str) -> tuple[int, ...] | None:
-    """Returns the distances to all nodes in the kernel's order, or None if unreadable.
+    """Returns the distances to all nodes in the kernel's order, or None if they are unreadable.
 
     Requirements: DISCOVERY-020.
     """

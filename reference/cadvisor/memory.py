@@ -33,7 +33,7 @@ def machine_memory(tree: SysTree) -> int:
 
 
 def node_memory(tree: SysTree, node: str) -> int:
-    """Returns the memory, in bytes, of the node whose folder is `node`; 0 if unreadable.
+    """Returns the memory in bytes of the node whose folder is `node`, or 0 if it is unreadable.
 
     Raises:
         DiscoveryError: the file has no total in kB.
@@ -64,7 +64,7 @@ def huge_pages(tree: SysTree, folder: str) -> tuple[HugePages, ...] | None:
 
     Raises:
         DiscoveryError: a count is unreadable or not a number.
-        NumeralError: a name has no size.
+        NumeralError: a pool's name contains no size.
 
     Requirements: DISCOVERY-019.
     """

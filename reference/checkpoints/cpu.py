@@ -71,7 +71,7 @@ _WRITTEN_TYPE = "state.CPUManagerCheckpoint"
 
 
 def version_1() -> Format:
-    """Returns the format with the CPUs of each container by container id."""
+    """Returns the format that stores each container's CPUs by container id."""
     return Format(
         f"{_WRITTEN_TYPE}V1",
         {**_POLICY, "entries": _BY_ID},
@@ -80,7 +80,7 @@ def version_1() -> Format:
 
 
 def version_2(structure: str, *more: str) -> Format:
-    """Returns the format with the CPUs of each container by pod uid and container name.
+    """Returns the format that stores each container's CPUs by pod uid and container name.
 
     `structure` is the type that the file is read into; the checksums of `more` types are also
     accepted.

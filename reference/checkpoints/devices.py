@@ -43,7 +43,7 @@ def dump(state: DeviceState) -> bytes:
 
 
 def load(content: bytes | None) -> DeviceState:
-    """Decodes the file's contents, or returns the empty state if there is no file.
+    """Decodes the file's contents, or returns an empty state if there is no file.
 
     Resources in the file are known, but have no devices until their plugins report them.
 

@@ -70,7 +70,7 @@ _NOWHERE = 1 << 12
 
 
 def version_1(structure: str, *more: str, takes_no_checksum: bool) -> Format:
-    """Returns the format with the memory of each container.
+    """Returns the format that stores each container's memory.
 
     `structure` is the type that the file is read into; the checksums of `more` types are also
     accepted.

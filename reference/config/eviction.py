@@ -37,7 +37,7 @@ _SIGNALS = frozenset(
     }
 )
 _NO_THRESHOLDS = ("0%", "100%")
-"""Percentages that mean no threshold, but only in exactly this form."""
+"""Percentages that mean no threshold, but only if written exactly like this."""
 
 _NOT_A_NUMBER = -(1 << 63)
 """The result of converting NaN to an integer on 64-bit x86 processors."""
@@ -80,7 +80,8 @@ def check(thresholds: Mapping[str, str]) -> None:
 def of_memory(thresholds: Mapping[str, str], capacity: int) -> str | None:
     """Returns the memory threshold as a quantity, or None if there is none.
 
-    Percentages are relative to `capacity`, in bytes. `thresholds` must already have been checked.
+    Percentages are relative to `capacity`, which is in bytes. `thresholds` must already have been
+    checked.
 
     Requirements: MEM-RESERVE-007.
     """

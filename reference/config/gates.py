@@ -127,7 +127,7 @@ def enabled_gates(
 def dependency_problems(
     gates: Mapping[str, bool], known_gates: Mapping[str, Gate]
 ) -> Iterator[str]:
-    """Yields a message for each gate that lacks a dependency; the kubelet's order is random.
+    """Yields a message for each enabled gate that lacks a dependency (in random order in kubelets).
 
     Requirements: CPU-GATE-011, NODE-PODLEVEL-007.
     """

@@ -1,4 +1,4 @@
-"""CFS quotas: which containers the container runtime limits to their CPU limit."""
+"""CFS quotas: the containers that the container runtime holds to their CPU limits."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Assignment:
         Options that control the placement of CPUs also apply to reserved CPUs.
 
         Raises:
-            NotEnoughCPUsError: the machine has fewer CPUs.
+            NotEnoughCPUsError: the machine has fewer than `count` CPUs.
 
         Requirements: CPU-RESERVE-005, CPU-RESERVE-012.
         """
@@ -123,7 +123,7 @@ class Assignment:
         at least `min_nodes` NUMA nodes if possible.
 
         Raises:
-            NotEnoughCPUsError: `available` has fewer CPUs.
+            NotEnoughCPUsError: `available` has fewer than `count` CPUs.
         """
         del min_nodes
         return self.pack(available, count, held_cpus)

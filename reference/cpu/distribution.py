@@ -66,7 +66,7 @@ class DistributedAssignment(Assignment):
         of nodes can share it.
 
         Raises:
-            NotEnoughCPUsError: `available` has fewer CPUs.
+            NotEnoughCPUsError: `available` has fewer than `count` CPUs.
             AccountingError: the chosen nodes turn out to have too few CPUs.
 
         Requirements: CPU-HINT-018, CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-003,
@@ -123,7 +123,7 @@ class DistributedAssignment(Assignment):
     def best_of_size(
         self, request: CPURequest, size: int, *, one_socket: bool = False
     ) -> Distribution | None:
-        """The best distribution over `size` nodes, or None if no `size` nodes can share it."""
+        """The best way to share the request among `size` nodes, or None if there is none."""
         best: Distribution | None = None
         for nodes in combinations(request.free, size):
             if one_socket and not self.on_one_socket(nodes):
@@ -149,7 +149,7 @@ class DistributedAssignment(Assignment):
         return candidate.balance == 0
 
     def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:
-        """How many CPUs each node contributes before the remainder; None if the nodes cannot share.
+        """How many CPUs each node contributes besides the remainder; None if nodes cannot share.
 
         If a node has too few CPUs for an even share, ``align-by-socket`` lowers the share of all
         nodes; without that option, the nodes cannot share.

@@ -248,7 +248,7 @@ class StaticCPUPolicy(Readmission):
         return self._whole(chosen, available | reusable, count)
 
     def _whole(self, cpus: int, available: int, count: int) -> int:
-        """Returns the chosen CPUs, or others if whole cores are required but these are not."""
+        """Returns the chosen CPUs, or others if whole cores are required but were not chosen."""
         if self.assignment.only_whole_cores and self.topology.complete_cores(cpus) != cpus:
             return self._largest_cores(available, count)
         return cpus

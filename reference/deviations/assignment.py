@@ -27,9 +27,9 @@ class FreeCoreByAverage(Assignment):
     """Uses the machine's average sizes to decide whether a core or a socket is free.
 
     A core counts as free if it has as many free CPUs as the average core has CPUs, rounded down,
-    and all of its CPUs are then assigned. On machines with hybrid or half-offline cores, CPUs that
-    are reserved or in use are therefore assigned, and a CPU can be both exclusive and in the shared
-    pool.
+    and all of its CPUs are then assigned. On hybrid machines and on machines with half-offline
+    cores, CPUs that are reserved or in use are therefore assigned, and a CPU can be both exclusive
+    and in the shared pool.
     """
 
     deviation = Defect(

@@ -40,10 +40,10 @@ class OwnPodRefused(StaticCPUPolicy):
 
 
 class ShortageMisreported(StaticCPUPolicy):
-    """Reports a wrong reason if no core is free.
+    """Reports the wrong reason if no core is free.
 
-    If no physical core is free, the refusal says that the request is not a multiple of the CPUs per
-    core, even if it is.
+    If no physical core is free, the refusal says that the request is not a multiple of the number
+    of CPUs per core, even if it is.
     """
 
     deviation = UndocumentedBehaviour(
@@ -70,7 +70,7 @@ class InitCPUsNotReused(StaticCPUPolicy):
 
 
 class InitCPUsBind(StaticCPUPolicy):
-    """Keeps an app container on the nodes of its init containers.
+    """Keeps an app container on the nodes of its pod's init containers.
 
     An app container must use the nodes with the CPUs of its pod's init containers, and is refused
     if it fits only on other nodes.

@@ -25,7 +25,7 @@ class _Described:
     """A description of a deviation.
 
     Attributes:
-        name: its name in cases and reports.
+        name: the deviation's name in cases and reports.
         releases: the releases that have it.
         what: what happens, and when. For classes that override a rule, this is their docstring
             after the first paragraph.

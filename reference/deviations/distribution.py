@@ -32,7 +32,7 @@ _EVENLY = (
 
 
 class NodesAcrossSockets(DistributedAssignment):
-    """Distributes over NUMA nodes on any sockets.
+    """Distributes CPUs over NUMA nodes on any sockets.
 
     With distribute-cpus-across-numa, a request that fits on one socket is spread over nodes of
     several sockets.
@@ -51,7 +51,7 @@ class NodesAcrossSockets(DistributedAssignment):
 
 
 class EvenSharesAlone(DistributedAssignment):
-    """Only distributes evenly, even with align-by-socket.
+    """Never distributes CPUs unevenly, even with align-by-socket.
 
     NUMA nodes without enough CPUs for an even share are never chosen, whether on one socket or on
     several.
@@ -103,7 +103,7 @@ class LargeNodesOverlooked(DistributedAssignment):
 
 
 class AffinityShrunk(DistributedAssignment):
-    """Distributes over fewer NUMA nodes than the affinity has.
+    """Distributes CPUs over fewer NUMA nodes than the affinity has.
 
     With distribute-cpus-across-numa, CPUs are spread over as few nodes as possible, even if the
     affinity has more because of the container's devices.
@@ -188,7 +188,7 @@ class OverwrittenShareKept(CombinationOverwritten):
 def _overwrite_combination(
     combination: tuple[int, ...], among: tuple[int, ...], *, to_the_end: bool
 ) -> tuple[int, ...]:
-    """Returns a chosen combination as later combinations overwrite it in the kubelet's memory.
+    """Returns what a chosen combination becomes when later ones overwrite it in memory.
 
     Combinations of n nodes share memory if their first p + 1 members are the same, where p is the
     largest power of two below n. The kubelet continues until the last combination, or only until

@@ -1,8 +1,8 @@
 """The differences between Kubernetes releases, as data.
 
 A release consists of its feature gates, its policy options, the formats of its files, and its
-deviations from the rules. Only this table knows releases; no other code compares version numbers.
-Feature gates, its largest part, are in a data file with a column for each release.
+deviations from the rules. Only this table knows about releases; no other code compares version
+numbers. Feature gates, its largest part, are in a data file with a column for each release.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Release:
     Attributes:
         version: the minor release.
         gates: its feature gates by name.
-        gates_refused: the beginning of the refusal of feature gates. It is empty if the kubelet
-            panics instead.
+        gates_refused: the beginning of the message if feature gates are refused. It is empty if the
+            kubelet panics instead.
         cpu_options: the static CPU Manager policy's options, with their maturity.
         topology_options: the Topology Manager policies' options, with their maturity.
         hidden_topology_option: the message for a Topology Manager option whose maturity level is
@@ -150,7 +150,7 @@ def _apply_changes(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
 @cache
 def with_deviations(rule: type, deviations: tuple[type, ...]) -> type:
     """Returns the class of a rule with the deviations that override the rule."""
-    # An override precedes the overrides that it builds on, like a class precedes its bases.
+    # An override precedes the overrides that it builds on, as a class precedes its bases.
     overrides = [one for one in reversed(deviations) if issubclass(rule, _base_rule(one))]
     return _compose_rule((*overrides, rule)) if overrides else rule
 
@@ -178,7 +178,7 @@ _TOPOLOGY_OPTIONS = {
     "prefer-closest-numa-nodes": "bbssssss",
     "max-allowable-numa-nodes": ".bbbbsss",
 }
-"""The maturity of each option in 1.30 to 1.37 as a letter; a dot if it does not exist yet."""
+"""The maturity of each option in 1.30 to 1.37 as a letter; a dot means that it does not exist."""
 
 
 def _options(maturity_rows: Mapping[str, str], column: int) -> Mapping[str, Maturity]:

@@ -45,8 +45,8 @@ class DistancesByPosition(Distances):
     def sort_sets(self, sets: Collection[int]) -> list[int]:
         """Sorts sets by the misread distances.
 
-        If the kubelet finds no distances for some node, it panics; here, the correct distances are
-        then used.
+        If the kubelet finds no distances for some node, it panics; the reference then uses the
+        correct distances.
         """
         misread = self.misread_table
         if misread is None or any(nodes & ~NUMASet(misread).mask for nodes in sets):

@@ -107,7 +107,7 @@ class DeviceHints:
     def candidate_nodes(self, near: Iterable[int]) -> tuple[int, ...]:
         """The nodes that hints may name: nodes near any device, in ascending order.
 
-        If there are none, hints may name any node of the machine.
+        If there are no such nodes, hints may name any node of the machine.
 
         Requirements: DEV-HINT-003, TOPO-OPT-011.
         """

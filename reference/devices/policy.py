@@ -58,8 +58,8 @@ class Near(NamedTuple):
 class DeviceError(AllocationError):
     """Devices cannot be allocated.
 
-    `state` is the state after the failure: the container keeps devices that it already got until
-    its pod leaves the node.
+    `state` is the state after the failure: the container keeps the devices that it was already
+    given until its pod leaves the node.
     """
 
     def __init__(self, message: str, state: DeviceState) -> None:
@@ -115,7 +115,7 @@ def allocate(
 def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) -> DeviceState:
     """Allocates a container's devices of one resource.
 
-    The container keeps devices that it holds. Devices that its pod can reuse come first.
+    The container keeps devices that it already holds. Devices that its pod can reuse come first.
 
     Raises:
         DeviceError: the request changed, a device is unhealthy, or too few are available.

@@ -26,7 +26,7 @@ _EMPTY: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 
 class ReusableDevices(NamedTuple):
-    """Devices of a pod's ended init containers, which its next containers can reuse.
+    """Devices of a pod's ended init containers, which the pod's next containers can reuse.
 
     They are kept only for the pod of the last allocation.
     """

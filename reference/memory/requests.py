@@ -1,4 +1,4 @@
-"""How much memory of each type containers, and pods as a whole, request."""
+"""The amount of memory of each type that containers, and pods as a whole, request."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class MemoryState:
     reuse: ReusableMemory = _NO_REUSE
 
     def __iter__(self) -> Iterator[tuple[str, str, Blocks]]:
-        """Yields every container with blocks: pod uid, container name, blocks."""
+        """Yields every container with blocks: pod uid, container name and blocks."""
         for uid, containers in self.entries.items():
             for name, blocks in containers.items():
                 yield uid, name, blocks
@@ -205,7 +205,7 @@ def give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
 
 
 def same_memory(real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
-    """Whether two machines have the same memory, in use by the same groups to the same extent.
+    """Whether two machines have the same memory, used by the same groups to the same extent.
 
     Requirements: MEM-CHECKPOINT-002, MEM-CHECKPOINT-011, MEM-RESTART-006, MEM-RESTART-007.
     """

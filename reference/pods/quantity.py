@@ -1,4 +1,4 @@
-"""Kubernetes quantities: ``1500m``, ``2Gi``, ``1e3`` (Kubernetes API conventions, "Quantity").
+"""Kubernetes quantities, such as ``1500m`` or ``2Gi`` (Kubernetes API conventions, "Quantity").
 
 A quantity is a decimal number with a suffix, kept as an exact fraction. The kubelet uses it as a
 whole number or in thousandths, rounded up in both cases.

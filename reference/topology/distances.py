@@ -17,7 +17,7 @@ UNREACHABLE = 255
 """The distance between nodes if the machine reports none (ACPI specification, SLIT)."""
 
 Table = Mapping[int, Mapping[int, int]]
-"""Distances, by the two nodes."""
+"""The distance between two nodes, by their ids."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Merging topology hints into one set of NUMA nodes for all resources of a request.
 
-A result combines one hint of each resource: it is the intersection of their nodes and the machine's
-nodes. It is preferred if all of its hints are preferred and name the same nodes. The merged hint is
-the best result with at least one node. (Kubernetes documentation, "Topology Manager: how it works",
-and, for details that it omits, kubelet, HintMerger.)
+A result combines one hint for each resource: it is the intersection of their nodes and the
+machine's nodes. It is preferred if all of its hints are preferred and name the same nodes. The
+merged hint is the best result with at least one node. (Kubernetes documentation, "Topology Manager:
+how it works", and, for details that it omits, kubelet, HintMerger.)
 
 This module is the definition: it enumerates all results. If there are too many,
 `numaproof.reference.topology.search.evaluation` finds the same best result.
@@ -33,7 +33,7 @@ IMPOSSIBLE = (TopologyHint(ANYWHERE, preferred=False),)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules by which a policy merges.
+    """The rules by which a policy merges hints.
 
     Attributes:
         nodes: all nodes of the machine.

@@ -2,7 +2,7 @@
 
 `signatures` shows which nodes a demand treats alike. Only representatives of each class of such
 nodes are checked (`numaproof.reference.topology.search.symmetry`). The resources of all sets are
-added up together.
+added up at once.
 
 Sets of NUMA nodes are bit masks in this module.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
-    """Lists the hints in the kubelet's order, like the definition of the same name.
+    """Lists the hints in the kubelet's order; see the definition of the same name.
 
     Raises:
         UnsupportedError: there are too many sets of nodes.
@@ -52,7 +52,7 @@ def satisfiable(demand: Demand) -> bool:
 
 
 def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
-    """The best hint that includes `containing`, like the definition of the same name."""
+    """The best hint that includes `containing`; see the definition of the same name."""
     known = signatures(demand)
     classes = classify(demand.nodes, lambda node: (known[node], containing >> node & 1))
     fitting = [hint for hint in among(demand, classes) if not containing & ~hint.nodes]
