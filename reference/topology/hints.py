@@ -72,7 +72,7 @@ class Need:
         return _near(self.free, nodes) + reusable
 
     def met_on(self, nodes: int) -> bool:
-        """Whether a set of nodes has enough now and, if it has reusable supplies, also in total."""
+        """Whether a set of nodes has enough now and, if supplies are reusable, also in total."""
         if self.free_on(nodes) < self.amount:
             return False
         return not self.reusable or self.total_on(nodes) >= self.amount
