@@ -41,18 +41,18 @@ WHOLE = "discovery of every field"
 
 
 def claim(name: str) -> str:
-    """The claim that a case needs for this property."""
+    """The claim that a case needs in order to check this property."""
     return f"discovery of {name}"
 
 
 def discovers(hello: Hello) -> frozenset[str] | None:
-    """The properties that an implementation discovers; None for all."""
+    """The properties that an implementation discovers; None means all."""
     if hello.discovers is None or DISCOVERED.keys() <= set(hello.discovers):
         return None
     return frozenset(hello.discovers)
 
 
 def common(first: Hello, second: Hello) -> tuple[str, ...] | None:
-    """The properties that both implementations discover, in table order; None for all."""
+    """The properties that both implementations discover, in table order; None means all."""
     seen = [one for one in (discovers(first), discovers(second)) if one is not None]
     return tuple(name for name in DISCOVERED if all(name in one for one in seen)) if seen else None

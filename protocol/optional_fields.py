@@ -1,4 +1,4 @@
-"""Fields that answers include only if ``tell`` of the last start requests them (version 1.1)."""
+"""Fields that answers include only if the last start's ``tell`` requests them (version 1.1)."""
 
 from __future__ import annotations
 
