@@ -116,7 +116,7 @@ def _check_kind(member: tarfile.TarInfo) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Normalises a member's name, which must stay below the root.
+    """Normalizes a member's name, which must stay below the root.
 
     Raises:
         TreeError: the name leaves the root or is too long.

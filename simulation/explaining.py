@@ -679,7 +679,7 @@ def _merge_steps(
     best = "no affinity" if numa is None else nodes_text(numa)
     text = f"the hints merge to {best}, {'' if preferred else 'not '}preferred; "
     verdict = "admits this" if merge.admitted else "admits only preferred hints"
-    text += f"{policy.name} {verdict}"
+    text += f"the {policy.name} policy {verdict}"
     yield Merge(policy.name, numa, preferred, merge.admitted, text)
 
 

@@ -192,7 +192,7 @@ def _prefixes(name: str) -> tuple[str, ...]:
 def _hint(text: str, pattern: CasePattern, values: tuple[str, ...]) -> str:
     if pattern.key in ("", "id"):
         near = naming.did_you_mean(pattern.glob, values)
-        return near or "; `numaproof case list` lists them"
+        return near or "; see `numaproof case list`"
     close = get_close_matches(pattern.glob, values, n=3, cutoff=_CLOSE)
     if close:
         return f"; did you mean {' or '.join(repr(f'{pattern.key}:{one}') for one in close)}?"

@@ -102,11 +102,16 @@ def _no_affinity(view: View) -> Iterator[Violation]:
 
 def _as_policy(policy: str, place: Place, affinity: messages.Hint) -> Iterator[Violation]:
     if policy != "best-effort" and not affinity.preferred:
-        message = f"{format_place(place)} was admitted under {policy} without a preferred affinity"
+        message = (
+            f"{format_place(place)} was admitted under the {policy} policy "
+            "without a preferred affinity"
+        )
         yield Violation("admitted-if-preferred", "TOPO-POLICY-003", message, places=(place,))
     if policy == "single-numa-node" and affinity.numa is not None and len(affinity.numa) != 1:
         nodes = nodes_of(affinity.numa)
-        message = f"{format_place(place)} has the affinity {nodes} under single-numa-node"
+        message = (
+            f"{format_place(place)} has the affinity {nodes} under the single-numa-node policy"
+        )
         yield Violation("single-node-is-one", "TOPO-POLICY-004", message, places=(place,))
 
 

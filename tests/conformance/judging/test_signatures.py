@@ -45,7 +45,8 @@ PYTHON = re.compile(
 )
 """Python's notation for its own values."""
 NO_PYTHON = re.compile(
-    r'"(?:[^"\\]|\\.)*(?:"|…)|\bpolicy None\b|\bNone policy\b|refused with \w+ \(.*\)|\': line 1|a line \'.*\''
+    r'"(?:[^"\\]|\\.)*(?:"|…)|\bpolicy None\b|\bNone policy\b|refused with \w+ \(.*\)'
+    r"|': line 1|a line '.*'"
 )
 """Exceptions: JSON, a policy of the Memory Manager, and messages of kubelets and programs."""
 
