@@ -9,7 +9,7 @@ from numaproof.protocol.messages import Strict
 
 _VARYING = (
     (re.compile(r"(?s)answered twice.*"), "answered twice"),
-    (re.compile(r"(?s)(there is output [^:]*):.*"), r"\1"),
+    (re.compile(r"(?s)(unexpected output [^:]*):.*"), r"\1"),
     (re.compile(r"(?s); so must .*"), ""),
     (re.compile(r"(?s)'.{30,}'"), "''"),
     (re.compile(r"uid-\w+"), "UID"),
