@@ -50,7 +50,7 @@ def test_an_unrequested_field_is_a_protocol_error(path: str) -> None:
 def test_each_start_requests_fields_separately() -> None:
     made = requested_fields("quota")
     made.ask(messages.StartArgs({}, "/state"))
-    with pytest.raises(ProtocolError, match="not asked for"):
+    with pytest.raises(ProtocolError, match="not requested"):
         made.check_answer(messages.Admitted(QUOTA))
 
 
