@@ -66,7 +66,7 @@ class BoundedHeader(tarfile.TarInfo):
 
 
 def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
-    """Returns all members by normalised name.
+    """Returns all members by normalized name.
 
     Checks everything before anything is written.
 
